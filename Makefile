@@ -4,9 +4,11 @@ PYTHON ?= python3
 BIN    := .venv/bin
 # Twice as many workers as the two cores of the machines that run this: many tests wait for a terminal.
 WORKERS := 4
+# Its bytecode is kept: without, each worker compiles every module and rewrites every assert anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo setup node test test-all fuzz check format bench pictures connector clean
+.PHONY: help demo setup node test test-all fuzz check format bench pictures connector confusables clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -28,8 +30,8 @@ test-all: node  ## the whole suite with many more examples and kills (about an h
 	AILERON_TEST_ALL=1 HYPOTHESIS_PROFILE=deep $(PYTEST) --timeout 1800
 
 fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, HTTP, MCP (under 10 minutes)
-	HYPOTHESIS_PROFILE=deep $(PYTEST) -q --timeout 1800 tests/property tests/unit/connectors/test_module_shape.py \
-		tests/unit/connectors/test_target.py tests/unit/mcp/test_relay_parsing.py tests/unit/server/test_requests.py
+	HYPOTHESIS_PROFILE=deep $(PYTEST) -q --timeout 1800 tests/fast/property tests/core/property tests/fast/connectors/test_module_shape.py \
+		tests/fast/connectors/test_target.py tests/fast/mcp/test_relay_parsing.py tests/fast/server/test_requests.py
 
 # Fast tests wait for nothing, and each worker reads them all.
 check: WORKERS := 3
@@ -40,7 +42,7 @@ check: setup  ## format, lint, types, import contracts, fast tests (under a minu
 	$(BIN)/lint-imports --cache-dir .import_linter_cache > .import_linter_cache.txt || { cat .import_linter_cache.txt; exit 1; }
 	@rm -f .import_linter_cache.txt
 	$(BIN)/pyright
-	$(PYTEST) -q -m "not slow"
+	$(PYTEST) -q tests/fast
 
 format: setup  ## format and mend what can be mended
 	$(BIN)/ruff format .
@@ -50,12 +52,16 @@ bench: setup  ## print the measurements of bench/ (minutes; never part of a test
 	$(BIN)/python -m bench
 
 pictures: setup  ## draw the pictures of README and docs from the snapshot tests
-	$(BIN)/python -m pytest -q tests/tui --snapshot-update
+	$(BIN)/python -m pytest -q tests/screen --snapshot-update
 	$(BIN)/python docs/generate.py
 
 connector:  ## rebuild the example connector (needs nothing but .venv)
 	@$(PYTHON) .ci/setup.py connector
 	$(BIN)/python examples/connector/build.py
+
+confusables:  ## make the table of look-alike letters from Unicode's own
+	@$(PYTHON) .ci/setup.py confusables
+	$(BIN)/python .ci/confusables.py
 
 clean:  ## remove what was built
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis tests/node/node_modules tests/node/runtime/node_modules

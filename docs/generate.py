@@ -16,7 +16,7 @@ from wire_page import with_bodies
 from aileron_core.runs.transitions import FINAL, TRANSITIONS, RunState
 
 DOCS = Path(__file__).resolve().parent
-SNAPSHOTS = DOCS.parent / "tests" / "tui" / "__snapshots__"
+SNAPSHOTS = DOCS.parent / "tests" / "screen" / "__snapshots__"
 
 _CALLS, _PANELS, _VIEWS = "test_looks", "test_pictures_of_panels", "test_pictures_of_views"
 PICTURES = {

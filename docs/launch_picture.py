@@ -20,13 +20,12 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "agents")]
-
-from agents_bench import CLI, KEYS, NPM, sends_a_draft  # noqa: E402
-from core_harness import furnish  # noqa: E402
-from llm import ScriptedLlm  # noqa: E402
+sys.path.insert(0, str(ROOT))
 
 from examples.mailbox.server import Mailbox  # noqa: E402
+from tests.agents.agents_bench import CLI, KEYS, NPM, sends_a_draft  # noqa: E402
+from tests.agents.llm import ScriptedLlm  # noqa: E402
+from tests.support.core_harness import furnish  # noqa: E402
 from tests.support.ordinary import OWNS  # noqa: E402
 
 COLUMNS, ABOVE, BELOW = 108, 27, 17

@@ -24,73 +24,18 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-_SLOW = (
-    "tests/agents/",
-    "tests/e2e/",
-    "tests/tui/",
-    "tests/unit/adversary/",
-    "tests/unit/connectors/test_compiling.py",
-    "tests/unit/containment/git/",
-    "tests/unit/connectors/test_flooding_guests.py",
-    "tests/unit/connectors/test_foreign_c.py",
-    "tests/unit/connectors/test_posted_reads.py",
-    "tests/unit/console/test_agent_at_the_door.py",
-    "tests/unit/console/test_stop_everything.py",
-    "tests/unit/console/test_suites.py",
-    "tests/unit/console/test_who_asks.py",
-    "tests/unit/cli/test_connector_check.py",
-    "tests/unit/cli/test_logs.py",
-    "tests/unit/runs/test_calling.py",
-    "tests/unit/runs/test_decisions.py",
-    "tests/unit/runs/test_halting.py",
-    "tests/unit/runs/test_unknown_outcomes.py",
-    "tests/unit/runs/test_pause.py",
-    "tests/unit/runs/test_previews_by_post.py",
-    "tests/unit/runs/test_recovery",
-    "tests/unit/runs/test_refresh.py",
-    "tests/unit/runs/test_retries.py",
-    "tests/unit/runs/test_unwritable.py",
-    "tests/unit/server/gateway/",
-    "tests/unit/launch/",
-    "tests/unit/tui/",
-    "tests/property/test_http_frames.py",
-    "tests/property/test_later_steps.py",
-    "tests/property/test_outgoing_frames.py",
-    "tests/property/test_gateway_bytes.py",
-    "tests/property/test_queue.py",
-    "tests/property/test_relay_frames.py",
-    "tests/unit/mcp/test_clients.py",
-    "tests/unit/mcp/test_mount.py",
-    "tests/unit/mcp/test_relay.py",
-)
-"""Real processes, a real screen, long attacks: `make check` leaves them to `make test`."""
-
-
 _SECOND_TRY = (
-    "tests/tui/test_pictures_of_",
-    "tests/tui/test_looks.py",
-    "tests/tui/test_layouts.py",
+    "tests/screen/test_pictures_of_",
+    "tests/screen/test_looks.py",
+    "tests/screen/test_layouts.py",
 )
 """Looks alone. What may decide, send or leak is tried once: a misfire now and then is a misfire."""
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave unread what `make check` would leave out: every worker reads all that it is given."""
-    leaves_out = config.getoption("markexpr") == "not slow"
-    return True if leaves_out and _named(collection_path).startswith(_SLOW) else None
-
-
-def _named(path: Path) -> str:
-    return path.relative_to(Path(__file__).parents[1]).as_posix()
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what drives processes and screens as slow; a picture that came late is taken once more."""
+    """A picture that came late is taken once more."""
     for item in items:
-        path = _named(item.path)
-        if path.startswith(_SLOW):
-            item.add_marker(pytest.mark.slow)
-        if path.startswith(_SECOND_TRY):
+        if item.nodeid.startswith(_SECOND_TRY):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
@@ -116,6 +61,14 @@ def home() -> Iterator[Path]:
         path = Path(folder) / "home"
         path.mkdir(mode=0o700)
         yield path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """An empty project."""
+    path = tmp_path / "project"
+    path.mkdir()
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from typing import (
     is_typeddict,
 )
 
+from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.server.bodies import (
     WAIT_SECONDS,
     AcceptProjectBody,
@@ -24,7 +25,6 @@ from aileron_core.server.bodies import (
 )
 from aileron_core.server.error_responses import STATUS
 from aileron_core.server.routes import ROUTES, RouteSpec
-from aileron_core.settings import AGENT_NAMES
 
 _Schema = dict[str, Any]
 _PLAIN: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
+from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.app import App
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import is_small
@@ -19,7 +20,7 @@ from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound
 from aileron_core.ids import SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.server.agent_api import AgentApi
-from aileron_core.server.auth import bearer_of, principal_of, proof
+from aileron_core.server.auth import bearer_of, challenge_proof, principal_of
 from aileron_core.server.bodies import (
     DIGEST_PATTERN,
     AcceptProjectBody,
@@ -47,7 +48,6 @@ from aileron_core.server.request_parsing import (
     watch_disconnect,
 )
 from aileron_core.server.session_sockets import SessionSockets
-from aileron_core.settings import AGENT_NAMES
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _HEARTBEAT = 15.0
@@ -92,7 +92,7 @@ async def health(request: Request) -> Response:
         session = _app(request).sessions.by_key_id(key_id)
         address = request.scope.get("server")
         if session is not None and address and address[1] is not None:
-            body["proof"] = proof(session.token_hash, nonce, f"{address[0]}:{address[1]}")
+            body["proof"] = challenge_proof(session.token_hash, nonce, f"{address[0]}:{address[1]}")
     return _json(body)
 
 
@@ -199,7 +199,7 @@ async def end_session(request: Request) -> Response:
 async def list_projects(request: Request) -> Response:
     """List the projects whose own settings a person accepted for a launch."""
     require_peer(request)
-    accepted = _app(request).project_trust.all()
+    accepted = _app(request).project_trust.records()
     body: ProjectsBody = {"items": [_project(record) for record in accepted]}
     return _json(body)
 

@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from aileron_core.text.confusables import CONFUSABLES
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookalike:
@@ -174,9 +176,9 @@ def _ascii_label(label: str) -> str:
 def _resembles(written: str) -> str:
     if len(written) > MAX_HOST:
         return ""
-    letters = (_LATIN.get(char, char) for char in written)
+    letters = (_ASCII.get(char, char) for char in written)
     bare = unicodedata.normalize("NFKD", "".join(letters))
-    drawn = "".join(_LATIN.get(char, char) for char in bare if unicodedata.category(char) != "Mn")
+    drawn = "".join(_ASCII.get(char, char) for char in bare if unicodedata.category(char) != "Mn")
     drawn = _DOT.sub(".", drawn)
     return drawn if drawn.isascii() and drawn.isprintable() else ""
 
@@ -232,12 +234,7 @@ _CONFUSABLE_SCRIPTS = frozenset(
 _PHONETIC = frozenset("ɑɡɩɪʙɢʜʟɴʀʏ") | {chr(point) for point in range(0x1D00, 0x1D23)}
 """Latin by name, but letters of phonetic notation that imitate ordinary ones."""
 
-_LATIN = dict(
-    zip(
-        # Cyrillic, Greek, Armenian, then Latin letters without a compatibility form.
-        "аеорсухіјѕһԁԛԝӏѵкмтнвгпиАВЕКМНОРСТУХІЈЅԌԚԜαοορυικτεχνηγωΑΒΕΖΗΙΚΜΝΟΡΤΥΧօսոհցզյıɑɡɩɪʙɢʜʟɴʀʏ",
-        "aeopcyxijshdqwlvkmthbrnuABEKMHOPCTYXIJSGQWaoopuiktexvnywABEZHIKMNOPTYXounhgqjiagiibghlnry",
-        strict=True,
-    )
+_ASCII = {like: letter for letter, drawn in CONFUSABLES.items() for like in drawn} | dict(
+    zip("кмтнвпиԚκτεχηωյʙɢʜʟɴʀӏІΙ", "kmthbnuQktexnwjbghlnrlII", strict=True)
 )
-"""The Latin letter that each is drawn like (a part of Unicode's confusables.txt)."""
+"""The letter or digit that each is drawn like; by hand what Unicode leaves out, or takes for another."""

@@ -5,15 +5,13 @@ from typing import Any
 
 import click
 
+from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.text import escape
 from aileron_tui.cli import subcommands
 from aileron_tui.cli.options import Program, command_options, paths, shared_options
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.process import close_memory, drop_key_variables
 from aileron_tui.cli.scaffold import EXAMPLE_PORT
-
-AGENTS = ("codex", "claude", "opencode", "goose", "pi", "gemini")
-"""As `aileron_core.settings.AGENT_NAMES`, whose module would slow every command's start; a test compares."""
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
@@ -102,7 +100,7 @@ def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bo
 
 
 @aileron.command()
-@click.argument("agent", type=click.Choice(AGENTS))
+@click.argument("agent", type=click.Choice(AGENT_NAMES))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- ITS OWN ARGUMENTS]")
 @click.option("--dry-run", is_flag=True, help="Print what would be set, and start nothing.")
 @click.option(
@@ -191,7 +189,7 @@ def mcp_relay(context: CommandContext, file: str) -> int:
 @click.argument(
     "agent",
     required=False,
-    type=click.Choice(AGENTS),
+    type=click.Choice(AGENT_NAMES),
 )
 @command_options
 def doctor(context: CommandContext, agent: str | None) -> int:

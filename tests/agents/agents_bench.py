@@ -5,32 +5,21 @@ import hashlib
 import os
 import re
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from examples.mailbox.server import Mailbox
+from tests.agents.llm import CallTool, Conversation, Say, ScriptedLlm
+from tests.agents.passing import caller, gateway_hashes, nothing_of_ours, on_record
+from tests.support.core_harness import DRAFT, furnish
+from tests.support.ordinary import AS_ORDINARY, OWNS
+from tests.support.server_harness import CLI as AS_TESTS
+from tests.support.server_harness import Attended
+
 ROOT = Path(__file__).resolve().parents[2]
-for folder in (
-    ROOT,
-    ROOT / "tests" / "unit" / "server",
-    ROOT / "tests" / "support",
-    Path(__file__).parent,
-):
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-
-from core_harness import DRAFT, furnish  # noqa: E402
-from harness import CLI as AS_TESTS  # noqa: E402
-from harness import Attended  # noqa: E402
-from llm import CallTool, Conversation, Say, ScriptedLlm  # noqa: E402
-from passing import caller, gateway_hashes, nothing_of_ours, on_record  # noqa: E402
-
-from examples.mailbox.server import Mailbox  # noqa: E402
-from tests.support.ordinary import AS_ORDINARY, OWNS  # noqa: E402
-
 CLI = (*AS_ORDINARY, *AS_TESTS)
 """Console, launches and agents are an ordinary user's, whoever runs the tests: root's nobody contains."""
 NPM = (Path(__file__).parent / "npm", Path(__file__).parent / "npm-all")

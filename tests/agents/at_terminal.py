@@ -10,7 +10,7 @@ import subprocess
 import termios
 import time
 
-from agents_bench import CLI, Bench
+from tests.agents.agents_bench import CLI, Bench
 
 
 class Terminal:

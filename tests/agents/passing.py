@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from llm import Seen
+from tests.agents.llm import Seen
 
 _TOKEN = re.compile(rb"[A-Za-z0-9_-]{20,}")
 _SECONDS = 30

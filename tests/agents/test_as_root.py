@@ -6,7 +6,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from agents_bench import AS_TESTS
+
+from tests.agents.agents_bench import AS_TESTS
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can try as root")
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_bench import DRAFT, Bench, Say, ScriptedLlm, processes, workbench
+
+from tests.agents.agents_bench import DRAFT, Bench, Say, ScriptedLlm, processes, workbench
 
 PROBE = Path(__file__).parent / "probe.py"
 

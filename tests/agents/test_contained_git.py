@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_bench import Bench, Say, ScriptedLlm, workbench
 
+from tests.agents.agents_bench import Bench, Say, ScriptedLlm, workbench
 from tests.support.ordinary import USER
 
 AGENT = """\

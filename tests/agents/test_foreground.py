@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agents_bench import Say, ScriptedLlm, workbench
-from at_terminal import Terminal
+
+from tests.agents.agents_bench import Say, ScriptedLlm, workbench
+from tests.agents.at_terminal import Terminal
 
 AGENT = """\
 #!/usr/bin/env python3

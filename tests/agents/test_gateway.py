@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_bench import CLI, Bench, Say, ScriptedLlm, processes, workbench
 
 from aileron_core.text import escape
+from tests.agents.agents_bench import CLI, Bench, Say, ScriptedLlm, processes, workbench
 
 SAYS = """\
 #!/usr/bin/env python3

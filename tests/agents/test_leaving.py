@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from agents_bench import Bench, Say, ScriptedLlm, workbench
+
+from tests.agents.agents_bench import Bench, Say, ScriptedLlm, workbench
 
 WAITS = '#!/bin/sh\necho up > "{mark}"\nexec sleep 600\n'
 LOOKS = """\

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_bench import CLI, Bench, Say, ScriptedLlm, workbench
 
+from tests.agents.agents_bench import CLI, Bench, Say, ScriptedLlm, workbench
 from tests.support.ordinary import AS_ORDINARY
 
 AGENT = """\

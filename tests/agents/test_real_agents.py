@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agents_bench import DRAFT, Bench, ScriptedLlm, sends_a_draft, workbench
+
+from tests.agents.agents_bench import DRAFT, Bench, ScriptedLlm, sends_a_draft, workbench
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -6,8 +6,7 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from agents_bench import Say, ScriptedLlm, workbench
-
+from tests.agents.agents_bench import Say, ScriptedLlm, workbench
 from tests.support.ordinary import AS_ORDINARY
 
 AGENT = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.tmux import Tmux, shell
+from tests.process.tmux import Tmux, shell
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = """

@@ -10,7 +10,6 @@ Nothing here waits for a fixed time: `until` wakes on each event that the core p
 
 import asyncio
 import shutil
-import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -28,12 +27,9 @@ from aileron_core.runs import Call, GateAnswer
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.sessions.model import Session
 from aileron_core.settings import Settings
+from examples.mailbox import Mailbox
 
 ROOT = Path(__file__).parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-from examples.mailbox import Mailbox  # noqa: E402
 
 __all__ = [
     "DRAFT",

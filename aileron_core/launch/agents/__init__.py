@@ -9,10 +9,8 @@ from aileron_core.launch.agents.goose import GOOSE
 from aileron_core.launch.agents.opencode import OPENCODE
 from aileron_core.launch.agents.pi import PI
 from aileron_core.launch.plan import Agent
-from aileron_core.settings import AGENT_NAMES
 
-_ALL: tuple[Agent, ...] = (CODEX, CLAUDE, OPENCODE, GOOSE, PI, GEMINI)
-_BY_NAME = {agent.name: agent for agent in _ALL}
-
-AGENTS: Mapping[str, Agent] = {name: _BY_NAME[name] for name in AGENT_NAMES}
+AGENTS: Mapping[str, Agent] = {
+    agent.name: agent for agent in (CODEX, CLAUDE, OPENCODE, GOOSE, PI, GEMINI)
+}
 """By the name that a person types."""

@@ -1,0 +1,52 @@
+"""Files that change between a person's look and the effect."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.core_harness import Core, Mailbox, furnish
+
+FILE = "send-draft.md"
+
+
+def _fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _endless(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def _elsewhere(path: Path) -> None:
+    """The same bytes, by a link that leads out of the home."""
+    moved = path.parent.parent.parent / "moved.md"
+    path.rename(moved)
+    path.symlink_to(moved)
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [_fifo, _endless, _elsewhere, _folder])
+async def test_an_action_file_that_is_no_file_any_more_stops_the_run_at_once(
+    home: Path, spoil: Callable[[Path], None]
+) -> None:
+    """Nothing is sent, nothing hangs holding the connector, and the person is told why."""
+    furnish(home)
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            view = await core.ask()
+            spoil(home / "actions" / FILE)
+            await core.approve(view)
+            end = await core.ended(view)
+            assert end.state == "failed"
+            assert FILE in end.outcome
+            assert (await core.call("list-drafts", {})).row.state == "completed"
+        assert mailbox.state()["sent"] == []

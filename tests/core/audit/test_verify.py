@@ -1,0 +1,269 @@
+"""What `audit verify` finds: each kind of damage, named, at its place."""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import rfc8785
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.head import HeadFile, read_head
+from aileron_core.audit.read import list_records, run_records, verify_home
+from aileron_core.audit.record import AuditRecord
+from aileron_core.audit.verify import ChainReport
+from aileron_core.storage.database import Database, Tx
+from aileron_core.storage.open import open_reader
+from tests.support.core_harness import run
+
+RUN = "run-" + "0" * 26
+ARGS = '{"draft_id":"r-1"}'
+ARGS_HASH = hashlib.sha256(ARGS.encode()).hexdigest()
+
+
+def record(number: int) -> AuditRecord:
+    return AuditRecord(
+        at=f"2026-10-08T14:02:{number:02d}.000Z",
+        event=AuditEvent.RUN_COMPLETED if number == 10 else AuditEvent.STORAGE_MENDED,
+        summary=f"number {number} – ä",
+        run=RUN if number in (5, 10) else None,
+        session="ses-1" if number == 10 else None,
+        action="send" if number == 10 else None,
+        extra={"state": "completed", "args_sha256": ARGS_HASH, "approval": "act-1"}
+        if number == 10
+        else {"name": "send.md", "digest": "x"},
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Ten records, one run whose row names the tenth, and `audit.head`."""
+
+    async def make() -> None:
+        database = Database(tmp_path / "aileron.db")
+        head = HeadFile(tmp_path / "audit.head")
+        database.on_commit(head)
+        for number in range(1, 11):
+            await database.write(lambda tx, n=number: _unit(tx, n))
+        database.close()
+        head.close()
+
+    run(make())
+    return tmp_path
+
+
+def _unit(tx: Tx, number: int) -> None:
+    if number == 10:
+        tx.execute(
+            "INSERT INTO runs(run_id, approval_id, session_id, action, action_sha256, args, "
+            "args_sha256, gated, state, requested_at, times_asked, note, delivered, last_record) "
+            "VALUES(?, 'act-1', 'ses-1', 'send', 'x', ?, ?, 1, 'completed', 1.0, 1, '', 1, ?)",
+            (RUN, ARGS, ARGS_HASH, tx.next_seq()),
+        )
+    if number == 1:
+        tx.execute("INSERT INTO pins VALUES('action', 'send.md', 'x', 1.0, 'person', 1)")
+    tx.record(record(number))
+
+
+def verified(home: Path) -> ChainReport:
+    connection = open_reader(home / "aileron.db")
+    try:
+        return verify_home(connection, home)
+    finally:
+        connection.close()
+
+
+def change(home: Path, *statements: str) -> None:
+    connection = sqlite3.connect(home / "aileron.db")
+    with connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+def found(home: Path) -> list[tuple[str, int]]:
+    return [(problem.kind, problem.seq) for problem in verified(home).problems]
+
+
+def test_a_whole_chain_is_as_wire_describes_it(home: Path) -> None:
+    """JCS bodies, `hash = SHA-256(prev || body)`, first prev 32 zero bytes, no gaps."""
+    report = verified(home)
+    assert report.ok
+    assert report.records == 10
+    connection = sqlite3.connect(home / "aileron.db")
+    rows = connection.execute(
+        "SELECT seq, at, event, run, prev, hash, body FROM audit ORDER BY seq"
+    ).fetchall()
+    connection.close()
+    prev = bytes(32)
+    for expected, (seq, at, event, run_id, before, digest, body) in enumerate(rows, start=1):
+        content = json.loads(body)
+        assert rfc8785.dumps(content).decode() == body
+        assert (content["seq"], content["at"], content["event"], content["run"]) == (
+            seq,
+            at,
+            event,
+            run_id,
+        )
+        assert {"session", "action", "actor", "summary"} <= content.keys()
+        assert (seq, before) == (expected, prev)
+        prev = hashlib.sha256(prev + body.encode()).digest()
+        assert digest == prev
+    assert report.head == prev.hex()
+    head = read_head(home / "audit.head")
+    assert head is not None
+    assert (head.seq, head.count, head.hash) == (10, 10, prev.hex())
+
+
+def _rehash(home: Path, seq: int) -> None:
+    """Change a record and make its own hash fit, as a careful editor does."""
+    connection = sqlite3.connect(home / "aileron.db")
+    with connection:
+        prev, body = connection.execute(
+            "SELECT prev, body FROM audit WHERE seq=?", (seq,)
+        ).fetchone()
+        body = body.replace("number", "Number")
+        connection.execute(
+            "UPDATE audit SET body=?, hash=? WHERE seq=?",
+            (body, hashlib.sha256(prev + body.encode()).digest(), seq),
+        )
+    connection.close()
+
+
+def _swap(home: Path) -> None:
+    change(
+        home,
+        "UPDATE audit SET seq=99 WHERE seq=4",
+        "UPDATE audit SET seq=4 WHERE seq=7",
+        "UPDATE audit SET seq=7 WHERE seq=99",
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        ("UPDATE audit SET body=replace(body,'number 3','number 8') WHERE seq=3", ("edited", 3)),
+        ("UPDATE audit SET at='2020-01-01T00:00:00.000Z' WHERE seq=6", ("edited", 6)),
+        ("UPDATE audit SET event='nothing' WHERE seq=6", ("edited", 6)),
+        ("UPDATE audit SET run='run-other' WHERE seq=5", ("edited", 5)),
+        ("UPDATE audit SET hash=randomblob(32) WHERE seq=6", ("edited", 6)),
+        ("UPDATE audit SET prev=randomblob(32) WHERE seq=6", ("edited", 6)),
+        ("UPDATE audit SET body='{' WHERE seq=6", ("edited", 6)),
+        ("UPDATE audit SET body=CAST(x'7bff' AS TEXT) WHERE seq=6", ("edited", 6)),
+        ("UPDATE audit SET body=NULL, hash=12345678901, prev='text' WHERE seq=6", ("edited", 6)),
+        ("DELETE FROM audit WHERE seq=4", ("missing", 4)),
+        ("DELETE FROM audit WHERE seq BETWEEN 1 AND 3", ("missing", 1)),
+        (_swap, ("reordered", 4)),
+        (lambda home: _rehash(home, 6), ("edited", 6)),
+        (lambda home: _rehash(home, 10), ("edited", 10)),
+        ("DELETE FROM audit WHERE seq > 8", ("cut", 9)),
+        ("UPDATE runs SET state='pending'", ("orphan", 10)),
+        ("UPDATE runs SET last_record=5", ("orphan", 5)),
+        ("UPDATE runs SET last_record=2", ("orphan", 2)),
+        ("UPDATE runs SET run_id='run-other'", ("orphan", 10)),
+        ("""UPDATE runs SET args='{"draft_id":"r-2"}'""", ("orphan", 10)),
+        ("UPDATE runs SET args_sha256='x', args=NULL", ("orphan", 10)),
+        ("UPDATE pins SET digest='y'", ("orphan", 1)),
+        ("INSERT INTO pins VALUES('action','evil.md','x',1.0,'person',3)", ("orphan", 3)),
+        (
+            (
+                "INSERT INTO sessions(session_id, agent, label, cwd, executable, opened_by, token_hash, "
+                "gateway_hash, opened_at, expires_at, held, last_record) "
+                "VALUES('ses-9','a','','','','relay','t','g',1.0,9.0,0,3)"
+            ),
+            ("orphan", 3),
+        ),
+    ],
+)
+def test_each_kind_of_damage_is_found_and_named(
+    home: Path, damage: str | Callable[[Path], None], expected: tuple[str, int]
+) -> None:
+    """Edited, missing, reordered, cut records and orphan rows, each at its number."""
+    if isinstance(damage, str):
+        change(home, damage)
+    else:
+        damage(home)
+    report = verified(home)
+    assert not report.ok
+    assert expected in [(problem.kind, problem.seq) for problem in report.problems]
+    assert all(problem.message for problem in report.problems)
+
+
+def test_one_edit_is_not_reported_as_damage_to_its_neighbours(home: Path) -> None:
+    """A person must find the place: the neighbours of an edited record are named by nobody."""
+    change(home, "UPDATE audit SET body=replace(body,'number 3','number 8') WHERE seq=3")
+    assert found(home) == [("edited", 3)]
+
+
+def test_arguments_that_were_forgotten_are_no_problem(home: Path) -> None:
+    """Arguments go after 30 days, their hash stays."""
+    change(home, "UPDATE runs SET args=NULL")
+    assert found(home) == []
+
+
+def test_a_head_behind_the_table_is_no_problem(home: Path) -> None:
+    """A console that stopped between commit and head has done nothing wrong."""
+    text = (home / "audit.head").read_text(encoding="utf-8")
+    connection = sqlite3.connect(home / "aileron.db")
+    (digest,) = connection.execute("SELECT hash FROM audit WHERE seq=7").fetchone()
+    connection.close()
+    head = json.loads(text) | {"seq": 7, "count": 7, "hash": digest.hex()}
+    (home / "audit.head").write_text(json.dumps(head), encoding="utf-8")
+    assert found(home) == []
+
+
+@pytest.mark.parametrize("text", ["", "null", "[1]", "{}", '{"seq":"x"}', "\x00" * 256])
+def test_an_unreadable_head_is_named(home: Path, text: str) -> None:
+    """The head's file is part of what is verified."""
+    (home / "audit.head").write_text(text, encoding="utf-8")
+    assert ("edited", 0) in found(home)
+
+
+def test_a_missing_head_is_named(home: Path) -> None:
+    """Without it a cut would not be seen, so its absence is a problem."""
+    (home / "audit.head").unlink()
+    assert found(home) == [("cut", 10)]
+
+
+def test_a_rewritten_chain_is_found_by_the_head_alone(home: Path) -> None:
+    """Rewrite everything after an edit and the table is whole again; the head is not."""
+    connection = sqlite3.connect(home / "aileron.db")
+    prev = bytes(32)
+    with connection:
+        for seq, body in connection.execute("SELECT seq, body FROM audit ORDER BY seq").fetchall():
+            body = body.replace("number 3", "number X")
+            digest = hashlib.sha256(prev + body.encode()).digest()
+            connection.execute(
+                "UPDATE audit SET body=?, prev=?, hash=? WHERE seq=?", (body, prev, digest, seq)
+            )
+            prev = digest
+    connection.close()
+    assert found(home) == [("edited", 10)]
+    (home / "audit.head").unlink()
+    assert [kind for kind, _ in found(home)] == ["cut"]
+
+
+def test_the_head_is_one_short_line_however_often_it_is_written(home: Path) -> None:
+    """Overwritten in place; an old longer head leaves no rest behind."""
+    data = (home / "audit.head").read_bytes()
+    assert len(data) == 256
+    assert data.endswith(b"\n")
+    assert (home / "audit.head").stat().st_mode & 0o777 == 0o600
+
+
+def test_damaged_records_are_still_listed(home: Path) -> None:
+    """A person who looks after damage sees the rest, and the damaged one by its number."""
+    change(
+        home,
+        "UPDATE audit SET body='{' WHERE seq=9",
+        "UPDATE audit SET body=CAST(x'7bff' AS TEXT) WHERE seq=10",
+    )
+    connection = open_reader(home / "aileron.db")
+    listed = list_records(connection, limit=3)
+    of_run = run_records(connection, "act-1")
+    connection.close()
+    assert [each["seq"] for each in listed] == [8, 9, 10]
+    assert listed[0]["summary"] == "number 8 – ä"
+    assert [each.get("seq") for each in of_run] == [5, None]

@@ -1,0 +1,148 @@
+"""`connector check` and `connector run`: what a developer is told, and where a trial may go."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import wasmtime
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples" / "connector"
+HOST = "gmail.googleapis.com:443"
+
+
+def aileron(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-I", "-m", "aileron_tui.cli", "connector", *words]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+
+
+def told(done: subprocess.CompletedProcess[str]) -> Any:
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def mailbox() -> Iterator[Any]:
+    from examples.mailbox import Mailbox
+
+    with Mailbox() as mailbox:
+        yield mailbox
+
+
+def test_the_example_passes_and_its_identity_is_shown() -> None:
+    """What `check` calls it is what `install` will call it."""
+    done = aileron("check", str(EXAMPLE), "--json")
+    found = told(done)
+    assert (done.returncode, found["ok"], found["problems"]) == (0, True, [])
+    assert found["hosts"] == [HOST]
+    pinned = (ROOT / "examples" / "actions" / "send-draft.md").read_text(encoding="utf-8")
+    assert found["hash"] in pinned
+
+
+def test_everything_wrong_with_a_connector_is_told_at_once(tmp_path: Path) -> None:
+    """Manifest and module, each with file, line and key; one never hides the other."""
+    (tmp_path / "manifest.toml").write_text(
+        '[connector]\nname = "nowhere"\nversion = "v1"\ncolour = "red"\n', encoding="utf-8"
+    )
+    (tmp_path / "connector.wasm").write_bytes(
+        bytes(wasmtime.wat2wasm('(module (import "env" "system" (func)))'))
+    )
+    done = aileron("check", str(tmp_path), "--json")
+    found = told(done)
+    assert (done.returncode, found["ok"]) == (1, False)
+    assert {(p["key"], p["line"]) for p in found["problems"] if "manifest" in p["file"]} == {
+        ("connector.name", 2),
+        ("connector.version", 3),
+        ("connector.colour", 4),
+    }
+    module = [p["message"] for p in found["problems"] if "wasm" in p["file"]]
+    assert len(module) == 3
+    assert any("'system' of 'env'" in message for message in module)
+
+
+def test_a_module_that_does_not_compile_is_told(tmp_path: Path) -> None:
+    """A shape that looks right is not enough."""
+    good = bytes(
+        wasmtime.wat2wasm('(module (memory (export "memory") 1) (func (export "_start")))')
+    )
+    (tmp_path / "connector.wasm").write_bytes(good[:-3] + b"\xff\x00\x0b")
+    (tmp_path / "manifest.toml").write_text(
+        '[connector]\nname = "local://a/b"\nversion = "1.0.0"\n'
+    )
+    found = told(aileron("check", str(tmp_path), "--json"))
+    assert not found["ok"]
+    assert any("not a module that can run here" in p["message"] for p in found["problems"])
+
+
+def test_what_manifest_and_module_say_differently_is_a_warning(tmp_path: Path) -> None:
+    """It still passes; a person who takes it in should know."""
+    text = (EXAMPLE / "manifest.toml").read_text(encoding="utf-8")
+    (tmp_path / "manifest.toml").write_text(
+        text.replace('"http_request", ', '"log", ').replace(f'"{HOST}"', ""), encoding="utf-8"
+    )
+    (tmp_path / "connector.wasm").write_bytes((EXAMPLE / "connector.wasm").read_bytes())
+    done = aileron("check", str(tmp_path), "--json")
+    messages = {p["message"] for p in told(done)["problems"] if p["severity"] == "warning"}
+    assert done.returncode == 0
+    assert messages == {
+        "does not list http_request, which the module imports",
+        "lists log, which the module does not import",
+        "lists no host, so every request will be refused",
+    }
+
+
+def test_a_manifest_alone_can_be_checked_and_a_missing_path_is_a_sentence(tmp_path: Path) -> None:
+    """Before there is a module, and when there is nothing."""
+    assert aileron("check", str(EXAMPLE / "manifest.toml")).returncode == 0
+    nothing = aileron("check", str(tmp_path / "none"))
+    assert nothing.returncode == 1
+    assert "connector.wasm and manifest.toml" in nothing.stderr
+    empty = aileron("check", str(tmp_path), "--json")
+    assert len(told(empty)["problems"]) == 2
+
+
+def test_an_op_is_run_against_a_route(mailbox: Any) -> None:
+    """Without console, installation or record; numbers as they came."""
+    route = f"{HOST}=127.0.0.1:{mailbox.port}"
+    done = aileron("run", str(EXAMPLE), "list_drafts", "--route", route, "--json")
+    found = told(done)
+    assert (done.returncode, found["status"], found["last_status"]) == (0, "completed", 200)
+    assert (found["requests_sent"], found["writes_sent"]) == (1, 0)
+    first = found["output"]["drafts"][0]["id"]
+    plain = aileron("run", str(EXAMPLE), "get_draft", "--args", "-", "--route", route,
+                    stdin=json.dumps({"id": first}))  # fmt: skip
+    assert json.loads(plain.stdout)["id"] == first
+    assert "1 requests, 0 of them writing" in plain.stderr
+
+
+def test_read_only_lets_no_write_leave(mailbox: Any) -> None:
+    """As in a preview."""
+    before = mailbox.state()["drafts"]
+    route = f"{HOST}=127.0.0.1:{mailbox.port}"
+    args = json.dumps({"draft_id": before[0]["id"]})
+    words = ("run", str(EXAMPLE), "send_draft", "--args", args, "--route", route, "--read-only")
+    done = aileron(*words, "--json")
+    assert done.returncode == 1
+    assert told(done)["failure"]["class"] == "capability_denied"
+    assert mailbox.state()["drafts"] == before
+
+
+def test_a_trial_reaches_no_host_that_is_not_routed() -> None:
+    """It is no way around the gate: a listed host without a route is refused before it is dialled."""
+    done = aileron("run", str(EXAMPLE), "list_drafts", "--json")
+    failure = told(done)["failure"]
+    assert (done.returncode, failure["class"]) == (1, "capability_denied")
+    assert f"--route {HOST}=127.0.0.1:PORT" in failure["message"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--args", "[1]"), ("--args", "{"), ("--args", "@/nonexistent"), ("--route", "x=1.2.3.4:5")],
+)
+def test_wrong_usage_is_a_sentence_and_exit_code_2(words: tuple[str, str]) -> None:
+    done = aileron("run", str(EXAMPLE), "list_drafts", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("aileron: ")

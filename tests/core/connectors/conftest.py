@@ -1,0 +1,349 @@
+"""A real engine, guests written in WAT, the real mailbox, services on real sockets."""
+
+import http.server
+import ipaddress
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import wasmtime
+
+from aileron_core.clock import SystemClock
+from aileron_core.connectors.http.addresses import AddressGuard
+from aileron_core.connectors.http.client import OutgoingClient
+from aileron_core.connectors.protocol import Limits, OpResult, Route
+from aileron_core.connectors.registry import ConnectorRegistry
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.connectors.wasm.engine import WasmEngine
+
+ROOT = Path(__file__).parents[3]
+MANIFEST = """
+[connector]
+name = "local://tests/guest"
+version = "1.0.0"
+[capabilities.network]
+hosts = [{hosts}]
+"""
+
+
+class Service:
+    """An HTTP service whose answers the test gives: `answers[path](handler)`."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Callable[[http.server.BaseHTTPRequestHandler], None]] = {}
+        self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.methods: set[str] = set()
+        service = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # headers and body go out apart: 40 ms per answer else
+
+            def answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                service.seen.append((self.command, self.path, dict(self.headers), body))
+                service.answers[self.path.split("?")[0]](self)
+
+            do_GET = do_POST = do_PUT = do_HEAD = answer  # noqa: N815
+
+            def __getattr__(self, name: str) -> Callable[[], None]:
+                if name in service.methods:
+                    return self.answer
+                raise AttributeError(name)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.block_on_close = False
+        self.port: int = self.server.server_address[1]
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
+
+    def take(self, method: str) -> None:
+        """Answer requests of a method that is not one of the usual four."""
+        self.methods.add(f"do_{method}")
+
+    def reply(self, path: str, body: bytes = b"{}", status: int = 200, **headers: str) -> None:
+        def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+            handler.send_response(status)
+            for name, value in headers.items():
+                handler.send_header(name.replace("_", "-"), value)
+            handler.send_header("Content-Length", str(len(body)))
+            handler.end_headers()
+            if handler.command != "HEAD":
+                handler.wfile.write(body)
+
+        self.answers[path] = answer
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    service = Service()
+    service.thread.start()
+    yield service
+    service.server.shutdown()
+    service.server.server_close()
+    service.thread.join()
+
+
+class LeapingClock(SystemClock):
+    """The machine's time, ahead of it in each thread that leapt.
+
+    A short limit may be over before its request has left. With this one a long limit is as good as over
+    once the request has.
+    """
+
+    def __init__(self) -> None:
+        self._ahead = threading.local()
+
+    def monotonic(self) -> float:
+        return super().monotonic() + getattr(self._ahead, "seconds", 0.0)
+
+    def leap(self, seconds: float) -> None:
+        """Be *seconds* ahead in the calling thread."""
+        self._ahead.seconds = seconds
+
+    def level(self) -> None:
+        """Be ahead in no thread any more."""
+        self._ahead = threading.local()
+
+
+@pytest.fixture
+def leaping() -> LeapingClock:
+    return LeapingClock()
+
+
+class TableResolver:
+    """Resolves from a table, and remembers what it was asked."""
+
+    def __init__(self, table: dict[str, list[str]]) -> None:
+        self.table = table
+        self.asked: list[str] = []
+
+    def resolve(self, host: str, port: int) -> list[str]:
+        self.asked.append(host)
+        if host not in self.table:
+            raise OSError("no such name")
+        return self.table[host]
+
+
+LOOPBACK = AddressGuard(allow=[ipaddress.ip_network("127.0.0.1/32")])
+
+
+@pytest.fixture
+def loopback_guard() -> AddressGuard:
+    return LOOPBACK
+
+
+@pytest.fixture
+def resolver() -> TableResolver:
+    return TableResolver({})
+
+
+@pytest.fixture
+def make_client() -> Iterator[Callable[..., OutgoingClient]]:
+    made: list[OutgoingClient] = []
+
+    def make(**kwargs: Any) -> OutgoingClient:
+        made.append(OutgoingClient(**kwargs))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ConnectorStore:
+    return ConnectorStore(tmp_path / "home")
+
+
+@pytest.fixture
+def make_engine(
+    make_client: Callable[..., OutgoingClient],
+) -> Iterator[Callable[..., WasmEngine]]:
+    made: list[WasmEngine] = []
+
+    def make(client: OutgoingClient | None = None, **kwargs: Any) -> WasmEngine:
+        made.append(WasmEngine(client or make_client(), **kwargs))
+        return made[-1]
+
+    yield make
+    for engine in made:
+        engine.close()
+
+
+@pytest.fixture
+def engine(make_engine: Callable[..., WasmEngine]) -> WasmEngine:
+    return make_engine()
+
+
+Guest = Callable[..., WasmConnector]
+
+
+@pytest.fixture
+def guest(store: ConnectorStore, engine: WasmEngine) -> Guest:
+    """Install a module in WAT, with the hosts it may reach, on the test's engine."""
+
+    def install(
+        wat: str, hosts: tuple[str, ...] = (), on: WasmEngine | None = None, more: str = ""
+    ) -> WasmConnector:
+        listed = ", ".join(f'"{host}"' for host in hosts)
+        manifest = (MANIFEST.format(hosts=listed) + more).encode()
+        entry = store.install_bytes(bytes(wasmtime.wat2wasm(wat)), manifest)
+        return WasmConnector(
+            identity=entry.identity, manifest=entry.manifest, store=store, engine=on or engine
+        )
+
+    return install
+
+
+def wat(body: str, *, data: str = "", pages: int = 1, imports: str = "") -> str:
+    """A command with one memory, the imports most guests want, and *body* as its `_start`."""
+    return f"""(module
+      (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+      (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
+      (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+      (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+      (import "aileron_host" "http_request" (func $request (param i32 i32) (result i32)))
+      (import "aileron_host" "http_response_size" (func $size (result i32)))
+      (import "aileron_host" "http_response_status" (func $status (result i32)))
+      (import "aileron_host" "http_response_read" (func $read (param i32 i32) (result i32)))
+      (import "aileron_host" "log" (func $log (param i32 i32 i32 i32)))
+      {imports}
+      (memory (export "memory") {pages})
+      (data (i32.const 1024) "{data}")
+      (func $print (param $fd i32) (param $at i32) (param $len i32)
+        (i32.store (i32.const 0) (local.get $at)) (i32.store (i32.const 4) (local.get $len))
+        (drop (call $fd_write (local.get $fd) (i32.const 0) (i32.const 1) (i32.const 8))))
+      (func (export "_start") {body}))"""
+
+
+def escaped(text: str) -> str:
+    """*text* as a WAT string literal, byte by byte."""
+    return "".join(f"\\{byte:02x}" for byte in text.encode())
+
+
+def printing(text: str, *, fd: int = 1, then: str = "") -> str:
+    """A guest that prints *text* and then does *then*."""
+    length = len(text.encode())
+    body = f"(call $print (i32.const {fd}) (i32.const 1024) (i32.const {length})) {then}"
+    return wat(body, data=escaped(text), pages=1 + (1024 + length) // 65536)
+
+
+def printing_bytes(raw: bytes) -> str:
+    """A guest that prints exactly these bytes."""
+    data = "".join(f"\\{byte:02x}" for byte in raw)
+    body = f"(call $print (i32.const 1) (i32.const 1024) (i32.const {len(raw)}))"
+    return wat(body, data=data, pages=1 + (1024 + len(raw)) // 65536)
+
+
+# Prints {"output": its whole input}.
+ECHO = """
+  (local $end i32)
+  (local.set $end (i32.const 4096))
+  (loop $more
+    (i32.store (i32.const 0) (local.get $end)) (i32.store (i32.const 4) (i32.const 30000))
+    (drop (call $fd_read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (local.set $end (i32.add (local.get $end) (i32.load (i32.const 8))))
+    (br_if $more (i32.load (i32.const 8))))
+  (call $print (i32.const 1) (i32.const 1024) (i32.const 10))
+  (call $print (i32.const 1) (i32.const 4096) (i32.sub (local.get $end) (i32.const 4096)))
+  (call $print (i32.const 1) (i32.const 1034) (i32.const 1))"""
+
+
+@pytest.fixture
+def echo() -> str:
+    return wat(ECHO, data=escaped('{"output":}'), pages=2)
+
+
+@pytest.fixture(name="printing_bytes")
+def _printing_bytes() -> Callable[[bytes], str]:
+    return printing_bytes
+
+
+def requesting(envelope: str, *, times: int = 1, say: str = '{"output":{"done":true}}') -> str:
+    """A guest that makes the request in *envelope*, *times* over, and then prints *say*."""
+    first, second = len(envelope.encode()), len(say.encode())
+    once = f"(drop (call $request (i32.const 1024) (i32.const {first})))"
+    body = f"{once * times} (call $print (i32.const 1) (i32.const {1024 + first}) (i32.const {second}))"
+    return wat(body, data=escaped(envelope) + escaped(say))
+
+
+@pytest.fixture(name="wat")
+def _wat() -> Callable[..., str]:
+    return wat
+
+
+@pytest.fixture(name="printing")
+def _printing() -> Callable[..., str]:
+    return printing
+
+
+@pytest.fixture(name="requesting")
+def _requesting() -> Callable[..., str]:
+    return requesting
+
+
+@pytest.fixture(name="escaped")
+def _escaped() -> Callable[[str], str]:
+    return escaped
+
+
+@pytest.fixture
+def call() -> Callable[..., OpResult]:
+    """Call an op from a loop of its own, as a test without a loop does."""
+    import asyncio
+
+    def run(connector: WasmConnector, op: str = "x", **kwargs: Any) -> OpResult:
+        args = kwargs.pop("args", {})
+        limits = kwargs.pop("limits", Limits(wall_seconds=10))
+        return asyncio.run(connector.call(op, args, limits=limits, **kwargs))
+
+    return run
+
+
+@pytest.fixture
+def registry(store: ConnectorStore, engine: WasmEngine) -> ConnectorRegistry:
+    return ConnectorRegistry(store, engine)
+
+
+@pytest.fixture
+def mailbox() -> Iterator[Any]:
+    from examples.mailbox import Mailbox
+
+    with Mailbox() as mailbox:
+        yield mailbox
+
+
+@pytest.fixture
+def drafts(
+    mailbox: Any,
+    store: ConnectorStore,
+    make_client: Callable[..., OutgoingClient],
+    make_engine: Callable[..., WasmEngine],
+) -> WasmConnector:
+    """The example connector, routed to the mailbox."""
+    route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
+    entry = store.install(ROOT / "examples" / "connector")
+    return WasmConnector(
+        identity=entry.identity,
+        manifest=entry.manifest,
+        store=store,
+        engine=make_engine(make_client(routes=[route])),
+    )
+
+
+@pytest.fixture
+def routed(
+    service: Service,
+    make_client: Callable[..., OutgoingClient],
+    make_engine: Callable[..., WasmEngine],
+) -> WasmEngine:
+    """An engine that routes api.example:443 to the test's service."""
+    route = Route(host="api.example:443", address="127.0.0.1", port=service.port)
+    return make_engine(make_client(routes=[route]))

@@ -1,0 +1,230 @@
+"""A connector in C on wasi-libc, written from the interface's description alone and built here by Zig's C compiler."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.actions.load import load_action
+from aileron_core.connectors.http.client import OutgoingClient
+from aileron_core.connectors.protocol import MIB, Limits, OpResult, Route
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_core.errors import FileProblems
+
+# The first build on a machine builds the C library too.
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="needs the connector group"),
+]
+
+Call = Callable[..., OpResult]
+SOURCE = Path(__file__).parent / "foreign" / "connector.c"
+MANIFEST = b"""
+[connector]
+name = "github://stranger/c"
+version = "1.0.0"
+[capabilities.network]
+hosts = ["api.example:443"]
+[capabilities.runtime]
+imports = ["log", "http_request", "http_response_size", "http_response_status", "http_response_read"]
+"""
+
+
+def build(target: Path, *flags: str, source: Path = SOURCE) -> bytes:
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi", "-O2", "-s", *flags]
+    subprocess.run([*command, "-o", str(target), str(source)], check=True, timeout=500)
+    return target.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The built module; `make setup` installs the compiler."""
+    return build(tmp_path_factory.mktemp("c") / "connector.wasm")
+
+
+@pytest.fixture
+def stranger(module: bytes, store: ConnectorStore, routed: WasmEngine) -> WasmConnector:
+    """The connector, its one host routed to the test's service."""
+    entry = store.install_bytes(module, MANIFEST)
+    return WasmConnector(
+        identity=entry.identity, manifest=entry.manifest, store=store, engine=routed
+    )
+
+
+def output(result: OpResult) -> Any:
+    assert result.failure is None, result.failure
+    return result.output
+
+
+def failure(result: OpResult) -> tuple[str, str]:
+    assert result.failure is not None
+    return result.failure.class_, result.failure.message
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {},
+        {"n": [2**53 + 1, -(2**63), 12345678901234567890], "text": "Grüße, 世界 😀", "f": 0.1},
+        {"deep": {"er": [[], {}, None, True]}, "long": "x" * 100_000},
+    ],
+)
+def test_arguments_come_through_as_they_were_given(
+    stranger: WasmConnector, call: Call, args: dict[str, Any]
+) -> None:
+    """Every digit of a number, every character of a text, an empty object."""
+    assert output(call(stranger, "echo", args=args)) == args
+
+
+def test_the_world_of_a_program_is_its_name_a_clock_and_chance(
+    stranger: WasmConnector, call: Call
+) -> None:
+    """No environment, no file to read, none to write, no terminal; numbers are 64 bits wide."""
+    found = output(call(stranger, "world"))
+    assert found.pop("year") >= 2025
+    assert found == {
+        "argc": 1,
+        "name": "connector",
+        "home": None,
+        "random": True,
+        "file": False,
+        "own": False,
+        "folder": False,
+        "tty": 0,
+        "largest": 2**63 - 1,
+        "unsigned": 2**64 - 1,
+        "third": 1 / 3,
+    }
+
+
+@pytest.mark.parametrize("body", [b"", bytes(range(256)), b"\x00" * 5, b"x" * (15 * MIB)])
+def test_an_answer_arrives_byte_for_byte(
+    stranger: WasmConnector, call: Call, service: Any, body: bytes
+) -> None:
+    """Through a redirect, binary or large, into memory that grows for it."""
+    service.reply("/old", status=302, Location="/new")
+    service.reply("/new", body)
+    found = output(call(stranger, "get", args={"url": "https://api.example/old", "method": "GET"}))
+    total = 0
+    for byte in body if len(body) < MIB else b"":
+        total = (total * 31 + byte) % 2**32
+    assert (found["status"], found["size"], found["got"]) == (200, len(body), len(body))
+    assert found["sum"] == total or len(body) >= MIB
+    assert [path for _, path, *_ in service.seen] == ["/old", "/new"]
+
+
+def test_what_the_program_sends_arrives_byte_for_byte(
+    stranger: WasmConnector, call: Call, service: Any
+) -> None:
+    """A header with several values stays one line; text is UTF-8 in header and body."""
+    service.reply("/x")
+    call(stranger, "get", args={"url": "https://api.example/x", "method": "PUT"})
+    ((method, _, headers, body),) = service.seen
+    assert (method, body) == ("PUT", "<é>".encode())
+    assert headers["Accept"] == "application/json, text/*;q=0.5"
+    assert headers["X-Name"].encode("latin-1").decode() == "Jürgen"
+
+
+def test_a_typed_error_survives_exit_1_with_the_status_that_the_host_saw(
+    stranger: WasmConnector, call: Call, service: Any
+) -> None:
+    """429 is worth another try; a refused host is told as that, not as the program's guess."""
+    service.reply("/x", status=429)
+    result = call(stranger, "get", args={"url": "https://api.example/x", "method": "GET"})
+    assert failure(result) == ("external_api_error", "the service said no")
+    assert result.failure is not None
+    assert (result.failure.retriable, result.failure.details) == (True, {"status": 429})
+    denied = call(stranger, "get", args={"url": "https://evil.example/", "method": "GET"})
+    assert failure(denied)[0] == "capability_denied"
+
+
+def test_every_end_of_a_program_is_told_as_what_it_was(stranger: WasmConnector, call: Call) -> None:
+    """Nothing said, an exit code, abort() with a last word, an op it does not know."""
+    assert output(call(stranger, "nothing")) == {}
+    assert output(call(stranger, "exit", args={"code": 0})) == {}
+    assert failure(call(stranger, "exit", args={"code": 3}))[1] == "the connector exited with 3"
+    assert "above 125" in failure(call(stranger, "exit", args={"code": 200}))[1]
+    class_, message = failure(call(stranger, "abort"))
+    assert class_ == "connector_runtime_error"
+    assert "unreachable" in message
+    assert message.endswith("it said: the index is broken")
+    assert failure(call(stranger, "nope")) == ("connector_runtime_error", "unknown op")
+
+
+def test_sleeping_takes_as_long_as_was_asked_and_no_longer_than_the_limit(
+    stranger: WasmConnector, call: Call
+) -> None:
+    """For a time and until a time; a long sleep ends with the run's wall limit."""
+    for op in ("sleep", "until"):
+        # One less than asked: both times are cut to whole milliseconds.
+        assert 149 <= output(call(stranger, op, args={"ms": 150})) < 5000
+    began = time.monotonic()
+    result = call(stranger, "sleep", args={"ms": 60_000}, limits=Limits(wall_seconds=0.3))
+    # Woken at its limit it may come to its own end before it is interrupted: then that is known.
+    assert result.failure is not None or 299 <= output(result) < 5000
+    assert result.failure is None or failure(result)[0] == "resource_limit_exceeded"
+    assert time.monotonic() - began < 20
+
+
+def test_malloc_gives_what_the_limit_leaves(stranger: WasmConnector, call: Call) -> None:
+    """Its memory of 16 MiB of stack and more grows to the limit; beyond it malloc says no."""
+    assert output(call(stranger, "grow", args={"mib": 30})) == 1
+    assert failure(call(stranger, "grow", args={"mib": 60})) == (
+        "connector_runtime_error",
+        "Out of memory",
+    )
+    more = Limits(wall_seconds=20, memory_mib=128)
+    assert output(call(stranger, "grow", args={"mib": 60}, limits=more)) == 1
+
+
+def test_output_byte_by_byte_is_output(stranger: WasmConnector, call: Call) -> None:
+    """An unbuffered stdout costs a host call for each byte, and nothing else."""
+    assert output(call(stranger, "unbuffered", limits=Limits(wall_seconds=60))) == "x" * 20_000
+
+
+def test_a_reactor_is_refused_with_what_it_should_be(tmp_path: Path, store: ConnectorStore) -> None:
+    """Built with the other of the two execution models, the same source has no `_start`."""
+    reactor = build(tmp_path / "reactor.wasm", "-mexec-model=reactor")
+    with pytest.raises(FileProblems, match="it is a WASI reactor, and a connector is a command"):
+        store.install_bytes(reactor, MANIFEST)
+
+
+def blocks(page: str) -> list[str]:
+    """The code blocks of a page of ours, in order."""
+    return re.findall(r"^```\w*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def test_the_connector_of_the_developers_page_works_as_the_page_says(
+    tmp_path: Path, store: ConnectorStore, call: Call, service: Any,
+    make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine],
+) -> None:  # fmt: skip
+    """Its C compiles, its manifest is taken, its action file names nothing that is not there."""
+    page = (Path(__file__).parents[3] / "docs" / "connectors.md").read_text(encoding="utf-8")
+    page = page[page.index("## In C\n") :]
+    source, manifest, action = blocks(page)[:3]
+    (tmp_path / "connector.c").write_text(source, encoding="utf-8")
+    entry = store.install_bytes(
+        build(tmp_path / "connector.wasm", source=tmp_path / "connector.c"), manifest.encode()
+    )
+    route = Route(host=entry.manifest.hosts[0], address="127.0.0.1", port=service.port)
+    connector = WasmConnector(
+        identity=entry.identity,
+        manifest=entry.manifest,
+        store=store,
+        engine=make_engine(make_client(routes=[route])),
+    )
+    service.reply("/notes.json", b'[{"id": 9007199254740993, "text": "milk"}]')
+    assert output(call(connector, "list_notes")) == [{"id": 2**53 + 1, "text": "milk"}]
+    service.reply("/notes.json", b"", status=503)
+    assert failure(call(connector, "list_notes"))[0] == "external_api_error"
+    assert failure(call(connector, "nope")) == ("connector_runtime_error", "unknown op")
+    (needed,) = load_action(action.encode(), "list-notes.md").requires
+    assert (needed.fqn, needed.version) == (entry.identity.fqn, entry.identity.version)

@@ -1,0 +1,202 @@
+"""The example connector against the local mailbox, and its actions against it."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tomllib
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.connectors.protocol import OpResult
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.wasm.connector import WasmConnector
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+Call = Callable[..., OpResult]
+
+NUMBERS, GERMAN, CONTRACT, BOARD = "r-8842190447", "r-8842190312", "r-8842189950", "r-8842188204"
+
+
+def output_of(result: OpResult) -> dict[str, Any]:
+    assert result.failure is None
+    assert isinstance(result.output, dict)
+    return result.output
+
+
+def test_a_draft_is_read_whole(drafts: WasmConnector, mailbox: Any, call: Call) -> None:
+    """Gmail's JSON, and the text in full where the snippet stops at 200 characters."""
+    draft = output_of(call(drafts, "get_draft", args={"id": CONTRACT}, read_only=True))
+    (held,) = [d for d in mailbox.state()["drafts"] if d["id"] == CONTRACT]
+    assert draft["text"] == held["body"]
+    assert len(draft["text"]) > 3000
+    assert len(draft["message"]["snippet"]) <= 200
+    headers = {h["name"]: h["value"] for h in draft["message"]["payload"]["headers"]}
+    assert headers["Bcc"] == "archive@nordlicht.example"
+
+
+def test_text_keeps_every_letter(drafts: WasmConnector, call: Call) -> None:
+    """Umlauts and signs come through base64url and JSON as they are."""
+    draft = output_of(call(drafts, "get_draft", args={"id": GERMAN}))
+    assert "Lieferung in Kalenderwoche 45 zusagen? Die Gesamtsumme von 18.450,00 €" in draft["text"]
+
+
+def test_nothing_of_a_message_is_hidden(drafts: WasmConnector, call: Call) -> None:
+    """The HTML part and the attachment's name stand in the text that a person decides by."""
+    text = output_of(call(drafts, "get_draft", args={"id": BOARD}))["text"]
+    assert text.startswith("Dear board,")
+    assert "<b>October</b>" in text
+    assert "pack.pdf (application/pdf)" in text
+
+
+def test_sending_sends_once(drafts: WasmConnector, mailbox: Any, call: Call) -> None:
+    """The draft is gone, the mail is out, and a second time there is no such draft."""
+    sent = call(drafts, "send_draft", args={"draft_id": NUMBERS})
+    assert (sent.requests_sent, sent.last_status) == (1, 200)
+    (mail,) = mailbox.state()["sent"]
+    assert (mail["to"], mail["subject"]) == ("Anna Brandt <anna.brandt@nordlicht.example>", "Q3 numbers")  # fmt: skip
+    again = call(drafts, "send_draft", args={"draft_id": NUMBERS})
+    assert again.failure is not None
+    assert (again.failure.class_, again.failure.details) == ("external_api_error", {"status": 404})
+    assert again.failure.message == "Gmail answered 404: Requested entity was not found."
+    assert len(mailbox.state()["sent"]) == 1
+
+
+def test_lists_go_page_by_page(drafts: WasmConnector, call: Call) -> None:
+    """Five drafts in pages of two, then a search."""
+    seen: list[str] = []
+    args: dict[str, Any] = {"max_results": 2}
+    while True:
+        page = output_of(call(drafts, "list_drafts", args=args))
+        seen += [draft["id"] for draft in page["drafts"]]
+        if "nextPageToken" not in page:
+            break
+        args["page_token"] = page["nextPageToken"]
+    assert len(seen) == len(set(seen)) == 5
+    found = output_of(call(drafts, "list_drafts", args={"query": "subject:q3 to:anna"}))
+    assert [draft["id"] for draft in found["drafts"]] == [NUMBERS]
+    assert "drafts" not in output_of(call(drafts, "list_drafts", args={"query": "&q=q3"}))
+
+
+def test_an_update_keeps_what_it_was_not_told_to_change(
+    drafts: WasmConnector, mailbox: Any, call: Call
+) -> None:
+    """Subject and Bcc change, with letters beyond ASCII; text and recipients stay."""
+    (before,) = [d for d in mailbox.state()["drafts"] if d["id"] == GERMAN]
+    subject = "Rückfrage – „Angebot“ vom zweiten Oktober, Übergabe und Prüfung 日本語" * 3
+    args = {"id": GERMAN, "subject": subject, "bcc": "audit@nordlicht.example"}
+    assert call(drafts, "update_draft", args=args).requests_sent == 2
+    (after,) = [d for d in mailbox.state()["drafts"] if d["id"] == GERMAN]
+    assert after == before | {"subject": subject, "bcc": "audit@nordlicht.example"}
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "words"),
+    [
+        ("get_draft", {}, "argument id is missing"),
+        ("get_draft", {"id": 5}, "argument id must be a string"),
+        ("get_draft", {"id": ""}, "argument id is empty"),
+        ("get_draft", {"id": ".."}, "no draft id"),
+        ("list_drafts", {"max_results": "5"}, "must be an integer"),
+        ("list_drafts", {"max_results": 0}, "from 1 to 500"),
+        ("list_drafts", {"max_results": 1.5}, "must be an integer"),
+        ("list_drafts", {"query": ["x"]}, "argument query must be a string"),
+        ("send_draft", {"id": NUMBERS}, "argument draft_id is missing"),
+        ("update_draft", {"id": NUMBERS, "subject": "a\r\nBcc: evil@x.example"}, "line break"),
+        ("update_draft", {"id": BOARD, "subject": "x"}, "more than plain text"),
+        ("delete_draft", {"id": NUMBERS}, "there is no op delete_draft"),
+    ],
+)
+def test_wrong_arguments_are_errors_and_change_nothing(
+    drafts: WasmConnector, mailbox: Any, call: Call, op: str, args: dict[str, Any], words: str
+) -> None:
+    """Never ignored, never guessed at."""
+    before = mailbox.state()["drafts"]
+    result = call(drafts, op, args=args)
+    assert result.failure is not None
+    assert result.failure.class_ == "connector_runtime_error"
+    assert words in result.failure.message
+    assert mailbox.state()["drafts"] == before
+
+
+def test_an_id_stays_one_path_segment(drafts: WasmConnector, mailbox: Any, call: Call) -> None:
+    """No id leads to another resource."""
+    result = call(drafts, "get_draft", args={"id": "r-1/../send?x=#ü"})
+    assert result.last_status == 404
+    path = "/gmail/v1/users/me/drafts/r-1%2F..%2Fsend%3Fx%3D%23%C3%BC"
+    assert mailbox.state()["requests"] == [{"method": "GET", "path": path}]
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_trouble_at_the_service_is_told_with_its_words(
+    drafts: WasmConnector, mailbox: Any, call: Call, status: int
+) -> None:
+    """And once it is over, the op works."""
+    mailbox.control(fail={"op": "get", "status": status, "times": 1})
+    result = call(drafts, "get_draft", args={"id": NUMBERS})
+    assert result.failure is not None
+    assert (result.failure.class_, result.failure.retriable) == ("external_api_error", True)
+    assert str(status) in result.failure.message
+    assert call(drafts, "get_draft", args={"id": NUMBERS}).failure is None
+
+
+def test_garbage_from_the_service_is_an_error(
+    drafts: WasmConnector, mailbox: Any, call: Call
+) -> None:
+    """An answer that is not JSON is never handed on."""
+    mailbox.control(garbage="get")
+    result = call(drafts, "get_draft", args={"id": NUMBERS})
+    assert result.failure is not None
+    assert "not JSON" in result.failure.message
+
+
+def test_a_changed_draft_reads_changed(drafts: WasmConnector, mailbox: Any, call: Call) -> None:
+    """What the recheck lives from: another reading, another output."""
+    before = output_of(call(drafts, "get_draft", args={"id": NUMBERS}))
+    assert before == output_of(call(drafts, "get_draft", args={"id": NUMBERS}))
+    mailbox.control(change={"id": NUMBERS, "bcc": "evil@x.example"})
+    assert output_of(call(drafts, "get_draft", args={"id": NUMBERS})) != before
+
+
+def test_the_actions_pin_the_connector_that_lies_beside_them(store: ConnectorStore) -> None:
+    """Their hash is its identity, and they ask for ops that it has."""
+    identity = store.install(EXAMPLES / "connector").identity
+    names = set[str]()
+    for file in sorted((EXAMPLES / "actions").glob("*.md")):
+        action = tomllib.loads(file.read_text(encoding="utf-8").split("+++")[1])
+        (required,) = action["requires"]["connectors"]
+        assert (required["name"], required["version"], required["hash"]) == (
+            identity.fqn,
+            identity.version,
+            identity.hash,
+        ), file
+        assert [step["op"] for step in action["execute"]] == required["capabilities"]
+        names.add(action["name"])
+    assert names == {"get-draft", "list-drafts", "send-draft"}
+
+
+def test_the_mailbox_runs_as_a_program_of_its_own() -> None:
+    """Its first line says where it is; SIGTERM ends it cleanly."""
+    command = [sys.executable, "-m", "examples.mailbox", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=EXAMPLES.parent, stdout=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        place = json.loads(program.stdout.readline())
+        assert place["url"] == f"http://127.0.0.1:{place['port']}"
+        with urllib.request.urlopen(f"{place['url']}/_state", timeout=10) as answer:
+            assert len(json.load(answer)["drafts"]) == 5
+        program.terminate()
+        assert program.wait(20) == 0
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="needs the connector group")
+def test_the_committed_module_is_what_the_sources_give() -> None:
+    """Byte for byte, on this machine too."""
+    command = [sys.executable, str(EXAMPLES / "connector" / "build.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

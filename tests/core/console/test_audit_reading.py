@@ -1,0 +1,181 @@
+"""Reading and verifying the audit from the console: page by page, whole, and beside the core."""
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.read import verify_home
+from aileron_core.console import audit_reader
+from aileron_core.console_port import (
+    AuditExported,
+    AuditVerified,
+    ExportAudit,
+    ReadRecord,
+    ReadRecords,
+    RecordRead,
+    RecordsRead,
+    VerifyAudit,
+)
+from aileron_core.errors import Conflict, NotFound, Unavailable
+from aileron_core.testing import FrozenClock
+from tests.support.core_harness import Core, furnish
+
+
+async def page(core: Core, before: int | None, limit: int = 4) -> RecordsRead:
+    await core.app.console.carry_out(ReadRecords(before_seq=before, limit=limit))
+    return [fact for fact in core.facts if isinstance(fact, RecordsRead)][-1]
+
+
+async def verified(core: Core) -> AuditVerified:
+    await core.app.console.carry_out(VerifyAudit())
+    return [fact for fact in core.facts if isinstance(fact, AuditVerified)][-1]
+
+
+def spoil(home: Path, statement: str) -> None:
+    connection = sqlite3.connect(home / "aileron.db")
+    with connection:
+        connection.execute(statement)
+    connection.close()
+
+
+async def test_pages_follow_each_other_to_the_first_record_without_gap_or_repetition(
+    home: Path,
+) -> None:
+    """The newest first, each page oldest first, and how many records there are in all."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        everything = await core.records()
+        seen: list[int] = []
+        before: int | None = None
+        while True:
+            found = await page(core, before)
+            assert (found.before_seq, found.total) == (before, len(everything))
+            if not found.records:
+                break
+            numbers = [record.seq for record in found.records]
+            assert numbers == sorted(numbers)
+            seen = numbers + seen
+            before = numbers[0]
+        assert seen == list(range(1, len(everything) + 1))
+        first = (await page(core, 2)).records[0]
+        assert (first.event, first.actor) == (everything[0]["event"], everything[0]["actor"])
+        for limit, got in ((0, 1), (-5, 1), (10**9, len(everything))):
+            assert len((await page(core, None, limit)).records) == got
+
+
+async def test_one_record_comes_whole_as_it_is_stored(home: Path) -> None:
+    """The very text that was hashed, and both hashes; none of that number is said so."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        rows = await core.app.database.read(
+            lambda c: c.execute("SELECT seq, body, hash, prev FROM audit").fetchall()
+        )
+        for seq, body, hash_, prev in rows:
+            await core.app.console.carry_out(ReadRecord(seq=seq))
+            assert core.facts[-1] == RecordRead(
+                seq=seq, body=body, hash=hash_.hex(), prev=prev.hex()
+            )
+        with pytest.raises(NotFound, match="no record 4711"):
+            await core.app.console.carry_out(ReadRecord(seq=4711))
+
+
+async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(home: Path) -> None:
+    """Our own sentences, how many records, how long it took."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        good = await verified(core)
+        assert good.problems == ()
+        assert good.records == len(await core.records())
+        assert good.seconds >= 0
+        spoil(home, "UPDATE audit SET body = replace(body, 'console', 'konsole') WHERE seq = 1")
+        assert "does not have the content" in (await verified(core)).problems[0]
+        await page(core, None)  # and it is read all the same
+        await core.app.console.carry_out(ReadRecord(seq=1))
+        assert "konsole" in json.dumps(core.facts[-1].body)  # type: ignore[union-attr]
+
+
+async def test_an_audit_that_somebody_rewrote_is_not_told_record_by_record(home: Path) -> None:
+    """A fact stays small: two hundred problems, then how many there are besides."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        for _ in range(300):
+            await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
+        spoil(home, "UPDATE audit SET body = '{}'")
+        problems = (await verified(core)).problems
+        assert len(problems) == 201
+        assert "more; `aileron audit verify` lists them all" in problems[-1]
+
+
+async def test_verifying_runs_beside_the_core_and_once_at_a_time(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls are answered meanwhile; a second wish is refused; a stop does not wait for it."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        for _ in range(50):
+            await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
+        first = asyncio.get_running_loop().create_task(verified(core))
+        await asyncio.sleep(0)
+        with pytest.raises(Conflict, match="already"):
+            await verified(core)
+        await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Written meanwhile")
+        assert (await first).problems == ()
+        many = "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n LIMIT 30000) "
+        spoil(home, f"{many} INSERT INTO audit SELECT i, '', '', NULL, x'', x'', '{{}}' FROM n")
+
+        def closing(*given: Any) -> Any:
+            core.app.audit.close()  # it has begun, and cannot be over before this
+            return verify_home(*given)
+
+        monkeypatch.setattr(audit_reader, "verify_home", closing)
+        with pytest.raises(Unavailable):
+            await verified(core)
+
+
+async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alone(
+    home: Path,
+) -> None:
+    """One line each, oldest first; a second copy in the same second overwrites nothing."""
+    furnish(home)
+
+    async with Core.open(home, clock=FrozenClock()) as core:
+        stored = await core.app.database.read(
+            lambda c: [body for (body,) in c.execute("SELECT body FROM audit ORDER BY seq")]
+        )
+        await core.app.console.carry_out(ExportAudit())
+        told = [fact for fact in core.facts if isinstance(fact, AuditExported)][-1]
+        path = Path(told.path)
+        assert path.parent == home / "exports"
+        assert path.read_text(encoding="utf-8").splitlines() == stored
+        assert told.records == len(stored) > 0
+        assert [each.stat().st_mode & 0o777 for each in (path, path.parent)] == [0o600, 0o700]
+        path.write_text("kept")
+        with pytest.raises(Conflict, match="is there already"):
+            await core.app.console.carry_out(ExportAudit())
+        assert path.read_text() == "kept"
+
+
+async def test_a_copy_that_cannot_be_written_says_so_and_leaves_nothing(home: Path) -> None:
+    """A spoilt database leaves no half of a copy behind; a file in the way is named."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        (home / "exports").write_text("in the way")
+        with pytest.raises(Unavailable, match="exports"):
+            await core.app.console.carry_out(ExportAudit())
+        (home / "exports").unlink()
+        spoil(home, "ALTER TABLE audit RENAME TO gone")
+        with pytest.raises(Unavailable, match="cannot be read"):
+            await core.app.console.carry_out(ExportAudit())
+        assert list((home / "exports").iterdir()) == []
+        spoil(home, "ALTER TABLE gone RENAME TO audit")

@@ -1,0 +1,220 @@
+"""Accepting and withdrawing: what agents see, what an open approval may still do, what is shown."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from aileron_core.console_port import (
+    Accept,
+    LibraryItemView,
+    LibraryUpdated,
+    WithdrawAcceptance,
+)
+from aileron_core.errors import Conflict
+from tests.support.core_harness import Core, Mailbox, furnish
+
+CONNECTOR = "local://aileron/mail-drafts@0.1.0"
+
+
+def item(library: tuple[LibraryItemView, ...], name: str) -> LibraryItemView:
+    return next(each for each in library if each.name == name)
+
+
+async def library(core: Core) -> tuple[LibraryItemView, ...]:
+    return (await core.app.console.snapshot()).library
+
+
+async def hold_back(core: Core, name: str) -> None:
+    found = item(await library(core), name)
+    await core.app.console.carry_out(
+        WithdrawAcceptance(kind=found.kind, name=name, digest=found.digest)
+    )
+
+
+async def take_in(core: Core, name: str) -> None:
+    found = item(await library(core), name)
+    await core.app.console.carry_out(Accept(kind=found.kind, name=name, digest=found.digest))
+
+
+def seen(core: Core) -> list[str]:
+    return [action.name for action in core.app.library.ready()]
+
+
+async def test_what_a_person_holds_back_is_gone_for_agents_at_once_and_comes_back(
+    home: Path,
+) -> None:
+    """Recorded, published at once, and undone by accepting it again."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        assert seen(core) == ["get-draft", "list-drafts", "send-draft"]
+        await hold_back(core, "get-draft")
+        assert seen(core) == ["list-drafts"]  # send-draft's preview asks what get-draft may ask
+        told = [fact for fact in core.facts if isinstance(fact, LibraryUpdated)][-1]
+        shown = item(told.library, "get-draft")
+        assert (shown.state, shown.why) == ("held_back", "You withdrew its acceptance.")
+        assert (shown.accepted_at, shown.accepted_by) == (None, "")
+        assert [each.name for each in told.not_accepted] == ["get-draft"]
+        with pytest.raises(Conflict, match="is not accepted"):
+            await core.call("get-draft", {"id": "r-1"})
+        query = "SELECT name FROM pins WHERE kind = 'action' ORDER BY name"
+        rows = await core.app.database.read(lambda c: c.execute(query).fetchall())
+        assert rows == [("list-drafts.md",), ("send-draft.md",)]
+        assert (await core.app.audit.verify()).problems == ()
+        (record,) = await core.records("library.withdrawn")
+        assert (record["actor"], record["kind"], record["name"]) == (
+            "person",
+            "action",
+            "get-draft.md",
+        )
+        with pytest.raises(Conflict, match="Nothing changed"):
+            await hold_back(core, "get-draft")
+    async with Core.open(home, accept=False) as core:  # over a restart too
+        assert item(await library(core), "get-draft").why == "You withdrew its acceptance."
+        await take_in(core, "get-draft")
+        shown = item(await library(core), "get-draft")
+        assert (shown.state, shown.why, shown.accepted_by) == ("ready", "", "person")
+        assert shown.accepted_at is not None
+        assert seen(core) == ["get-draft", "list-drafts", "send-draft"]
+
+
+async def test_holding_back_asks_for_the_bytes_that_were_shown(home: Path) -> None:
+    """A digest that is not what counts changes nothing."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        for kind, name in (("action", "get-draft"), ("connector", CONNECTOR), ("action", "x")):
+            with pytest.raises(Conflict, match="does not count in the form that you saw"):
+                await core.app.console.carry_out(
+                    WithdrawAcceptance(kind=kind, name=name, digest="0" * 64)
+                )  # type: ignore[arg-type]
+        assert len(seen(core)) == 3
+        assert await core.records("library.withdrawn") == []
+
+
+async def test_a_connector_held_back_takes_its_actions_with_it(home: Path) -> None:
+    """Agents see none of them, and each says which connector is missing."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        await hold_back(core, CONNECTOR)
+        assert seen(core) == []
+        shown = await library(core)
+        assert item(shown, CONNECTOR).state == "held_back"
+        (held,) = (await core.app.console.snapshot()).not_accepted
+        assert (home / held.file / "manifest.toml").is_file(), "one can look at what is asked"
+        broken = item(shown, "get-draft")
+        assert broken.state == "error"
+        assert f"{CONNECTOR} is not accepted" in broken.why
+        await take_in(core, CONNECTOR)
+        assert len(seen(core)) == 3
+
+
+@pytest.mark.parametrize("name", ["send-draft", CONNECTOR])
+async def test_an_approval_of_what_was_held_back_runs_nothing(home: Path, name: str) -> None:
+    """Approving covers what was accepted; one after the acceptance was withdrawn ends as a conflict."""
+    furnish(home)
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            view = await core.ask()
+            await hold_back(core, name)
+            await core.approve(view)
+            ended = await core.ended(view)
+            assert ended.state == "failed"
+            assert "had its acceptance withdrawn after you looked" in ended.outcome
+        assert mailbox.state()["sent"] == []
+
+
+@pytest.mark.parametrize("moment", ["held back", "taken in in another form"])
+async def test_a_row_that_is_put_back_takes_nothing_in(home: Path, moment: str) -> None:
+    """The newest record of a name counts, not a row that names an older one."""
+    furnish(home)
+    path = home / "actions" / "get-draft.md"
+    earlier = path.read_text(encoding="utf-8")
+
+    def rows(statement: str, *values: object) -> list[tuple[object, ...]]:
+        connection = sqlite3.connect(home / "aileron.db")
+        with connection:
+            found = connection.execute(statement, values).fetchall()
+        connection.close()
+        return found
+
+    async with Core.open(home) as core:
+        (old,) = rows("SELECT * FROM pins WHERE name = 'get-draft.md'")
+        if moment == "held back":
+            await hold_back(core, "get-draft")
+        else:
+            path.write_text(earlier + "\nMore.\n", encoding="utf-8")
+            await core.app.library.poll()
+            await take_in(core, "get-draft")
+    path.write_text(earlier, encoding="utf-8")
+    rows("INSERT OR REPLACE INTO pins VALUES(?, ?, ?, ?, ?, ?)", *old)
+    async with Core.open(home, accept=False) as core:
+        assert "get-draft" not in seen(core)
+        assert item(await library(core), "get-draft").state == "held_back"
+
+
+async def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_it(
+    home: Path,
+) -> None:
+    """Ready, held back (new, changed) and broken; actions by name, then connectors."""
+    furnish(home)
+    folder = home / "actions"
+    async with Core.open(home) as core:
+        text = (folder / "get-draft.md").read_text(encoding="utf-8")
+        new = text.replace('"get-draft"', '"new-one"').replace("s/get-draft@", "s/new-one@")
+        (folder / "new-one.md").write_text(new, encoding="utf-8")
+        (folder / "broken.md").write_text('+++\nname = "broken"\n+++\n', encoding="utf-8")
+        with (folder / "list-drafts.md").open("a", encoding="utf-8") as opened:
+            opened.write("\nChanged.\n")
+        stored = next((home / "store" / "connectors" / "sha256").iterdir())
+        shutil.copytree(stored, stored.with_name("0" * 64))
+        await core.app.library.poll()
+        snapshot = await core.app.console.snapshot()
+    said = {each.name: each for each in snapshot.library}
+    assert list(said) == [
+        "broken.md",
+        "get-draft",
+        "list-drafts",
+        "new-one",
+        "send-draft",
+        CONNECTOR,
+        "sha256:" + "0" * 64,
+    ]
+    assert {name: each.state for name, each in said.items()} == {
+        "broken.md": "error",
+        "get-draft": "ready",
+        "list-drafts": "held_back",
+        "new-one": "held_back",
+        "send-draft": "ready",
+        CONNECTOR: "ready",
+        "sha256:" + "0" * 64: "error",
+    }
+    assert said["new-one"].why == "Nobody has accepted it."
+    assert said["list-drafts"].why == "It is not what was accepted: its bytes differ."
+    assert said["list-drafts"].accepted_at is not None
+    assert said["broken.md"].why
+    assert said["sha256:" + "0" * 64].why
+    send = said["send-draft"]
+    assert (send.file, send.version, send.gated, send.preview, send.effect, send.steps) == (
+        "send-draft.md",
+        "0.1.0",
+        True,
+        "get_draft",
+        "SEND",
+        ("local://aileron/mail-drafts.send_draft",),
+    )
+    place = f"store/connectors/{said[CONNECTOR].digest.replace(':', '/')}"
+    assert said[CONNECTOR].file == place
+    assert (home / place / "manifest.toml").is_file()
+    assert (send.connector, send.hosts) == (
+        "local://aileron/mail-drafts",
+        ("gmail.googleapis.com:443",),
+    )
+    assert said["get-draft"].effect == ""
+    assert {each.accepted_by for each in snapshot.library if each.state == "ready"} == {
+        "--accept-installed"
+    }

@@ -1,0 +1,107 @@
+"""The core on its own thread: intents go over, facts come back, its end is told."""
+
+import asyncio
+import queue
+from pathlib import Path
+
+import pytest
+
+from aileron_core.app import App, AppOptions
+from aileron_core.connectors.protocol import Route
+from aileron_core.console_port import (
+    ApprovalUpdated,
+    ApprovalView,
+    Approve,
+    CoreEvent,
+    CoreLost,
+    Deny,
+    IntentRefused,
+)
+from aileron_core.core_thread import CoreThread
+from aileron_core.errors import HomeError, Unavailable
+from aileron_core.home.layout import Home, HomeLock
+from aileron_core.runs import Call
+from tests.support.core_harness import DRAFT, Mailbox, furnish, open_session
+
+
+def until(facts: "queue.Queue[CoreEvent]", wanted: type, state: str = "") -> CoreEvent:
+    while True:
+        fact = facts.get(timeout=10)
+        if isinstance(fact, wanted) and (
+            not state or (isinstance(fact, ApprovalUpdated) and fact.view.state == state)
+        ):
+            return fact
+
+
+def looked(facts: "queue.Queue[CoreEvent]") -> ApprovalView:
+    while True:
+        fact = until(facts, ApprovalUpdated)
+        assert isinstance(fact, ApprovalUpdated)
+        if fact.view.digest:
+            return fact.view
+
+
+def test_a_decision_from_another_thread_is_carried_out_and_answered_by_facts(home: Path) -> None:
+    """Intents return at once; what came of them arrives as facts, refusals too."""
+    furnish(home)
+    with Mailbox() as mailbox:
+        route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
+        options = AppOptions(routes=(route,), accept_installed=True)
+        core = CoreThread(lambda: App.open(Home(home), options))
+        app = core.start()
+        try:
+            facts: queue.Queue[CoreEvent] = queue.Queue()
+            snapshot = core.subscribe(facts.put)
+            assert (snapshot.approvals, snapshot.actions_ready) == ((), 3)
+            assert core._loop is not None
+
+            def call(draft: str) -> None:
+                async def ask() -> None:
+                    session, _ = await open_session(app)
+                    await app.gate.run(
+                        Call(session=session, action="send-draft", args={"draft_id": draft})
+                    )
+
+                assert core._loop is not None
+                asyncio.run_coroutine_threadsafe(ask(), core._loop).result(10)
+
+            call(DRAFT)
+            view = looked(facts)
+            core.submit(Approve(approval_id=view.approval_id, digest="0" * 64))
+            refused = until(facts, IntentRefused)
+            assert isinstance(refused, IntentRefused)
+            assert refused.approval_id == view.approval_id
+            assert "changed" in refused.message
+            core.submit(Approve(approval_id=view.approval_id, digest=view.digest))
+            until(facts, ApprovalUpdated, "completed")
+            core.submit(Deny(approval_id=view.approval_id))
+            refused = until(facts, IntentRefused)
+            assert isinstance(refused, IntentRefused)
+            assert "completed" in refused.message
+            assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
+        finally:
+            core.stop()
+        assert core.failure is None
+        core.submit(Deny(approval_id=view.approval_id))  # no effect and no error
+        with pytest.raises(Unavailable):
+            core.subscribe(facts.put)
+
+
+def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_told(home: Path) -> None:
+    """The root waits until it is ready or failed; `CoreLost` disarms every key."""
+    Home(home).prepare()
+    lock = HomeLock(Home(home))
+    lock.acquire()
+    core = CoreThread(lambda: App.open(Home(home), AppOptions()))
+    with pytest.raises(HomeError, match="already runs"):
+        core.start()
+    lock.release()
+    core = CoreThread(lambda: App.open(Home(home), AppOptions()))
+    core.start()
+    facts: queue.Queue[CoreEvent] = queue.Queue()
+    core.subscribe(facts.put)
+    assert core._loop is not None
+    assert core._stop is not None
+    core._loop.call_soon_threadsafe(core._stop.set)  # it ends, and nobody had asked it to
+    until(facts, CoreLost)
+    core.wait()

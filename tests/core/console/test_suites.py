@@ -1,0 +1,236 @@
+"""What one `action add` brought: shown together, accepted by the digests that were shown, and no more."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from aileron_core.actions.suites import read_suites, write_suite
+from aileron_core.canonical import sha256_hex
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.console_port import AcceptSuite, LibraryUpdated, NotAcceptedView
+from aileron_core.errors import Conflict
+from aileron_core.home.layout import Home
+from aileron_tui.cli.adding import add_actions
+from aileron_tui.cli.output import CommandContext
+from tests.support.core_harness import Core, furnish
+from tests.support.suites import FIRST, GATED, READS, write_actions
+
+ALL = GATED + READS + FIRST
+SECONDS = 1.0
+"""The promise for 515 files; it holds on one idle core three times over."""
+
+
+def add(home: Path, *paths: Path) -> int:
+    return add_actions(
+        CommandContext(home=home, json=True, color=False), [str(path) for path in paths]
+    )
+
+
+@pytest.fixture
+def suite(home: Path, tmp_path: Path) -> Path:
+    """A home with the connector in it, and a suite of 515 beside it."""
+    furnish(home)
+    for file in (home / "actions").iterdir():
+        file.unlink()
+    return write_actions(tmp_path / "suite")
+
+
+async def held(core: Core) -> tuple[NotAcceptedView, ...]:
+    views = (await core.app.console.snapshot()).not_accepted
+    return tuple(each for each in views if each.kind == "action")
+
+
+def take_in(*files: NotAcceptedView) -> AcceptSuite:
+    (suite_id,) = {each.suite.suite_id for each in files if each.suite}
+    return AcceptSuite(suite_id=suite_id, files=tuple((each.file, each.digest) for each in files))
+
+
+def test_515_files_are_added_in_one_pass(home: Path, suite: Path) -> None:
+    """The store is read once, not once a file: under 3 s, a process and its start included."""
+    begun = time.process_time()
+    assert add(home, suite) == 0
+    assert time.process_time() - begun < 3
+    assert len(list((home / "actions").iterdir())) == ALL
+    (found,) = read_suites(home / "suites")
+    assert found.source == str(suite)
+    assert len(found.files) == ALL
+    text = (home / "actions" / "first-511.md").read_text()
+    (installed,) = ConnectorStore(home).list()
+    assert f'# filled in at release\nhash = "{installed.identity.hash}"' in text
+
+
+def test_the_store_is_read_once_for_all_files(
+    home: Path, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hashing a connector of 7 MB for each of 515 files took most of half a minute."""
+    scans: list[int] = []
+    scan = ConnectorStore.scan
+
+    def counted(store: ConnectorStore) -> object:
+        scans.append(1)
+        return scan(store)
+
+    monkeypatch.setattr(ConnectorStore, "scan", counted)
+    assert add(home, suite) == 0
+    assert len(scans) == 1
+
+
+async def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
+    home: Path, suite: Path
+) -> None:
+    """515 records in one transaction, in under a second; then nothing is left of the suite."""
+    add(home, suite)
+    async with Core.open(home, accept=False) as core:
+        (connector,) = (
+            each
+            for each in (await core.app.console.snapshot()).not_accepted
+            if each.kind != "action"
+        )
+        await core.app.library.accept("connector", connector.name, connector.digest, by="person")
+        files = await held(core)
+        assert len(files) == ALL
+        assert len({each.suite.suite_id for each in files if each.suite}) == 1
+        assert sum(each.is_read_only and not each.gated for each in files) == READS
+        assert sum(not each.is_read_only and not each.gated for each in files) == FIRST
+        begun = time.process_time()
+        await core.app.console.carry_out(take_in(*files))
+        assert time.process_time() - begun < SECONDS
+        assert await held(core) == ()
+        assert len(core.app.library.ready()) == ALL
+        records = await core.records("library.accepted")
+        assert len(records) == ALL + 1
+        assert {each["actor"] for each in records} == {"person"}
+        assert (await core.app.audit.verify()).problems == ()
+    assert read_suites(home / "suites") == ()
+    async with Core.open(home, accept=False) as core:  # over a restart too
+        assert len(core.app.library.ready()) == ALL
+    (home / "aileron.db").unlink()
+    async with Core.open(home) as core:
+        assert await held(core) == ()  # the harness accepts everything
+    async with Core.open(home, accept=False) as core:
+        assert len(core.app.library.ready()) == ALL
+
+
+@pytest.fixture
+def few(home: Path, tmp_path: Path) -> Path:
+    """A home to which a suite of three was added: one gated, one read, one to look at first."""
+    furnish(home)
+    for file in (home / "actions").iterdir():
+        file.unlink()
+    add(home, write_actions(tmp_path / "suite", gated=1, reads=1, first=1))
+    return home
+
+
+async def test_what_is_left_out_stays_held_back_and_stands_alone(few: Path) -> None:
+    """The one to look at first was not said yes to; nothing groups it any more."""
+    async with Core.open(few, accept=False) as core:
+        files = await held(core)
+        rest = [each for each in files if each.gated or each.is_read_only]
+        await core.app.console.carry_out(take_in(*rest))
+        (left,) = await held(core)
+        assert (left.name, left.suite) == ("first-002", None)
+        told = [fact for fact in core.facts if isinstance(fact, LibraryUpdated)][-1]
+        assert [each.name for each in told.not_accepted if each.kind == "action"] == ["first-002"]
+
+
+async def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_so(
+    few: Path,
+) -> None:
+    """The others are: exactly the digests that a person saw count."""
+    async with Core.open(few, accept=False) as core:
+        files = await held(core)
+        changed = few / "actions" / "read-001.md"
+        changed.write_bytes(changed.read_bytes() + b"\nAnd more.\n")
+        with pytest.raises(Conflict, match=r"Accepted 2 of 3\. read-001\.md changed or went"):
+            await core.app.console.carry_out(take_in(*files))
+        (left,) = await held(core)
+        assert left.name == "read-001"
+        records = await core.records("library.accepted")
+        assert sorted(each["name"] for each in records) == ["first-002.md", "gated-000.md"]
+
+
+async def test_a_file_that_no_add_brought_is_an_item_of_its_own(few: Path) -> None:
+    """So is one whose bytes are not those that were added, whatever a list says of its name."""
+    (few / "actions" / "late.md").write_text(
+        (few / "actions" / "gated-000.md").read_text().replace("gated-000", "late")
+    )
+    changed = few / "actions" / "first-002.md"
+    changed.write_bytes(changed.read_bytes() + b"\n")
+
+    async with Core.open(few, accept=False) as core:
+        alone = {each.name for each in await held(core) if each.suite is None}
+        assert alone == {"late", "first-002"}
+
+
+async def test_what_a_person_held_back_again_is_not_brought_together(few: Path) -> None:
+    """It was looked at by itself; nor is what is left of a suite when one file is."""
+    async with Core.open(few) as core:
+        for each in core.app.library.items():
+            if each.kind == "action":
+                await core.app.library.withdraw_acceptance("action", each.name, each.digest)
+        assert [each.suite for each in await held(core)] == [None] * 3
+
+
+@pytest.mark.parametrize("content", [
+    b"", b"\xff", b"[]", b"[" * 100_000, b'{"files": {}}', b'{"source": 1, "files": {}}',
+    b'{"source": "x", "files": {"gated-000.md": 5}}', b'{"source": "x", "files": []}',
+    b'{"source": "\\ud800", "files": {"gated-000.md": "%s"}}' % (b"0" * 64),
+], ids=range(9))  # fmt: skip
+async def test_a_list_that_is_none_brings_nothing_together(few: Path, content: bytes) -> None:
+    """Whatever another program writes there: files are shown one by one, and none counts."""
+    (listed,) = (few / "suites").iterdir()
+    listed.write_bytes(content)
+
+    async with Core.open(few, accept=False) as core:
+        assert [each.suite for each in await held(core)] == [None] * 3
+        assert core.app.library.ready() == ()
+
+
+async def test_a_list_accepts_nothing(few: Path) -> None:
+    """One that a program wrote groups what lies there in those bytes, and nothing of it counts."""
+    (listed,) = (few / "suites").iterdir()
+    files = json.loads(listed.read_bytes())["files"]
+    listed.write_text(json.dumps({"source": "/x", "files": {**files, "none.md": "0" * 64}}))
+
+    async with Core.open(few, accept=False) as core:
+        views = await held(core)
+        assert {each.suite.source for each in views if each.suite} == {"/x"}
+        assert core.app.library.ready() == ()
+
+
+def test_a_later_add_of_the_same_files_takes_the_place_of_the_earlier_list(
+    few: Path, tmp_path: Path
+) -> None:
+    """They are one item still; one file more of another add makes no second one."""
+    (before,) = read_suites(few / "suites")
+    add(few, tmp_path / "suite")
+    (after,) = read_suites(few / "suites")
+    assert after.files == before.files
+    assert after.suite_id != before.suite_id
+    other = write_actions(tmp_path / "other", gated=0, reads=0, first=1)
+    add(few, other)
+    assert read_suites(few / "suites") == (after,)
+
+
+def test_two_files_of_one_name_in_one_add_are_not_put_over_each_other(
+    home: Path, tmp_path: Path
+) -> None:
+    """The first lies there, the second is named with the first; equal ones are one."""
+    Home(home).prepare()
+    text = (Path(__file__).parents[3] / "examples" / "actions" / "get-draft.md").read_text()
+    for name, more in (("a.md", ""), ("b.md", "\nMore.\n"), ("c.md", "")):
+        (tmp_path / name).write_text(text + more)
+    assert add(home, *(tmp_path / name for name in ("a.md", "b.md", "c.md"))) == 1
+    assert (home / "actions" / "get-draft.md").read_text() == text
+    assert read_suites(home / "suites") == ()
+
+
+def test_only_so_many_lists_are_kept(tmp_path: Path) -> None:
+    """The oldest go: a home does not grow with every add."""
+    for number in range(105):
+        write_suite(tmp_path / "s", "x", {f"{number}.md": sha256_hex(b"")}, now=1e9 + number)
+    found = read_suites(tmp_path / "s")
+    assert len(found) == 100
+    assert found[0].files.keys() == {"104.md"}

@@ -1,0 +1,99 @@
+"""Who is at the other end of a session's own socket, as the kernel sees it: real processes, real sandboxes."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.containment.peer import weaker_containment
+from tests.support.ordinary import AS_ORDINARY, OWNS
+
+pytestmark = [
+    pytest.mark.skipif(
+        shutil.which("bwrap") is None or not Path("/usr/bin/python3").exists(),
+        reason="needs bubblewrap and a system Python",
+    ),
+]
+MEETING = Path(__file__).resolve().parents[2] / "support" / "meeting.py"
+
+
+def meeting(*words: str, under: Sequence[str] = ()) -> Any:
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        done = subprocess.run(
+            [*under, sys.executable, "-I", str(MEETING), folder, *words],
+            env={**os.environ, OWNS: folder},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, str]:
+    """What an ordinary user's console sees."""
+    return meeting(under=AS_ORDINARY)
+
+
+@pytest.mark.parametrize(
+    ("kind", "containment"),
+    [
+        ("in a sandbox", "seen"),
+        ("in a sandbox, hidden", "seen"),
+        ("in a sandbox with a link for a home", "seen"),
+        ("beside us", "none"),
+        ("beside us, hidden", "said"),
+        ("in namespaces alone", "none"),
+        ("in a sandbox with the home", "none"),
+        ("in a sandbox with a home", "none"),
+        ("in a sandbox with our processes", "none"),
+    ],
+)
+def test_a_process_is_contained_if_it_is_seen_to_be(
+    found: dict[str, str], kind: str, containment: str
+) -> None:
+    """Other namespaces alone do not do it, nor a root without the home; a link is the sandbox's own."""
+    assert found[kind] == containment
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can try as root")
+def test_another_users_process_is_called_that() -> None:
+    """And one in our user namespace, without the home, is neither seen contained nor seen loose."""
+    found = meeting()
+    assert found["as another user"] == "other_user"
+    assert found["in a sandbox of our user namespace"] == "said"
+    assert found["in a sandbox"] == "seen"
+    assert found["beside us"] == found["in namespaces alone"] == "none"
+
+
+def _knows_the_process() -> bool:
+    one, other = socket.socketpair(socket.AF_UNIX)
+    with one, other:
+        try:
+            os.close(one.getsockopt(socket.SOL_SOCKET, 77))
+        except OSError:
+            return False
+        return True
+
+
+@pytest.mark.skipif(not _knows_the_process(), reason="this kernel has no SO_PEERPIDFD")
+def test_a_number_that_is_anothers_now_tells_nothing() -> None:
+    """The process that connected has ended: what is seen at its number is of somebody else."""
+    assert meeting("again", under=("unshare", "-Urpf", "--mount-proc")) == "said"
+
+
+def test_the_worse_of_two_stays() -> None:
+    """What was seen once is not made good by what is seen later."""
+    assert weaker_containment("seen", "none") == weaker_containment("none", "seen") == "none"
+    assert weaker_containment("said", "seen") == weaker_containment("seen", "said") == "said"
+    assert weaker_containment("other_user", "seen") == "other_user"

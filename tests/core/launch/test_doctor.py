@@ -1,0 +1,200 @@
+"""What the doctor finds on this machine, in folders and processes of the test's own."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from aileron_core.home.layout import Home
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.doctor.agents import AgentReport, inspect_agent
+from aileron_core.launch.doctor.machine import check_terminal
+from aileron_core.launch.doctor.ownership import check_code, check_home
+from aileron_core.launch.doctor.uncontained_agents import running_agents
+
+CODEX = AGENTS["codex"]
+
+
+def installed(folder: Path, script: str) -> dict[str, str]:
+    """Put a `codex` there; return an environment that finds it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "codex").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "codex").chmod(0o755)
+    return {"PATH": f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+
+
+def version(folder: Path, project: Path, script: str) -> AgentReport:
+    return inspect_agent(CODEX, installed(folder, script), project)
+
+
+@pytest.mark.parametrize(
+    ("said", "found", "tried"),
+    [
+        ("echo codex-cli 0.169.0", "0.169.0", True),
+        ("echo 1.2.3-beta.4", "1.2.3-beta.4", False),
+        ("echo v9.9 '(Codex)'; exit 3", "9.9", False),
+    ],
+)
+def test_the_version_is_what_the_program_says(
+    tmp_path: Path, project: Path, said: str, found: str, tried: bool
+) -> None:
+    """The version, and whether the recipe was tried with it."""
+    report = version(tmp_path / "bin", project, said)
+    assert (report.version, report.is_tested_version, report.problem) == (found, tried, "")
+
+
+def test_a_program_without_a_version_is_told(tmp_path: Path, project: Path) -> None:
+    """It is there; what is wrong with it stands beside."""
+    report = version(tmp_path / "bin", project, "exit 1")
+    assert report.program == tmp_path / "bin" / "codex"
+    assert report.version is None
+    assert "exit code 1" in report.problem
+
+
+def test_a_program_that_hangs_is_given_up(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most ten seconds; here less, so that the test is short. What it started ends with it."""
+    monkeypatch.setattr("aileron_core.launch.doctor.agents._SECONDS", 0.5)
+    mark = tmp_path / "pid"
+    for _ in range(20):  # a shell may not come so far within half a second
+        report = version(tmp_path / "bin", project, f"sleep 600 & echo $! > {mark}; wait")
+        assert "within 0.5 s" in report.problem
+        if mark.exists() and mark.read_text():
+            break
+    pid = int(mark.read_text())
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}/stat").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
+        assert time.monotonic() < deadline
+
+
+def test_nothing_of_the_project_is_run(project: Path) -> None:
+    """A program that a repository ships under an agent's name is not that agent."""
+    mark = project / "ran"
+    report = version(project / "bin", project, f"touch {mark}; echo 0.169.0")
+    assert report.program is None
+    assert "lies in this folder" in report.problem
+    assert not mark.exists()
+
+
+def test_it_starts_in_a_home_of_its_own(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file of the person's changes, and no key of theirs is seen."""
+    monkeypatch.setenv("OPENAI_API_KEY", "a key")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    env = installed(tmp_path / "bin", 'echo 1.0.0; env > "$0.env"; touch "$HOME/settings"')
+    inspect_agent(CODEX, {**env, "HOME": str(tmp_path), "OPENAI_API_KEY": "a key"}, project)
+    said = (tmp_path / "bin" / "codex.env").read_text()
+    assert "a key" not in said
+    assert f"HOME={tmp_path}\n" not in said
+    assert not (tmp_path / "settings").exists()
+
+
+def test_a_person_may_open_the_home_alone(tmp_path: Path) -> None:
+    """0700; what others may open is named with the command that closes it."""
+    tmp_path.chmod(0o755)
+    home = Home(tmp_path / "home")
+    assert [each.level for each in check_home(home, uid=os.getuid())] == ["note"]
+    home.prepare()
+    assert [each.level for each in check_home(home, uid=os.getuid())] == ["ok"]
+    assert [each.level for each in check_home(home, uid=os.getuid() + 1)] == ["broken"]
+    (home.path / "config.toml").write_text("[nonsense]\n")
+    assert [each.topic for each in check_home(home, uid=os.getuid())] == ["home", "settings"]
+
+
+@pytest.mark.skipif(not os.access("/tmp", os.X_OK), reason="needs a folder that others may enter")
+def test_a_home_that_others_may_enter_is_broken() -> None:
+    """Said with what to type."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="ail-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        home = Home(Path(folder) / "home")
+        home.prepare()
+        home.path.chmod(0o755)
+        (found,) = check_home(home, uid=os.getuid())
+        assert found.level == "broken"
+        assert f"chmod go= {home.path}" in found.text
+
+
+def test_code_that_you_own_is_code_that_your_programs_change(tmp_path: Path) -> None:
+    """Protected only where neither a file nor a folder above it is yours to write."""
+    (tmp_path / "module.py").write_text("")
+    mine = check_code([tmp_path], uid=os.getuid())
+    assert mine.level == "note"
+    assert "can be changed by any program you run" in mine.text
+
+
+SANDBOX = (
+    *("bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr"),
+    *("--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc"),
+)
+
+
+@pytest.mark.parametrize(
+    ("around", "outside"),
+    [((), True), (("unshare", "-Ur"), True), ((*SANDBOX, "--ro-bind", "{0}", "{0}"), False)],
+    ids=["beside us", "in namespaces alone", "in a sandbox"],
+)
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
+def test_an_agent_outside_a_sandbox_is_named(
+    tmp_path: Path, around: tuple[str, ...], outside: bool
+) -> None:
+    """A real process under the agent's name: other namespaces are no walls where the home is seen."""
+    program, home = tmp_path / "codex", tmp_path / "home"
+    home.mkdir()
+    program.write_text("import sys\nprint('up', flush=True)\nsys.stdin.read()\n")
+    command = [*(each.format(program) for each in around), "/usr/bin/python3", str(program)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        # The agent itself: what is around it names no program of that name in its first words.
+        (pid,) = (
+            each.parent.name
+            for each in Path("/proc").glob("[0-9]*/cmdline")
+            if _words(each) == ["/usr/bin/python3", str(program)]
+        )
+        found = [each.text for each in running_agents({"codex"}, uid=os.getuid(), home=home)]
+        other = [each.text for each in running_agents({"codex"}, uid=os.getuid() + 1, home=home)]
+        process.stdin.close()
+    assert any(f"pid {pid})" in text for text in found) is outside
+    assert not any(f"pid {pid})" in text for text in other)
+
+
+def _words(cmdline: Path) -> list[str]:
+    with contextlib.suppress(OSError):  # one that has just ended
+        return cmdline.read_text().split("\0")[:-1]
+    return []
+
+
+def test_a_terminal_that_obeys_programs_is_named(tmp_path: Path) -> None:
+    """Kitty's remote control, by its settings or a listening socket."""
+    conf = tmp_path / ".config" / "kitty" / "kitty.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text("font_size 12\nallow_remote_control no\n")
+    assert list(check_terminal({}, tmp_path)) == []
+    assert [each.topic for each in check_terminal({"KITTY_LISTEN_ON": "x"}, tmp_path)] == ["kitty"]
+    conf.write_text("allow_remote_control yes\n")
+    assert [each.level for each in check_terminal({}, tmp_path)] == ["warning"]
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+@pytest.mark.parametrize(("setting", "level"), [("on", "warning"), ("off", "ok")])
+def test_tmux_is_asked_whether_it_passes_sequences_on(
+    tmp_path: Path, setting: str, level: str
+) -> None:
+    """Of the server around this terminal, whatever its settings file says."""
+    socket = tmp_path / "s"
+    tmux = ("tmux", "-S", str(socket), "-f", "/dev/null")
+    subprocess.run([*tmux, "new-session", "-d", "sleep 600"], check=True)
+    try:
+        subprocess.run([*tmux, "set", "-gw", "allow-passthrough", setting], check=True)
+        (found,) = check_terminal({"TMUX": f"{socket},1,0"}, tmp_path)
+        assert (found.topic, found.level) == ("tmux", level), found.text
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=True)

@@ -1,0 +1,409 @@
+"""Which of an agent's model traffic is sent through the gateway, and what is left alone."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.model_traffic import AgentSettings, bypass_warnings, predict_traffic
+from aileron_core.launch.plan import ModelTraffic, Plan, PlanContext
+
+GATEWAY = "http://127.0.0.1:4000/gw/tok"
+KEYS = {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", "GEMINI_API_KEY": "gm"}
+BY_KEY = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
+CHATGPT = '{"auth_mode": "chatgpt", "OPENAI_API_KEY": null, "tokens": {"id_token": "x"}}'
+ALL = {"anthropic", "openai", "gemini"}
+
+
+def context(
+    env: Mapping[str, str], settings: Mapping[str, str], args: tuple[str, ...] = (), **more: Any
+) -> PlanContext:
+    return PlanContext(
+        relay="/r/aileron-mcp",
+        launch_dir=PurePosixPath("/p"),
+        env=env,
+        settings=settings,
+        args=args,
+        **more,
+    )
+
+
+def traffic(
+    agent: str,
+    settings: Mapping[str, str] | None = None,
+    *,
+    args: tuple[str, ...] = (),
+    env: Mapping[str, str] | None = None,
+) -> ModelTraffic:
+    return AGENTS[agent].traffic(context({**KEYS, **(env or {})}, settings or {}, args))
+
+
+def plan(
+    agent: str,
+    settings: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Plan:
+    found = context({**KEYS, **(env or {})}, settings or {}, gateway=GATEWAY)
+    return AGENTS[agent].plan(found)
+
+
+def everything(plan: Plan) -> str:
+    return json.dumps([*plan.argv, {**plan.env}, {**plan.files}])
+
+
+def ready(agent: str) -> dict[str, str]:
+    """Settings with which that agent's traffic passes."""
+    return {"~/.gemini/settings.json": BY_KEY} if agent == "gemini" else {}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_by_default_every_agent_that_has_a_key_uses_the_gateway(agent: str) -> None:
+    """`launch` sets it for every agent that allows it, under the suffix that the agent expects."""
+    made = plan(agent, ready(agent))
+    assert GATEWAY in everything(made)
+    assert traffic(agent, ready(agent)).bypass_reasons == ()
+
+
+def test_each_agent_gets_the_base_url_that_it_completes_to_the_providers_path() -> None:
+    """Root or `/v1`, whatever the agent puts behind it."""
+    assert f'base_url = "{GATEWAY}/v1"' in " ".join(plan("codex").argv)
+    claude = json.loads(plan("claude").files["claude-settings.json"])
+    assert claude["env"]["ANTHROPIC_BASE_URL"] == GATEWAY
+    opencode = json.loads(plan("opencode").env["OPENCODE_CONFIG_CONTENT"])["provider"]
+    assert {name: each["options"]["baseURL"] for name, each in opencode.items()} == {
+        "anthropic": f"{GATEWAY}/v1",
+        "openai": f"{GATEWAY}/v1",
+        "google": f"{GATEWAY}/v1beta",
+    }
+    goose = plan("goose").env
+    assert goose["OPENAI_HOST"] == goose["ANTHROPIC_HOST"] == goose["GOOGLE_HOST"] == GATEWAY
+    assert plan("gemini", {"x": BY_KEY}).env["GOOGLE_GEMINI_BASE_URL"] == GATEWAY
+    pi = plan("pi").files["aileron-pi.mjs"]
+    bases = {"anthropic": GATEWAY, "openai": f"{GATEWAY}/v1", "google": f"{GATEWAY}/v1beta"}
+    assert f"const BASES = {json.dumps(bases)};" in pi
+
+
+@pytest.mark.parametrize("agent", [name for name in AGENTS if name != "codex"])
+def test_the_gateway_token_is_in_no_command_line_but_codexs(agent: str) -> None:
+    """In an argv only where an agent takes its base URL no other way."""
+    assert "/gw/" not in " ".join(plan(agent, ready(agent)).argv)
+
+
+@pytest.mark.parametrize(
+    ("agent", "variable", "value"),
+    [
+        ("codex", "OPENAI_BASE_URL", "https://mine"),
+        ("claude", "ANTHROPIC_BASE_URL", "https://mine"),
+        ("claude", "CLAUDE_CODE_USE_BEDROCK", "1"),
+        ("claude", "CLAUDE_CODE_USE_VERTEX", "true"),
+        ("gemini", "GOOGLE_GEMINI_BASE_URL", "https://mine"),
+        ("gemini", "GOOGLE_GENAI_USE_VERTEXAI", "true"),
+        ("gemini", "HTTPS_PROXY", "http://proxy:3128"),
+    ],
+)
+def test_a_variable_of_yours_that_sends_it_elsewhere_is_left_alone(
+    agent: str, variable: str, value: str
+) -> None:
+    """Never break an agent: what works goes on as it is, and the variable is named."""
+    found = traffic(agent, ready(agent), env={variable: value})
+    assert found.providers == frozenset()
+    assert variable in found.bypass_reasons[0]
+    assert GATEWAY not in everything(plan(agent, ready(agent), {variable: value}))
+
+
+@pytest.mark.parametrize(
+    ("agent", "path", "text"),
+    [
+        ("codex", ".codex/config.toml", 'profile = "theirs"'),
+        ("claude", ".claude/settings.json", '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}'),
+        ("claude", ".claude/settings.json", '{"env": {"https_proxy": "http://theirs"}}'),
+        ("gemini", ".gemini/.env", "GOOGLE_GEMINI_BASE_URL=http://theirs"),
+        ("gemini", ".gemini/.env", "HTTPS_PROXY=http://theirs"),
+        ("gemini", ".gemini/settings.json", '{"security": {"auth": {"selectedType": "x"}}}'),
+        ("opencode", "opencode.json", '{"provider": {"openai": {"api": "http://theirs"}}}'),
+    ],
+)
+def test_a_project_that_sends_it_elsewhere_is_asked_about(agent: str, path: str, text: str) -> None:
+    """A repository moves no upstream, and no key to a proxy, without a person's yes."""
+    (told,) = AGENTS[agent].overrides({path: text})
+    assert told.startswith(f"{path} sets ")
+
+
+def test_a_proxy_in_claudes_own_settings_is_not_asked_for_the_gateway() -> None:
+    """Its settings count over the environment, and what they keep from the proxy stays so."""
+    own = {"env": {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": "mine.example"}}
+    made = plan("claude", {"~/.claude/settings.json": json.dumps(own)})
+    env = json.loads(made.files["claude-settings.json"])["env"]
+    assert env["NO_PROXY"] == env["no_proxy"] == "mine.example,127.0.0.1"
+    assert "NO_PROXY" not in json.loads(plan("claude").files["claude-settings.json"])["env"]
+
+
+def test_a_proxy_in_pis_own_settings_is_not_asked_for_the_gateway() -> None:
+    """It applies that as if the environment named it."""
+    own = {"~/.pi/agent/settings.json": '{"httpProxy": "http://p:3128"}'}
+    assert plan("pi", own, {"NO_PROXY": "mine"}).env["NO_PROXY"] == "mine,127.0.0.1"
+    assert "NO_PROXY" not in plan("pi").env
+
+
+def test_a_proxy_on_geminis_command_line_leaves_it_alone() -> None:
+    """It has no list of hosts that go past a proxy."""
+    found = traffic("gemini", ready("gemini"), args=("--proxy", "http://p:3128", "-p", "x"))
+    assert found.providers == frozenset()
+
+
+@pytest.mark.parametrize("value", ["0", "false", ""])
+def test_a_switch_that_is_off_counts_for_nothing(value: str) -> None:
+    """As Claude Code reads its own switches."""
+    assert traffic("claude", env={"CLAUDE_CODE_USE_BEDROCK": value}).providers == {"anthropic"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "path", "text", "key"),
+    [
+        ("codex", "~/.codex/config.toml", 'model_provider = "mine"', "model_provider"),
+        ("codex", "/etc/codex/config.toml", 'openai_base_url = "https://x"', "openai_base_url"),
+        (
+            "codex",
+            "~/.codex/config.toml",
+            'profile = "w"\n[profiles.w]\nmodel_provider = "mine"',
+            "profiles.w.model_provider",
+        ),
+        (
+            "codex",
+            "~/.codex/config.toml",
+            '[model_providers.openai]\nbase_url = "https://x"',
+            "model_providers.openai",
+        ),
+        ("codex", "~/.codex/config.toml", 'forced_login_method = "chatgpt"', "forced_login_method"),
+        ("codex", ".codex/config.toml", "not = = toml", "cannot be parsed"),
+        (
+            "claude",
+            "~/.claude/settings.json",
+            '{"env": {"ANTHROPIC_BASE_URL": "https://x"}}',
+            "env.ANTHROPIC_BASE_URL",
+        ),
+        (
+            "claude",
+            ".claude/settings.local.json",
+            '{"env": {"CLAUDE_CODE_USE_VERTEX": 1}}',
+            "env.CLAUDE_CODE_USE_VERTEX",
+        ),
+        ("claude", "~/.claude/settings.json", "{", "cannot be parsed"),
+        ("gemini", "~/.gemini/.env", "GOOGLE_GEMINI_BASE_URL=https://x", "GOOGLE_GEMINI_BASE_URL"),
+        ("gemini", "~/.gemini/.env", "export https_proxy='http://p'", "https_proxy"),
+    ],
+)
+def test_settings_of_yours_that_send_it_elsewhere_are_left_alone(
+    agent: str, path: str, text: str, key: str
+) -> None:
+    """The sentence names file and key, and nothing that the file holds."""
+    settings = {**ready(agent), path: text}
+    found = traffic(agent, settings)
+    assert found.providers == frozenset()
+    assert path in found.bypass_reasons[0]
+    assert key in found.bypass_reasons[0]
+    assert "https://" not in found.bypass_reasons[0]
+    assert GATEWAY not in everything(plan(agent, settings))
+
+
+@pytest.mark.parametrize(
+    ("agent", "path", "text"),
+    [
+        ("codex", "~/.codex/config.toml", 'model = "gpt-5"\nmodel_provider = "openai"'),
+        ("codex", "~/.codex/config.toml", '[model_providers.other]\nbase_url = "https://x"'),
+        ("claude", "~/.claude/settings.json", '{"env": {"DISABLE_TELEMETRY": "1"}}'),
+        ("opencode", "~/.config/opencode/opencode.jsonc", '{"theme": "x", // mine\n}'),
+        ("goose", "~/.config/goose/config.yaml", "GOOSE_PROVIDER: openai # mine\n"),
+        ("goose", "~/.config/goose/config.yaml", "OPENAI_HOST: https://api.openai.com\n"),
+        ("claude", "~/.claude/settings.json", '{"env": {"ANTHROPIC_BASE_URL": ""}}'),
+        ("codex", "~/.codex/config.toml", 'openai_base_url = "https://api.openai.com/v1/"'),
+        ("pi", "~/.pi/agent/models.json", '{"providers": {"ollama": {"baseUrl": "http://x"}}}'),
+    ],
+)
+def test_settings_that_name_no_other_place_change_nothing(agent: str, path: str, text: str) -> None:
+    """What is not about the model's address is none of ours."""
+    found = traffic(agent, {path: text})
+    assert found == traffic(agent)
+
+
+@pytest.mark.parametrize(
+    ("agent", "variable", "value"),
+    [
+        ("claude", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+        ("goose", "OPENAI_HOST", "https://api.openai.com/"),
+        ("codex", "OPENAI_BASE_URL", "https://api.openai.com/v1"),
+    ],
+)
+def test_a_providers_own_address_is_no_other_place(agent: str, variable: str, value: str) -> None:
+    """`goose configure` writes it down; the gateway leads there too, and takes its place."""
+    assert traffic(agent, env={variable: value}) == traffic(agent)
+    assert f'"{value}"' not in everything(plan(agent, env={variable: value}))
+
+
+@pytest.mark.parametrize(
+    "args", [("--oss",), ("exec", "-p", "w"), ("-c", "model_provider='x'"), ("--config=profile=w",)]
+)
+def test_a_provider_chosen_on_codexs_command_line_is_left_alone(args: tuple[str, ...]) -> None:
+    """What is typed says where this run goes."""
+    assert traffic("codex", args=args).providers == frozenset()
+
+
+def test_a_prompt_is_no_choice_of_a_provider() -> None:
+    """Words that are no options are what the agent is told."""
+    assert traffic("codex", args=("exec", "explain openai_base_url")).providers == {"openai"}
+
+
+def test_codex_signed_in_with_chatgpt_goes_its_own_way() -> None:
+    """Its account's models are not at OpenAI's API; nobody pays by a key who did not before."""
+    found = traffic("codex", {"~/.codex/auth.json": CHATGPT})
+    assert found.providers == frozenset()
+    assert "ChatGPT" in found.bypass_reasons[0]
+
+
+def test_codexs_own_key_is_used_before_one_in_the_environment() -> None:
+    """In the order in which Codex looks itself."""
+    own = {"~/.codex/auth.json": '{"auth_mode": "apikey", "OPENAI_API_KEY": "sk-own"}'}
+    provider = next(word for word in plan("codex", own).argv if "base_url" in word)
+    assert "requires_openai_auth = true" in provider
+    assert "env_key" not in provider
+    provider = next(word for word in plan("codex").argv if "base_url" in word)
+    assert 'env_key = "OPENAI_API_KEY"' in provider
+    assert "sk-o" not in everything(plan("codex", own))
+
+
+def test_codex_without_a_key_is_left_to_ask_for_its_login() -> None:
+    """Else it would send a login of ChatGPT to where that is unknown."""
+    found = AGENTS["codex"].traffic(context({}, {}))
+    assert found.providers == frozenset()
+    assert "codex login" in found.bypass_reasons[0]
+
+
+@pytest.mark.parametrize("kind", ["oauth-personal", "vertex-ai", "cloud-shell"])
+def test_gemini_signed_in_with_an_account_goes_its_own_way(kind: str) -> None:
+    """The project's choice counts over yours, as Gemini CLI reads them."""
+    chosen = json.dumps({"security": {"auth": {"selectedType": kind}}})
+    found = traffic("gemini", {"~/.gemini/settings.json": BY_KEY, ".gemini/settings.json": chosen})
+    assert found.providers == frozenset()
+    assert "signed in" in found.bypass_reasons[0]
+
+
+def test_opencodes_own_providers_and_logins_are_left_alone_one_by_one() -> None:
+    """What can pass does; the sentence says that not all does."""
+    settings = {
+        "~/.local/share/opencode/auth.json": '{"openai": {"type": "oauth", "access": "secret"}}',
+        "~/.config/opencode/opencode.json": json.dumps(
+            {
+                "model": "local/test",
+                "provider": {"google": {"options": {"baseURL": "https://x"}}, "local": {}},
+            }
+        ),
+    }
+    found = traffic("opencode", settings)
+    assert found.providers == {"anthropic"}
+    assert len(found.bypass_reasons) == 3
+    told = " ".join(bypass_warnings(AGENTS["opencode"], found))
+    assert told.startswith("Not all of OpenCode's model traffic passes Aileron: ")
+    assert "secret" not in told
+    given = json.loads(plan("opencode", settings).env["OPENCODE_CONFIG_CONTENT"])
+    assert list(given["provider"]) == ["anthropic"]
+
+
+def test_opencode_is_given_no_provider_without_a_key() -> None:
+    """It would offer that provider's models first, and each would fail."""
+    found = AGENTS["opencode"].traffic(context({"OPENAI_API_KEY": "x"}, {}))
+    assert found.providers == {"openai"}
+    none = AGENTS["opencode"].traffic(context({}, {}))
+    assert none.providers == frozenset()
+    assert none.bypass_reasons
+
+
+@pytest.mark.parametrize(
+    ("agent", "path", "text", "left"),
+    [
+        ("goose", "~/.config/goose/config.yaml", "OPENAI_HOST: https://x\n", "openai"),
+        (
+            "pi",
+            "~/.pi/agent/models.json",
+            '{"providers": {"openai": {"baseUrl": "https://x"}}}',
+            "openai",
+        ),
+    ],
+)
+def test_a_providers_own_host_leaves_the_others_to_pass(
+    agent: str, path: str, text: str, left: str
+) -> None:
+    """One by one, for agents with several."""
+    found = traffic(agent, {path: text})
+    assert found.providers == ALL - {left}
+    assert path in found.bypass_reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("agent", "args", "env"),
+    [
+        ("goose", ("run", "--provider", "ollama", "-t", "x"), {}),
+        ("goose", (), {"GOOSE_PROVIDER": "databricks"}),
+        ("pi", ("--provider=groq", "-p", "x"), {}),
+        ("pi", ("--model", "groq/x"), {}),
+        ("opencode", ("run", "-m", "openrouter/x", "hello"), {}),
+    ],
+)
+def test_another_provider_that_is_chosen_is_told(
+    agent: str, args: tuple[str, ...], env: dict[str, str]
+) -> None:
+    """The models that pass are set all the same: they may be chosen later."""
+    found = traffic(agent, args=args, env=env)
+    assert found.providers == ALL
+    assert "is reached another way" in found.bypass_reasons[0]
+
+
+def test_goose_configure_is_given_no_address_that_it_would_keep() -> None:
+    """It offers to write what it finds in the environment into the person's own configuration."""
+    made = AGENTS["goose"].plan(context(KEYS, {}, ("configure",), gateway=GATEWAY))
+    assert GATEWAY not in everything(made)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_settings_that_cannot_be_read_leave_the_agent_alone(
+    agent: str, tmp_path: Path, project: Path
+) -> None:
+    """A folder in a file's place, a fifo, bytes that are no text: nobody can tell what they set."""
+    (path, *_) = AGENTS[agent].settings_paths({})
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_bytes(b"\xff\xfe")
+    found = predict_traffic(AGENTS[agent], KEYS, tmp_path, project)
+    assert found.providers == frozenset()
+    assert found.bypass_reasons == (f"~/{path} cannot be read",)
+    (told,) = bypass_warnings(AGENTS[agent], found)
+    assert told.endswith(f"does not pass Aileron: ~/{path} cannot be read.")
+
+
+def test_the_persons_settings_come_before_the_projects(tmp_path: Path, project: Path) -> None:
+    """The later of two counts, and texts of credentials are not shown by accident."""
+    own = tmp_path / ".codex" / "auth.json"
+    own.parent.mkdir()
+    own.write_text('{"OPENAI_API_KEY": "sk-secret"}')
+    (project / ".codex").mkdir()
+    (project / ".codex" / "config.toml").write_text("")
+    found = AgentSettings.read(AGENTS["codex"], {}, tmp_path, project)
+    assert list(found.texts) == ["~/.codex/auth.json", ".codex/config.toml"]
+    assert "sk-secret" not in repr(found)
+    assert "sk-secret" not in repr(context({}, found.texts))
+
+
+def test_a_folder_that_a_variable_moves_is_read_where_it_is(tmp_path: Path, project: Path) -> None:
+    """CODEX_HOME and its like, where the agent gets them."""
+    (tmp_path / "config.toml").write_text('model_provider = "mine"')
+    env = {**KEYS, "CODEX_HOME": str(tmp_path)}
+    found = predict_traffic(AGENTS["codex"], env, tmp_path / "none", project)
+    assert found.bypass_reasons == (f"{tmp_path}/config.toml sets model_provider",)
+
+
+def test_offline_the_sentence_says_that_no_model_is_reached() -> None:
+    """What goes past the gateway goes nowhere without a network."""
+    found = traffic("codex", {"~/.codex/auth.json": CHATGPT})
+    assert len(bypass_warnings(AGENTS["codex"], found)) == 1
+    assert "no model" in bypass_warnings(AGENTS["codex"], found, offline=True)[1]

@@ -1,0 +1,63 @@
+"""What each agent's module makes of a launch."""
+
+import json
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from aileron_core.agent_names import AGENT_NAMES
+from aileron_core.errors import InvalidRequest
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.plan import Plan, PlanContext
+
+
+def plan(agent: str, **more: Any) -> Plan:
+    given: dict[str, Any] = {
+        "relay": "/r/aileron-mcp",
+        "launch_dir": PurePosixPath("/p"),
+        "env": {},
+    }
+    return AGENTS[agent].plan(PlanContext(**{**given, **more}))
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_standing_options_come_before_what_is_typed(agent: str) -> None:
+    """Settings first, so that the later of two wins; both behind the agent's own command."""
+    typed = ("run", "-t", "hello") if agent == "goose" else ("hello",)
+    argv = plan(agent, args=typed, settings_args=("--standing",)).argv
+    assert argv.index("--standing") < argv.index("hello")
+    if agent == "goose":
+        assert argv.index("run") < argv.index("--with-extension") < argv.index("--standing")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_agent_says_what_is_controlled_and_what_is_not(agent: str) -> None:
+    """Sentences that pages and `doctor` are made of."""
+    found = AGENTS[agent]
+    assert found.tested_versions
+    assert all(each.endswith(".") for each in (*found.controls, *found.not_controlled))
+    assert found.not_controlled
+
+
+def test_ones_own_opencode_settings_stay_under_ours() -> None:
+    """The variable may be the person's already; theirs is kept, ours lies over it."""
+    theirs = {"theme": "x", "mcp": {"mine": {"type": "local"}, "aileron": {"enabled": False}}}
+    env = {"OPENCODE_CONFIG_CONTENT": json.dumps(theirs)}
+    merged = json.loads(plan("opencode", env=env).env["OPENCODE_CONFIG_CONTENT"])
+    assert merged["theme"] == "x"
+    assert merged["mcp"]["mine"] == {"type": "local"}
+    assert merged["mcp"]["aileron"]["enabled"] is True
+    assert merged["permission"] == {"aileron_*": "allow"}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "1", "null", '{"a": }', "[" * 100_000])
+def test_opencode_settings_that_cannot_be_parsed_are_left_alone(text: str) -> None:
+    """A clear error, and no launch without what the person set."""
+    with pytest.raises(InvalidRequest, match="OPENCODE_CONFIG_CONTENT"):
+        plan("opencode", env={"OPENCODE_CONFIG_CONTENT": text})
+
+
+def test_each_agent_that_is_named_has_its_module() -> None:
+    """Commands and settings know the names, the launch the modules; in one order."""
+    assert tuple(AGENTS) == AGENT_NAMES

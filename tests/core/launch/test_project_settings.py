@@ -1,0 +1,204 @@
+"""What a project's settings may ask of a launch, and when they count as already accepted."""
+
+import contextlib
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.errors import FileProblems, Forbidden
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.project import denied_argument, person_settings, read_project_settings
+from aileron_core.settings import LaunchSettings
+
+CODEX = AGENTS["codex"]
+
+
+def says(project: Path, text: str) -> Path:
+    (project / "aileron.toml").write_text(text)
+    return project
+
+
+def test_a_project_without_settings_asks_for_nothing(project: Path) -> None:
+    """Nobody is asked where nothing would be set: no file, or one that speaks of another agent."""
+    assert read_project_settings(project, CODEX) is None
+    assert (
+        read_project_settings(says(project, '[launch.pi]\nargs = ["--verbose"]\n'), CODEX) is None
+    )
+
+
+def test_looks_language_and_model_may_be_set(project: Path) -> None:
+    """What a project may set, as a person is shown it."""
+    says(
+        project,
+        '[launch.codex]\nargs = ["--model=gpt-5"]\nenv = { NO_COLOR = "1", LC_ALL = "C" }\n',
+    )
+    asked = read_project_settings(project, CODEX)
+    assert asked is not None
+    assert asked.lines() == (
+        "argument  --model=gpt-5",
+        "variable  NO_COLOR=1",
+        "variable  LC_ALL=C",
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["LD_PRELOAD", "PATH", "NODE_OPTIONS", "HOME", "OPENAI_API_KEY", "ANTHROPIC_BASE_URL",
+     "AILERON_URL", "HTTPS_PROXY", "CODEX_HOME", "BASH_ENV", "OPENCODE_CONFIG_CONTENT"],
+)  # fmt: skip
+def test_no_variable_that_runs_code_or_overrides_the_launch(project: Path, name: str) -> None:
+    """No env outside a list; the refusal names file and key, and says what to do."""
+    says(project, f'[launch.codex]\nenv = {{ {name} = "x" }}\n')
+    with pytest.raises(
+        FileProblems, match=rf"aileron.toml: launch.codex.env.{name}: .*config.toml"
+    ):
+        read_project_settings(project, CODEX)
+
+
+@pytest.mark.parametrize("value", ["/etc/passwd", "a b", "$(x)", "x" * 129, "a\\nb", "\\u202e"])
+def test_a_variable_is_a_plain_word(project: Path, value: str) -> None:
+    """TZ, for one, may name a file."""
+    says(project, f'[launch.codex]\nenv = {{ TZ = "{value}" }}\n')
+    with pytest.raises(FileProblems, match="plain word"):
+        read_project_settings(project, CODEX)
+
+
+BYPASSES = {
+    "codex": ["--dangerously-bypass-approvals-and-sandbox", "--yolo", "-c", "-cmodel_provider=x",
+              "--config=mcp_servers.aileron.command='x'", "--conf=x", "--profile=x", "-pevil",
+              "--add-dir=/", "-C/", "--sandbox=danger-full-access", "--enable=x", "exec", "--", "-"],
+    "claude": ["--dangerously-skip-permissions", "--mcp-config=x", "--mcp-conf=x", "--settings=x",
+               "--strict-mcp-config", "--add-dir=/", "--permission-mode=bypassPermissions",
+               "--allowedTools=Bash", "--allowed-tools=Bash", "--plugin-dir=.", "mcp"],
+    "opencode": ["--port=1", "--hostname=0.0.0.0", "--attach=http://x", "--agent=x", "run"],
+    "gemini": ["--policy=x", "--approval-mode=yolo", "--approvalMode=yolo", "-y", "-dy", "--yolo",
+               "--extensions=x", "--include-directories=/", "--skip-trust", "--skipTrust"],
+    "pi": ["-e", "-ne", "-e=evil.mjs", "--extension=evil.mjs", "--tools=bash", "--api-key=x"],
+    "goose": ["--with-extension=x", "--with-builtin=developer", "--recipe=x", "-t", "--text=x", "run"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("agent", "word"), [(a, w) for a, words in BYPASSES.items() for w in words]
+)
+def test_no_argument_that_takes_the_sandbox_or_the_launch_settings_away(
+    agent: str, word: str
+) -> None:
+    """No args on the module's deny list, in any spelling that the agent would take."""
+    assert denied_argument(["--verbose", word], AGENTS[agent].denied_args) == word
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_agent_denies_something_and_takes_a_model(agent: str) -> None:
+    """A module without a deny list would let everything through."""
+    assert len(AGENTS[agent].denied_args) > 5
+    assert denied_argument(["--model=x", "--verbose"], AGENTS[agent].denied_args) is None
+
+
+@given(st.lists(st.text(max_size=12), max_size=4))
+def test_what_a_project_may_pass_is_an_option_and_nothing_else(words: list[str]) -> None:
+    """Whatever is let through begins with a dash, is no end of options and on no list."""
+    if denied_argument(words, CODEX.denied_args) is None:
+        for word in words:
+            assert word.startswith("-")
+            assert word.strip("-")
+            assert word.partition("=")[0] not in CODEX.denied_args
+
+
+def test_the_digest_is_of_what_is_said_for_this_agent(project: Path) -> None:
+    """The digest changes with every byte and with the agent."""
+    says(project, '[launch.codex]\nargs = ["-v"]\n[launch.pi]\nargs = ["-v"]\n')
+    first, other = (
+        read_project_settings(project, CODEX),
+        read_project_settings(project, AGENTS["pi"]),
+    )
+    says(project, '[launch.codex]\nargs = ["-v"]\n[launch.pi]\nargs = ["-v"]\n# more\n')
+    second = read_project_settings(project, CODEX)
+    assert first is not None
+    assert other is not None
+    assert second is not None
+    assert len({first.digest, other.digest, second.digest}) == 3
+
+
+def test_settings_that_override_the_launch_are_part_of_what_is_accepted(project: Path) -> None:
+    """One yes covers the agent's own project files that override what Aileron sets, in exactly these bytes."""
+    (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil"}}}')
+    asked = read_project_settings(project, AGENTS["claude"])
+    assert asked is not None
+    assert asked.lines() == ("setting   .mcp.json names an MCP server aileron",)
+    (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil2"}}}')
+    again = read_project_settings(project, AGENTS["claude"])
+    assert again is not None
+    assert again.digest != asked.digest
+    assert read_project_settings(project, CODEX) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[launch.codex", "[server]\nlisten = '127.0.0.1:1'\n", "[launch.vim]\n", "[launch.codex]\nsandbox = 'off'\n",
+     "[launch.codex]\nargs = '-v'\n", "[launch.codex]\nupstream = 'x'\n"],
+)  # fmt: skip
+def test_a_file_that_says_anything_else_is_refused_and_left_alone(project: Path, text: str) -> None:
+    """A project decides nothing about sandbox, launch settings or upstream."""
+    says(project, text)
+    with pytest.raises(FileProblems, match=r"aileron\.toml"):
+        read_project_settings(project, CODEX)
+    assert (project / "aileron.toml").read_text() == text
+
+
+def test_a_file_that_is_no_small_text_is_refused(project: Path) -> None:
+    """A folder, a pipe, a gigabyte, another encoding: nobody can tell what it sets."""
+    path = project / "aileron.toml"
+    path.mkdir()
+    with pytest.raises(Forbidden):
+        read_project_settings(project, CODEX)
+    path.rmdir()
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(Forbidden, match="cannot be read"):
+        read_project_settings(project, CODEX)
+
+
+@given(st.text(max_size=200))
+def test_no_file_makes_a_launch_crash(text: str) -> None:
+    """Whatever the file holds, a launch says what is wrong with it, or reads it."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "aileron.toml").write_bytes(text.encode())
+        with contextlib.suppress(FileProblems, Forbidden):
+            assert read_project_settings(Path(folder), CODEX) is None
+
+
+def test_hostile_text_is_shown_as_marks(project: Path) -> None:
+    """What a person is asked about cannot draw on their terminal."""
+    says(project, '[launch.codex]\nargs = ["--model=\\u001b[2J\\u202egpt"]\n')
+    asked = read_project_settings(project, CODEX)
+    assert asked is not None
+    assert "\x1b" not in "".join(asked.lines())
+    assert "\u202e" not in "".join(asked.lines())
+
+
+@pytest.mark.parametrize(
+    ("name", "contained", "refused"),
+    [
+        ("AILERON_TOKEN", False, True),
+        ("", False, True),
+        ("A\0B", False, True),
+        ("PATH", True, True),
+        ("HOME", True, True),
+        ("LD_PRELOAD", True, True),
+        ("PATH", False, False),
+        ("EDITOR", True, False),
+    ],
+)
+def test_ones_own_settings_may_set_what_is_not_aileron(
+    name: str, contained: bool, refused: bool
+) -> None:
+    """Your config.toml sets what you like, but for Aileron's own and what makes the sandbox."""
+    settings = {"codex": LaunchSettings(env=((name, "x"),))}
+    if refused:
+        with pytest.raises(FileProblems, match=r"config\.toml: launch\.codex\.env"):
+            person_settings(settings, CODEX, contained=contained)
+    else:
+        assert person_settings(settings, CODEX, contained=contained).env == ((name, "x"),)

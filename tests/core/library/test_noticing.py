@@ -1,0 +1,220 @@
+"""A changed file is noticed, however it was changed, and counts no more."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aileron_core import app
+from aileron_core.console_port import LibraryUpdated
+from aileron_core.errors import Conflict, NotFound
+from aileron_core.library.file_stamps import FileStamps, read_stamps
+from tests.support.core_harness import DRAFT, Core, furnish
+
+LATER = 2**62
+"""Nanoseconds: every file is older than this."""
+
+
+def look(home: Path, now_ns: int = LATER) -> FileStamps:
+    store = home / "store" / "connectors" / "sha256"
+    return read_stamps(home / "actions", store, home / "suites", now_ns=now_ns)
+
+
+def rewrite_with_its_old_times(path: Path) -> None:
+    """Change one byte in place and set the times back: same name, size, inode and mtime."""
+    status = path.stat()
+    with path.open("r+b") as file:
+        file.seek(-2, os.SEEK_END)
+        byte = file.read(1)
+        file.seek(-2, os.SEEK_END)
+        file.write(bytes([byte[0] ^ 1]))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    again = path.stat()
+    assert (again.st_size, again.st_mtime_ns, again.st_ino) == (
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ino,
+    )
+
+
+def replace(path: Path) -> None:
+    """As editors do: a new file of the same size and time, moved over the old one."""
+    beside = path.with_name(".beside")
+    shutil.copy2(path, beside)
+    rewrite_with_its_old_times(beside)
+    beside.replace(path)
+
+
+def append(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\n")
+
+
+def spoil(path: Path) -> None:
+    """So that it is no action file any more."""
+    path.write_bytes(b"\xff" + path.read_bytes())
+
+
+def link_away(path: Path) -> None:
+    other = path.with_name("other.text")
+    other.write_bytes(path.read_bytes() + b"\n")
+    path.unlink()
+    path.symlink_to(other.name)
+
+
+def swap_the_folder(path: Path) -> None:
+    folder, beside = path.parent, path.parent.with_name("beside")
+    shutil.copytree(folder, beside)
+    append(beside / path.name)
+    folder.rename(folder.with_name("aside"))
+    beside.rename(folder)
+
+
+def swap_the_files(path: Path) -> None:
+    other, beside = path.with_name("get-draft.md"), path.with_name(".beside")
+    path.rename(beside)
+    other.rename(path)
+    beside.rename(other)
+
+
+CHANGES = [append, rewrite_with_its_old_times, replace, spoil, link_away, swap_the_folder,
+           swap_the_files]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_changed_file_counts_no_more(home: Path, change: Callable[[Path], None]) -> None:
+    """At the next look agents see it no more, and its run is a conflict."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        library = core.app.library
+        await library.poll()
+        change(home / "actions" / "list-drafts.md")
+        await library.poll()
+        assert "list-drafts" not in [action.name for action in library.ready()]
+        with pytest.raises(Conflict):
+            await core.call("list-drafts", {})
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_change_shows_without_the_bytes(home: Path, change: Callable[[Path], None]) -> None:
+    """Twice a second only the file system is asked; what it says must differ after any change."""
+    furnish(home)
+    before = look(home)
+    assert before.stamps
+    change(home / "actions" / "list-drafts.md")
+    assert look(home).stamps != before.stamps
+
+
+@pytest.mark.parametrize("change", [append, rewrite_with_its_old_times, replace, Path.unlink])
+def test_a_change_in_the_store_shows_too(home: Path, change: Callable[[Path], None]) -> None:
+    """Module and manifest of every connector."""
+    furnish(home)
+    for name in ("connector.wasm", "manifest.toml"):
+        (path,) = (home / "store" / "connectors" / "sha256").glob(f"*/{name}")
+        before = look(home)
+        change(path)
+        assert look(home).stamps != before.stamps
+
+
+def test_changes_within_one_tick_of_the_clock_are_not_missed(home: Path) -> None:
+    """They have one time: until the newest is older than any tick, the bytes are read."""
+    furnish(home)
+    newest = max(stamp[-1] for stamp in look(home).stamps)
+    assert not look(home, newest).settled
+    assert not look(home, newest + 100_000_000).settled
+    assert look(home, newest + 2_000_000_000).settled
+    assert not look(home, newest - 10_000_000_000).settled  # the clock was set back
+
+
+async def test_young_files_are_read_whatever_the_file_system_says_of_them(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second change in one tick leaves every stamp as it was; once they are old, that cannot be."""
+    furnish(home)
+    # The console's own look, begun before a change, would take what the test says was seen for news.
+    monkeypatch.setattr(app, "_SWEEP_SECONDS", 3600.0)
+    file = home / "actions" / "list-drafts.md"
+    whole = file.read_bytes()
+
+    async with Core.open(home) as core:
+        library = core.app.library
+        for settled, offered in ((False, False), (True, True)):
+            file.write_bytes(whole)
+            await library.poll()
+            assert "list-drafts" in [action.name for action in library.ready()]
+            append(file)
+            library._files.stamps = FileStamps(stamps=look(home).stamps, settled=settled)
+            await library.poll()
+            assert ("list-drafts" in [action.name for action in library.ready()]) is offered
+
+
+async def test_what_did_not_change_is_not_told(home: Path) -> None:
+    """A touched file is read again, and nobody hears of it: nothing on a screen moves."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        library = core.app.library
+        await library.poll()
+        core.facts.clear()
+        for path in (home / "actions").iterdir():
+            path.touch()
+        for _ in range(3):
+            await library.poll()
+        assert not [fact for fact in core.facts if isinstance(fact, LibraryUpdated)]
+        assert len(library.ready()) == 3
+
+
+async def test_a_removed_file_is_gone_and_one_under_another_name_is_held_back(home: Path) -> None:
+    """A person took those bytes in under that name; what of them comes back stands in `test_removal`."""
+    furnish(home)
+    path = home / "actions" / "list-drafts.md"
+
+    async with Core.open(home) as core:
+        library = core.app.library
+        path.rename(path.with_name("renamed.md"))
+        await library.poll()
+        with pytest.raises(Conflict, match="is not accepted"):
+            await core.call("list-drafts", {})
+        path.with_name("renamed.md").unlink()
+        await library.poll()
+        with pytest.raises(NotFound):
+            await core.call("list-drafts", {})
+
+
+async def test_an_unreadable_folder_holds_everything_back_and_nothing_up(home: Path) -> None:
+    """No action is offered from memory while nobody can say that it still lies there."""
+    furnish(home)
+    folder = home / "actions"
+
+    async with Core.open(home) as core:
+        library = core.app.library
+        folder.rename(home / "aside")
+        folder.write_text("no folder")
+        await library.poll()
+        assert library.ready() == ()
+        assert [problem.file for problem in library.problems()] == ["actions"]
+        with pytest.raises(NotFound):
+            await core.call("get-draft", {"id": DRAFT})
+        folder.unlink()
+        (home / "aside").rename(folder)
+        await library.poll()
+        assert len(library.ready()) == 3
+
+
+async def test_taking_in_an_action_names_the_bytes_that_it_will_run(home: Path) -> None:
+    """What a placeholder was bound to is on record, not only in a file that may change."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        records = await core.records("library.accepted")
+        by_name = {record["name"]: record for record in records}
+        connector = by_name["local://aileron/mail-drafts@0.1.0"]
+        assert by_name["get-draft.md"]["connectors"] == [
+            {
+                "fqn": "local://aileron/mail-drafts",
+                "version": "0.1.0",
+                "hash": connector["digest"],
+            }
+        ]

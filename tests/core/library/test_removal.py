@@ -1,0 +1,210 @@
+"""What is removed counts no more: the same bytes, put back by whatever program, wait for a key again."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aileron_core.console_port import Accept
+from aileron_core.errors import Conflict, NotFound
+from aileron_tui.cli.actions import remove_action
+from aileron_tui.cli.connectors import remove_connector
+from aileron_tui.cli.output import CommandContext
+from tests.support.core_harness import Core, Mailbox, furnish
+
+CONNECTOR = "local://aileron/mail-drafts@0.1.0"
+Remove = Callable[[Path], None]
+
+
+def action_file(home: Path) -> Path:
+    return home / "actions" / "get-draft.md"
+
+
+def connector_folder(home: Path) -> Path:
+    (folder,) = (home / "store" / "connectors" / "sha256").iterdir()
+    return folder
+
+
+def module(home: Path) -> Path:
+    return connector_folder(home) / "connector.wasm"
+
+
+def seen(core: Core) -> list[str]:
+    return [action.name for action in core.app.library.ready()]
+
+
+def states(core: Core) -> dict[str, str]:
+    return {each.name: each.state for each in core.app.library.items()}
+
+
+def beside(home: Path, path: Path) -> Path:
+    """Copy a file or folder out of the home, with its times, as a program would that puts it back."""
+    kept = home.parent / "kept"
+    if path.is_dir():
+        return shutil.copytree(path, kept)
+    kept.write_bytes(path.read_bytes())
+    shutil.copystat(path, kept)
+    return kept
+
+
+def put_back(kept: Path, path: Path) -> None:
+    kept.rename(path)
+
+
+@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize(
+    ("name", "recorded", "place"),
+    [
+        pytest.param("get-draft", "get-draft.md", action_file, id="action"),
+        pytest.param(CONNECTOR, CONNECTOR, connector_folder, id="connector"),
+        pytest.param(CONNECTOR, CONNECTOR, module, id="module"),
+    ],
+)
+async def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
+    home: Path, name: str, recorded: str, place: Callable[[Path], Path], running: bool
+) -> None:
+    """Whether a console runs meanwhile or starts after it; on record, and over restarts."""
+    furnish(home)
+    path = place(home)
+    kept = beside(home, path)
+
+    def delete() -> None:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    async with Core.open(home) as core:
+        assert "get-draft" in seen(core)
+        if running:
+            delete()
+            await core.app.library.poll()
+    if not running:
+        delete()
+    async with Core.open(home, accept=False) as core:
+        assert "get-draft" not in seen(core)
+        (record,) = await core.records("library.removed")
+        assert (record["actor"], record["name"]) == ("aileron", recorded)
+        put_back(kept, path)
+        await core.app.library.poll()
+        assert states(core)[name] == "held_back"
+        assert "get-draft" not in seen(core)
+        with pytest.raises((Conflict, NotFound)):
+            await core.call("get-draft", {"id": "r-1"})
+    async with Core.open(home, accept=False) as core:
+        assert states(core)[name] == "held_back"
+        (held,) = [each for each in core.app.library.not_accepted() if each.name == name]
+        await core.app.console.carry_out(Accept(kind=held.kind, name=name, digest=held.digest))
+        assert "get-draft" in seen(core)
+        assert (await core.app.audit.verify()).problems == ()
+
+
+@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize(
+    ("command", "name", "place"),
+    [
+        pytest.param(remove_action, "get-draft", action_file, id="action"),
+        pytest.param(remove_connector, "mail-drafts", connector_folder, id="connector"),
+    ],
+)
+async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
+    home: Path,
+    command: Callable[[CommandContext, str], int],
+    name: str,
+    place: Callable[[Path], Path],
+    running: bool,
+) -> None:
+    """The console need not have seen that it was gone."""
+    furnish(home)
+    path = place(home)
+    kept = beside(home, path)
+
+    def remove() -> None:
+        assert command(CommandContext(home=home, json=False, color=False), name) == 0
+        put_back(kept, path)
+
+    async with Core.open(home) as core:
+        await core.app.library.poll()
+        if running:
+            remove()
+            await core.app.library.poll()
+            assert "get-draft" not in seen(core)
+    if not running:
+        remove()
+    async with Core.open(home, accept=False) as core:
+        assert "get-draft" not in seen(core)
+        assert len(await core.records("library.removed")) == 1
+        assert list((home / "store" / "removed").iterdir()) == []
+
+
+def rename_over(path: Path) -> None:
+    new = path.with_name(".new")
+    new.write_bytes(path.read_bytes())
+    new.rename(path)
+
+
+def unlink_and_create(path: Path) -> None:
+    text = path.read_bytes()
+    path.unlink()
+    path.write_bytes(text)
+
+
+def move_away_and_back(path: Path) -> None:
+    path.rename(path.with_name(".away"))
+    path.with_name(".away").rename(path)
+
+
+@pytest.mark.parametrize("save", [rename_over, unlink_and_create, move_away_and_back])
+async def test_a_file_that_is_saved_as_it_was_was_not_removed(home: Path, save: Remove) -> None:
+    """As editors save: between two looks of the console it is the same file, in the same bytes."""
+    furnish(home)
+
+    async with Core.open(home) as core:
+        await core.app.library.poll()
+        save(action_file(home))
+        await core.app.library.poll()
+        assert "get-draft" in seen(core)
+        assert await core.records("library.removed") == []
+
+
+async def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(home: Path) -> None:
+    """What was taken in when the person looked counts no more when they say yes."""
+    furnish(home)
+    path = home / "actions" / "send-draft.md"
+    kept = beside(home, path)
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            view = await core.ask()
+            path.unlink()
+            await core.app.library.poll()
+            put_back(kept, path)
+            await core.app.library.poll()
+            await core.approve(view)
+            ended = await core.ended(view)
+            assert ended.state == "failed"
+            assert "was removed and put back after you looked" in ended.outcome
+        assert mailbox.state()["sent"] == []
+
+
+async def test_a_row_put_back_after_a_removal_takes_nothing_in(home: Path) -> None:
+    """The newest record of a name counts, not a row that names an older one."""
+    furnish(home)
+    path = action_file(home)
+    kept = beside(home, path)
+
+    def rows(statement: str, *values: object) -> list[tuple[object, ...]]:
+        connection = sqlite3.connect(home / "aileron.db")
+        with connection:
+            found = connection.execute(statement, values).fetchall()
+        connection.close()
+        return found
+
+    async with Core.open(home) as core:
+        (old,) = rows("SELECT * FROM pins WHERE name = 'get-draft.md'")
+        path.unlink()
+        await core.app.library.poll()
+        assert rows("SELECT * FROM pins WHERE name = 'get-draft.md'") == []
+    put_back(kept, path)
+    rows("INSERT INTO pins VALUES(?, ?, ?, ?, ?, ?)", *old)
+    async with Core.open(home, accept=False) as core:
+        assert states(core)["get-draft"] == "held_back"

@@ -1,0 +1,260 @@
+"""The official client in both protocol eras, straight at `/mcp` and through the relay."""
+
+from itertools import pairwise
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.mcp_harness import TOKEN, ThreadConsole, official_client
+
+pytestmark = pytest.mark.anyio
+
+OLD, NEW = "legacy", "2026-07-28"
+WAYS = pytest.mark.parametrize(
+    ("how", "era"),
+    [("http", OLD), ("http", NEW), ("relay", OLD), ("relay", NEW), ("relay", "auto")],
+)
+
+
+async def until(check: Any) -> None:
+    with anyio.fail_after(10):
+        while not check():
+            await anyio.sleep(0.02)
+
+
+def approval(console: ThreadConsole, id_: str) -> dict[str, Any]:
+    return next(a for a in console.control.facts()["approvals"] if a["approval_id"] == id_)
+
+
+@WAYS
+async def test_a_client_lists_the_actions_and_is_promised_list_changes(
+    console: ThreadConsole, how: str, era: str
+) -> None:
+    """Every action is a tool, and `listChanged` is true in every era."""
+    async with official_client(console, how, era) as client:
+        tools = (await client.list_tools()).tools
+        if era == NEW:  # a pinned version asks nothing at connect; ask here what it would be told
+            told = (await client.session.send_discover(NEW))["capabilities"]["tools"]
+        else:
+            told = client.server_capabilities.model_dump(by_alias=True)["tools"]
+    assert {"read_inbox", "send_draft", "check_action_status", "withdraw_action"} <= {
+        tool.name for tool in tools
+    }
+    assert all(tool.input_schema["additionalProperties"] is False for tool in tools)
+    assert told["listChanged"] is True
+
+
+@WAYS
+async def test_an_ungated_call_runs_as_the_session_of_its_own_token(
+    console: ThreadConsole, how: str, era: str
+) -> None:
+    """The run is made in the name of the session that the request proved."""
+    async with official_client(console, how, era) as client:
+        result = await client.call_tool("read_inbox", {"text": "hello"})
+    assert not result.is_error
+    assert result.structured_content["output"]["args"] == {"text": "hello"}
+    assert console.control.facts()["runs"][-1]["session"] == console.session_of(TOKEN)
+
+
+@WAYS
+async def test_a_decision_during_the_hold_is_the_calls_result(
+    patient: ThreadConsole, how: str, era: str
+) -> None:
+    """The client sees progress while a person thinks, then what came of it."""
+    seen: list[float] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        seen.append(progress)
+        if len(seen) == 1:
+            await anyio.to_thread.run_sync(patient.control.approve)
+
+    async with official_client(patient, how, era) as client:
+        arguments = {"text": f"x {how} {era}"}
+        result = await client.call_tool("send_draft", arguments, progress_callback=on_progress)
+    assert seen
+    assert not result.is_error
+    assert result.structured_content["status"] == "completed"
+    assert result.structured_content["output"]["args"] == arguments
+    assert len(result.structured_content["digest_words"]) == 3
+
+
+@WAYS
+async def test_a_decision_after_the_hold_is_found_by_its_id(
+    console: ThreadConsole, how: str, era: str
+) -> None:
+    """The hold ends with a pending message; the decision is fetched later and nothing is lost."""
+    async with official_client(console, how, era) as client:
+        pending = await client.call_tool("send_draft", {"text": f"later {how} {era}"})
+        assert not pending.is_error
+        assert pending.structured_content["status"] == "pending_approval"
+        console.control.approve()
+        arguments = {
+            "approval_id": pending.structured_content["approval_id"],
+            "wait_seconds": 5,
+        }
+        done = await client.call_tool("check_action_status", arguments)
+    assert done.structured_content["output"]["args"] == {"text": f"later {how} {era}"}
+
+
+@WAYS
+async def test_progress_grows_and_is_complete_when_the_hold_is_over(
+    console: ThreadConsole, how: str, era: str
+) -> None:
+    """The protocol wants each greater than the one before; the last one says that the wait is done."""
+    seen: list[tuple[float, float | None]] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        seen.append((progress, total))
+
+    async with official_client(console, how, era) as client:
+        arguments = {"text": f"slow {how} {era}"}
+        await client.call_tool("send_draft", arguments, progress_callback=on_progress)
+    assert len(seen) > 1
+    assert all(before < after for (before, _), (after, _) in pairwise(seen))
+    assert seen[-1] == (2.0, 2.0)
+
+
+@WAYS
+async def test_a_denial_reaches_the_agent_with_its_reason(
+    patient: ThreadConsole, how: str, era: str
+) -> None:
+    """It is an error result that says who, why and what not to do."""
+    async with official_client(patient, how, era) as client, anyio.create_task_group() as group:
+        result: list[Any] = []
+
+        async def ask() -> None:
+            result.append(await client.call_tool("send_draft", {"text": f"no {how} {era}"}))
+
+        group.start_soon(ask)
+        await until(lambda: patient.control.facts()["polls"])
+        patient.control.deny("not today")
+    assert result[0].is_error
+    assert result[0].structured_content["status"] == "denied"
+    assert "not today" in result[0].content[0].text
+
+
+@WAYS
+async def test_a_cancelled_call_ends_the_hold_and_leaves_the_approval(
+    patient: ThreadConsole, how: str, era: str
+) -> None:
+    """Whoever waited is gone at once; what waits for a person still does."""
+    async with official_client(patient, how, era) as client:
+        before = len(patient.control.facts()["approvals"])
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "send_draft", {"text": f"cancelled {how} {era}"})
+            await until(lambda: patient.control.facts()["polls"] == 1)
+            group.cancel_scope.cancel()
+        await until(lambda: patient.control.facts()["polls"] == 0)
+        (left,) = patient.control.facts()["approvals"][before:]
+        assert left["status"] == "pending_approval"
+        again = await client.call_tool("read_inbox", {"text": "still here"})
+        assert not again.is_error
+
+
+@WAYS
+async def test_a_client_that_leaves_ends_the_hold_and_leaves_the_approval(
+    patient: ThreadConsole, how: str, era: str
+) -> None:
+    """A dropped connection is no withdrawal either."""
+    before = len(patient.control.facts()["approvals"])
+
+    async def hold() -> None:
+        async with official_client(patient, how, era) as client:
+            await client.call_tool("send_draft", {"text": f"gone {how} {era}"})
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(hold)
+        await until(lambda: patient.control.facts()["polls"] == 1)
+        group.cancel_scope.cancel()
+    await until(lambda: patient.control.facts()["polls"] == 0)
+    (left,) = patient.control.facts()["approvals"][before:]
+    assert left["status"] == "pending_approval"
+
+
+@pytest.mark.parametrize("how", ["http", "relay"])
+async def test_an_old_era_client_hears_of_a_changed_tool_list(
+    console: ThreadConsole, how: str
+) -> None:
+    """The standing stream brings the notification, and the list has the new tool."""
+    heard = anyio.Event()
+
+    async def on_message(message: Any) -> None:
+        if getattr(message, "method", "") == "notifications/tools/list_changed":
+            heard.set()
+
+    async with official_client(console, how, OLD, message_handler=on_message) as client:
+        await client.list_tools()
+        with anyio.fail_after(10):
+            number = 0
+            # The stream is opened beside the first requests; until it is there, nothing is heard.
+            while not heard.is_set():
+                number += 1
+                console.control.add_action(f"late-{how}-{number}")
+                with anyio.move_on_after(0.3):
+                    await heard.wait()
+        names = {tool.name for tool in (await client.list_tools()).tools}
+    assert f"late_{how}_{number}" in names
+
+
+@pytest.mark.parametrize("how", ["http", "relay"])
+async def test_a_new_era_client_hears_of_a_changed_tool_list(
+    console: ThreadConsole, how: str
+) -> None:
+    """`subscriptions/listen` stays open and brings the event."""
+    async with official_client(console, how, NEW) as client:
+        async with client.listen(tools_list_changed=True) as events:
+            console.control.add_action(f"newer-{how}")
+            with anyio.fail_after(10):
+                await anext(aiter(events))
+        names = {tool.name for tool in (await client.list_tools()).tools}
+    assert f"newer_{how}" in names
+
+
+@WAYS
+async def test_a_request_can_be_withdrawn_while_it_waits_and_not_twice(
+    console: ThreadConsole, how: str, era: str
+) -> None:
+    """The agent may take back what it asked for; afterwards it is told that it is over."""
+    async with official_client(console, how, era) as client:
+        pending = await client.call_tool("send_draft", {"text": f"oops {how} {era}"})
+        id_ = pending.structured_content["approval_id"]
+        gone = await client.call_tool("withdraw_action", {"approval_id": id_})
+        twice = await client.call_tool("withdraw_action", {"approval_id": id_})
+        state = await client.call_tool("check_action_status", {"approval_id": id_})
+    assert not gone.is_error
+    assert approval(console, id_)["status"] == "withdrawn"
+    assert twice.structured_content["error"]["class"] == "conflict"
+    assert state.structured_content["status"] == "withdrawn"
+
+
+@WAYS
+async def test_wrong_calls_are_results_that_say_what_was_wrong(
+    console: ThreadConsole, how: str, era: str
+) -> None:
+    """The model can read them and correct itself; no protocol error, no success."""
+    async with official_client(console, how, era) as client:
+        invalid = await client.call_tool("read_inbox", {"nonsense": 1})
+        unknown = await client.call_tool("no_such_tool", {})
+        bad_id = await client.call_tool("check_action_status", {"approval_id": "../sessions"})
+        nobodys = await client.call_tool(
+            "check_action_status", {"approval_id": "act-20260101T000000-0000000000000000"}
+        )
+    for result in (invalid, unknown, bad_id, nobodys):
+        assert result.is_error
+        assert result.structured_content["status"] == "invalid"
+    assert "is unknown" in invalid.content[0].text
+    assert nobodys.structured_content["error"]["class"] == "not_found"
+
+
+@WAYS
+async def test_calls_do_not_wait_for_a_held_one(patient: ThreadConsole, how: str, era: str) -> None:
+    """While a person thinks, the agent's other calls go on."""
+    async with official_client(patient, how, era) as client, anyio.create_task_group() as group:
+        group.start_soon(client.call_tool, "send_draft", {"text": f"held {how} {era}"})
+        await until(lambda: patient.control.facts()["polls"] == 1)
+        for _ in range(5):
+            assert not (await client.call_tool("read_inbox", {})).is_error
+        # Between one long poll and the next there is none for an instant.
+        await until(lambda: patient.control.facts()["polls"] == 1)
+        patient.control.approve()

@@ -1,0 +1,373 @@
+"""The relay as a process: its pipes, its own session, and a console that is slow to come."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.mcp_harness import (
+    NEW,
+    ROOT,
+    TOKEN,
+    RawRelay,
+    ThreadConsole,
+    eventually,
+    listen_unix,
+    relay_command,
+    relay_environment,
+)
+
+
+def test_bad_lines_are_answered_and_do_not_end_the_relay(console: ThreadConsole) -> None:
+    """Each gets its own error, and the next good line is served."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    lines = [
+        (b"not json", None, -32700),
+        (b"\xff\xfe{}", None, -32700),
+        (b"[" * 100_000, None, -32700),
+        (b"1" * 5000, None, -32700),
+        (b'"text"', None, -32600),
+        (b"[]", None, -32600),
+        (b"{}", None, -32600),
+        (b'{"id":5}', 5, -32600),
+        (b'{"method":"ping","id":null}', None, -32600),
+        (b'{"method":"ping","id":true}', None, -32600),
+        (b'{"method":"ping","id":{}}', None, -32600),
+        (b'{"method":7,"id":8}', 8, -32600),
+    ]
+    for line, id_, code in lines:
+        relay.send_line(line)
+        answer = relay.read()
+        assert (answer["id"], answer["error"]["code"]) == (id_, code), line
+    relay.send_line(b"   ")
+    relay.send("tools/list", 9)
+    assert relay.answer(9)["result"]["tools"]
+    assert relay.end() == (0, "")
+
+
+def test_what_the_console_refuses_comes_back_with_the_requests_own_id(
+    console: ThreadConsole,
+) -> None:
+    """The server answers some mistakes without an id; the client still learns which request it was."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.send("tools/list", "too early")
+    assert relay.answer("too early")["error"]["message"]
+    relay.handshake()
+    relay.send("no/such/method", 1)
+    assert relay.answer(1)["error"]["code"] == -32601
+    relay.send("no/such/method", 2, _meta=NEW)
+    assert relay.answer(2)["error"]["code"] == -32601
+    relay.send_line(b'{"jsonrpc":"1.0","id":3,"method":"ping"}')
+    assert "error" in relay.answer(3)
+    relay.send("tools/call", 4, name="read\r\nX-Bad: 1", arguments={}, _meta=NEW)
+    assert relay.answer(4)["result"]["isError"]
+    assert relay.end() == (0, "")
+
+
+def test_a_batch_of_the_oldest_era_is_served_one_by_one(console: ThreadConsole) -> None:
+    """Every request in it is answered; what is no request in it is an error of its own."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.handshake("2025-03-26")
+    batch = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in (1, 2)]
+    relay.send_line(json.dumps([*batch, 3]).encode())
+    answers = [relay.read() for _ in range(3)]
+    assert {json.dumps(a["id"]) for a in answers} == {"1", "2", "null"}
+    assert relay.end() == (0, "")
+
+
+def test_a_message_over_four_mebibytes_is_refused_by_its_id(console: ThreadConsole) -> None:
+    """The client does not wait for ever, and the next message is served."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    params = {"name": "read_inbox", "arguments": {"text": "a" * (5 * 1024 * 1024)}}
+    message = {"method": "tools/call", "params": params, "jsonrpc": "2.0", "id": 5}
+    relay.send_line(json.dumps(message).encode())
+    answer = relay.answer(5)
+    assert answer["error"]["code"] == -32600
+    assert "4194304" in answer["error"]["message"]
+    relay.send("ping", 6)
+    assert relay.answer(6)["result"] == {}
+    assert relay.end() == (0, "")
+
+
+def test_large_arguments_and_results_pass_whole(console: ThreadConsole) -> None:
+    """Almost a megabyte each way, which is all that the console takes, with every kind of character."""
+    text = "é\u2028\n\x00\U0001f600" * 30_000
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    relay.send("tools/call", 1, name="read_inbox", arguments={"text": text})
+    result = relay.answer(1)["result"]
+    assert result["structuredContent"]["output"]["args"]["text"] == text
+    assert relay.end() == (0, "")
+
+
+def test_an_id_that_is_in_use_is_refused_and_the_first_request_goes_on(
+    patient: ThreadConsole,
+) -> None:
+    """Two answers with one id would be a riddle."""
+    relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    relay.send("tools/call", 1, name="send_draft", arguments={})
+    eventually(lambda: patient.control.facts()["polls"] == 1, "the call is held")
+    relay.send("ping", 1)
+    assert "in use" in relay.read()["error"]["message"]
+    patient.control.approve()
+    assert relay.answer(1)["result"]["structuredContent"]["status"] == "completed"
+    assert relay.end() == (0, "")
+
+
+def test_cancelling_what_is_long_answered_or_was_never_asked_is_ignored(
+    console: ThreadConsole,
+) -> None:
+    """opencode cancels every finished call."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    relay.send("ping", 1)
+    relay.answer(1)
+    for id_ in (1, "nobody", None, {}):
+        relay.send("notifications/cancelled", requestId=id_)
+    relay.send_line(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[1]}')
+    relay.send("ping", 2)
+    assert relay.answer(2)["result"] == {}
+    assert relay.end() == (0, "")
+
+
+@pytest.mark.parametrize("era", [None, NEW])
+def test_stdin_that_ends_ends_the_relay_at_once_though_a_call_is_held(
+    patient: ThreadConsole, era: dict[str, Any] | None
+) -> None:
+    """Nothing keeps it: no hold, no stream; and the approval it waited for stays."""
+    relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    relay.send("tools/call", 1, name="send_draft", arguments={}, **({"_meta": era} if era else {}))
+    eventually(lambda: patient.control.facts()["polls"] == 1, "the call is held")
+    assert relay.end() == (0, "")
+    eventually(lambda: patient.control.facts()["polls"] == 0, "the hold has ended")
+    assert patient.control.facts()["approvals"][-1]["status"] == "pending_approval"
+
+
+@pytest.mark.parametrize("era", [None, NEW])
+def test_a_relay_that_is_killed_ends_the_hold_and_leaves_the_approval(
+    patient: ThreadConsole, era: dict[str, Any] | None
+) -> None:
+    """The console sees the connection drop; nobody said goodbye."""
+    relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    relay.send("tools/call", 1, name="send_draft", arguments={}, **({"_meta": era} if era else {}))
+    eventually(lambda: patient.control.facts()["polls"] == 1, "the call is held")
+    relay.process.kill()
+    assert relay.outcome() == (-signal.SIGKILL, "")
+    eventually(lambda: patient.control.facts()["polls"] == 0, "the hold has ended")
+    assert patient.control.facts()["approvals"][-1]["status"] == "pending_approval"
+
+
+@pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT"])
+def test_without_a_token_the_relay_opens_a_session_of_its_own_and_ends_it(
+    console: ThreadConsole, how: str
+) -> None:
+    """It says who it is, keeps the session's stream open while it lives, and ends it when it ends."""
+    relay = RawRelay(console.home)
+    relay.handshake()
+    opened = console.control.facts()["opened"][-1]
+    assert opened["label"] == "self-opened"
+    assert opened["pid"] == os.getpid()
+    assert opened["agent"] == Path("/proc/self/exe").readlink().name
+    assert opened["cwd"] == str(Path.cwd())
+    session = opened["session_id"]
+    eventually(lambda: session in console.control.facts()["holding"], "the session is held")
+    if how == "eof":
+        assert relay.end() == (0, "")
+    else:
+        relay.process.send_signal(getattr(signal, how))
+        assert relay.outcome() == (0 if how == "SIGTERM" else 130, "")
+    # The relay waits a second for the answer to its farewell, the console may take longer.
+    eventually(lambda: session in console.control.facts()["ended"], "it was ended")
+    eventually(lambda: session not in console.control.facts()["holding"], "its stream is closed")
+
+
+def test_a_session_that_the_console_forgot_is_opened_anew(console: ThreadConsole) -> None:
+    """The agent notices nothing: a 401 means that nothing ran, so the request goes again."""
+    relay = RawRelay(console.home, AILERON_AGENT="named")
+    relay.handshake()
+    console.control.forget()
+    try:
+        relay.send("tools/call", 1, name="read_inbox", arguments={})
+        assert not relay.answer(1)["result"]["isError"]
+        assert [s["agent"] for s in console.control.facts()["opened"][-2:]] == ["named", "named"]
+        assert relay.end() == (0, "")
+    finally:
+        console.control.know(TOKEN)
+
+
+def test_a_given_token_that_opens_nothing_is_an_error_with_the_next_step(
+    console: ThreadConsole,
+) -> None:
+    """The relay does not slip into a session of its own when it was given one."""
+    before = len(console.control.facts()["opened"])
+    relay = RawRelay(console.home, AILERON_TOKEN="of-an-ended-session")
+    answer = relay.handshake()
+    assert "start the agent again" in answer["error"]["message"]
+    assert "of-an-ended-session" not in json.dumps(answer)
+    assert relay.end() == (0, "")
+    assert len(console.control.facts()["opened"]) == before
+
+
+def test_a_token_file_is_read_again_when_its_token_has_been_renewed(
+    console: ThreadConsole, tmp_path: Path
+) -> None:
+    """The launcher may write a new token; a file that is gone is an ended session."""
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    relay = RawRelay(console.home, AILERON_TOKEN_FILE=str(file))
+    assert "result" in relay.handshake()
+    file.write_text("renewed\n")  # before the standing stream can be refused and have it read
+    console.control.know("renewed")
+    console.control.forget(TOKEN)
+    try:
+        relay.send("ping", 1)
+        assert relay.answer(1)["result"] == {}
+        assert relay.end() == (0, "")
+    finally:
+        console.control.know(TOKEN)
+    file.unlink()
+    relay = RawRelay(console.home, AILERON_TOKEN_FILE=str(file))
+    assert "session has ended" in relay.handshake()["error"]["message"]
+    assert relay.end() == (0, "")
+
+
+def test_a_console_that_opens_no_session_says_why(console: ThreadConsole) -> None:
+    """Its own words reach the client, and the relay stays for the next try."""
+    relay = RawRelay(console.home, AILERON_AGENT="a" * 65)
+    assert "1 to 64 characters" in relay.handshake()["error"]["message"]
+    assert relay.end() == (0, "")
+
+
+def test_nobody_reading_its_answers_ends_the_relay(console: ThreadConsole) -> None:
+    """A closed stdout is the agent's end too; no traceback, no signal."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    assert relay.process.stdout is not None
+    relay.process.stdout.close()
+    relay.send("initialize", 1, protocolVersion="2025-11-25", capabilities={}, clientInfo={})
+    assert relay.outcome() == (0, "")
+
+
+def test_a_home_with_a_very_long_path_is_reached_all_the_same(tmp_path: Path) -> None:
+    """A socket's name has about a hundred bytes; homes have more."""
+    home = tmp_path / ("h" * 60) / ("o" * 60)
+    home.parent.mkdir()
+    running = ThreadConsole(home)
+    try:
+        relay = RawRelay(home, AILERON_TOKEN=TOKEN)
+        assert "result" in relay.handshake()
+        assert relay.end() == (0, "")
+    finally:
+        running.stop()
+
+
+def test_a_contained_sessions_socket_gets_no_token_and_no_check(tmp_path: Path) -> None:
+    """The socket is the session: nothing is opened, no bearer is sent, nobody holds a lock."""
+    listener = listen_unix(tmp_path / "run" / "s.sock")
+    heads: list[bytes] = []
+
+    def answer() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            heads.append(connection.recv(65536))
+            body = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+            )
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    path = tmp_path / "run" / "s.sock"
+    relay = RawRelay(tmp_path, AILERON_URL=f"unix:{path}", AILERON_TOKEN="not for the socket")
+    relay.send("server/discover", 1, _meta=NEW)
+    assert relay.answer(1)["result"] == {}
+    thread.join(10)
+    listener.close()
+    assert b"not for the socket" not in heads[0]
+    assert b"uthorization" not in heads[0]
+    assert b"Mcp-Method: server/discover" in heads[0]
+    assert relay.end() == (0, "")
+
+
+@pytest.mark.parametrize("with_folder", [True, False])
+def test_no_console_is_one_sentence_and_exit_69(tmp_path: Path, with_folder: bool) -> None:
+    """Waiting requests get an error that says so; nothing else is printed."""
+    home = tmp_path / "home"
+    if with_folder:
+        home.mkdir()
+    relay = RawRelay(home, AILERON_WAIT_SECONDS="0.3")
+    # In one write: the relay has given up and ended soon after the first of them.
+    both = ({"method": "initialize", "id": 1}, {"method": "tools/list", "id": "two"})
+    relay.send_line(b"\n".join(json.dumps(each).encode() for each in both))
+    answers = {json.dumps(a["id"]): a for a in (relay.read(), relay.read())}
+    assert answers.keys() == {"1", '"two"'}
+    code, said = relay.outcome()
+    assert code == 69
+    assert said.startswith("aileron-mcp: ")
+    assert said.count("\n") == 1
+    assert "aileron console" in said
+    assert all(a["error"]["message"] in said for a in answers.values())
+
+
+def test_requests_wait_for_a_console_that_is_about_to_come(tmp_path: Path) -> None:
+    """An agent may be started before its console."""
+    relay = RawRelay(tmp_path / "home", AILERON_TOKEN=TOKEN)
+    relay.send("server/discover", 1, _meta=NEW)
+    running = ThreadConsole(tmp_path / "home")
+    try:
+        assert relay.answer(1)["result"]["supportedVersions"]
+        assert relay.end() == (0, "")
+    finally:
+        running.stop()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["--help"], 0), (["--nonsense"], 2), (["a", "b"], 2)]
+)
+def test_it_takes_no_arguments_but_help_and_version(arguments: list[str], code: int) -> None:
+    """Usage goes where it belongs and names what there is."""
+    done = subprocess.run(
+        [*relay_command(), *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == code
+    assert ("AILERON_TOKEN_FILE" in done.stdout) == (code == 0)
+    assert ("usage:" in done.stderr) == (code == 2)
+
+
+def test_it_imports_nothing_slow_and_of_aileron_the_check_of_a_homes_owner() -> None:
+    """An agent waits for the relay: no asyncio, no HTTP client, no argument parser."""
+    program = "import sys, aileron_mcp.relay.main; print('\\n'.join(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {program}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    ).stdout.split()
+    slow = {"asyncio", "http.client", "argparse", "ssl", "hashlib", "email", "logging", "pathlib"}
+    assert not slow & set(loaded)
+    assert not [m for m in loaded if m.split(".")[0] in ("mcp", "typing_extensions")]
+    core = {m for m in loaded if m.split(".")[0] == "aileron_core"}
+    assert core == {"aileron_core", "aileron_core.home", "aileron_core.home.owner"}
+
+
+def test_the_environment_of_the_tests_holds_no_agents_variables() -> None:
+    """What the tests prove they prove without a console of the person who runs them."""
+    environment = relay_environment(Path("/nowhere"))
+    assert [k for k in environment if k.startswith("AILERON_")] == ["AILERON_HOME"]

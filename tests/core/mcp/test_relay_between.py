@@ -1,0 +1,186 @@
+"""A console that goes away between two steps of the relay, and threads of it that meet."""
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_mcp.relay import console_finder
+from aileron_mcp.relay.aileron_session import AileronSession, RequestDenied
+from aileron_mcp.relay.console_finder import ConsoleAbsent, ConsoleFinder, _with_certificate
+from aileron_mcp.relay.messages import Call
+from aileron_mcp.relay.relay import Relay
+from tests.support.mcp_harness import TOKEN, RawRelay, listen_unix, lock_home
+
+Script = Callable[[str, str, dict[str, Any]], bytes]
+"""From request line, MCP session and body: the answer, empty for a console that hangs up."""
+
+
+def answer(status: int, body: Any = None, *headers: str) -> bytes:
+    data = b"" if body is None else json.dumps(body).encode()
+    lines = [f"HTTP/1.1 {status} X", "Content-Type: application/json", *headers]
+    return "\r\n".join([*lines, f"Content-Length: {len(data)}", "", ""]).encode() + data
+
+
+@contextlib.contextmanager
+def scripted(home: Path, script: Script) -> Iterator[None]:
+    """Be the console of *home*; each request has a thread of its own."""
+    lock = lock_home(home)
+    listener = listen_unix(home / "run" / "console.sock")
+
+    def one(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            head, _, body = connection.recv(65536).partition(b"\r\n\r\n")
+            line, *fields = head.decode().split("\r\n")
+            named = dict(field.lower().split(": ", 1) for field in fields)
+            said = json.loads(body) if body else {}
+            connection.sendall(script(line, named.get("mcp-session-id", ""), said))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=one, args=(connection,), daemon=True).start()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+        listener.close()
+        os.close(lock)
+
+
+def test_a_console_that_goes_away_while_it_opens_a_session_is_asked_again(tmp_path: Path) -> None:
+    """The agent's first request is no error because a restart came just then."""
+    tried: list[str] = []
+
+    def script(line: str, _session: str, said: dict[str, Any]) -> bytes:
+        if line.startswith("POST /v1/sessions "):
+            tried.append(line)
+            opened = {"session_id": "ses-1", "token": "the-token"}
+            return b"" if len(tried) == 1 else answer(201, opened)
+        if line.startswith("POST /mcp"):
+            return answer(200, {"jsonrpc": "2.0", "id": said["id"], "result": {}})
+        return b""
+
+    with scripted(tmp_path / "home", script):
+        agent = RawRelay(tmp_path / "home")
+        assert agent.initialize()["result"] == {}
+        assert agent.end() == (0, "")
+    assert len(tried) == 2
+
+
+def test_a_session_that_a_busy_console_does_not_hold_is_offered_again(tmp_path: Path) -> None:
+    """Else it would end beside its agent, and what waits for a person would be nobody's."""
+    tried, held = threading.Semaphore(0), threading.Event()
+
+    def script(line: str, _session: str, said: dict[str, Any]) -> bytes:
+        if line.startswith("POST /v1/sessions "):
+            return answer(201, {"session_id": "ses-1", "token": "the-token"})
+        if line.startswith("GET /v1/sessions/ses-1/hold "):
+            if tried.acquire(blocking=False):
+                held.set()
+                return b""
+            tried.release()
+            return answer(429)
+        return answer(200, {"jsonrpc": "2.0", "id": said.get("id"), "result": {}})
+
+    with scripted(tmp_path / "home", script):
+        agent = RawRelay(tmp_path / "home")
+        assert agent.initialize()["result"] == {}
+        assert held.wait(20)
+        assert agent.end() == (0, "")
+
+
+def test_a_new_console_hears_that_the_client_is_ready_though_the_old_one_is_still_being_told(
+    tmp_path: Path,
+) -> None:
+    """Another request finds the restart first: the session it replays is a whole one."""
+    sessions = iter(("old", "new"))
+    heard: list[tuple[str, str]] = []
+    telling, over = threading.Event(), threading.Event()
+
+    def script(line: str, session: str, said: dict[str, Any]) -> bytes:
+        method = said.get("method", line)
+        heard.append((session, method))
+        if method == "initialize":
+            result = {"jsonrpc": "2.0", "id": said["id"], "result": {}}
+            return answer(200, result, f"Mcp-Session-Id: {next(sessions)}")
+        if method == "notifications/initialized":
+            if session == "old":
+                telling.set()
+                over.wait(20)
+            return answer(202)
+        if method == "tools/list":
+            telling.wait(20)
+            if session == "old":
+                return answer(404)
+            return answer(200, {"jsonrpc": "2.0", "id": said["id"], "result": {"tools": []}})
+        return answer(405)
+
+    with scripted(tmp_path / "home", script):
+        agent = RawRelay(tmp_path / "home", AILERON_TOKEN=TOKEN)
+        agent.handshake()
+        agent.send("tools/list", 1)
+        assert agent.answer(1)["result"] == {"tools": []}
+        told = heard.copy()
+        over.set()
+        assert agent.end() == (0, "")
+    assert told.index(("new", "notifications/initialized")) < told.index(("new", "tools/list"))
+
+
+def test_an_id_that_is_used_again_at_once_stays_the_new_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The thread of the one that was answered clears up after the next one came."""
+    ours = Relay({})
+    message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    first, second = Call(message, b""), Call(message, b"")
+
+    def answered(call: Call) -> bool:
+        ours._calls[call.key] = second
+        return True
+
+    monkeypatch.setattr(ours, "_try_once", answered)
+    ours._calls[first.key] = first
+    ours._serve_request(first)
+    assert ours._calls == {second.key: second}
+    os.close(ours._wake_read)
+    os.close(ours._wake_write)
+
+
+def test_a_token_file_that_is_read_while_it_is_written_is_read_again(tmp_path: Path) -> None:
+    """Empty for an instant is no token, and not the last word."""
+    file, stop = tmp_path / "token", threading.Event()
+    file.write_text("")
+    console = ConsoleFinder({"AILERON_HOME": str(tmp_path)}, stop)
+    ours = AileronSession({"AILERON_TOKEN_FILE": str(file)}, console, lambda *_: None, stop)
+    with pytest.raises(RequestDenied, match="is empty"):
+        ours._require_token()
+    file.write_text("first\n")
+    assert ours._require_token() == "first"
+    file.write_text("")
+    with pytest.raises(RequestDenied, match="is empty"):
+        ours.renew_token("first")
+    file.write_text("second\n")
+    ours.renew_token("first")
+    assert ours._require_token() == "second"
+
+
+def test_who_never_finishes_the_handshake_of_tls_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody is believed before the certificate was seen, so nobody is waited for either."""
+    monkeypatch.setattr(console_finder, "CONNECT_SECONDS", 0.05)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(ConsoleAbsent, match="does not speak TLS"):
+        _with_certificate(ours, "localhost", "1", "0" * 64)

@@ -1,0 +1,438 @@
+"""Any request at a real console, at `/mcp` and at the routes: an answer or an error with its place.
+
+Never a fault of ours, never a line in the log, never a wait without an end; and the next one is fine.
+"""
+
+import contextlib
+import http.client
+import io
+import json
+import socket
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import event, example, given
+from hypothesis import strategies as st
+
+from aileron_mcp.relay import messages
+from examples.mailbox.server import Mailbox
+from tests.fast.property.mcp_messages import (
+    FRAMES,
+    IDS,
+    JSON,
+    METHODS,
+    NEW,
+    PARAMS,
+    REQUESTS,
+    TEXT,
+    TOOLS,
+    deep,
+)
+from tests.support.server_harness import ROOT, Console, aileron
+
+SECONDS = 20.0
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "a-test", "version": "1"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What came back: its head, and its body as far as it was waited for."""
+
+    status: int
+    media: str
+    session: str | None
+    body: bytes
+
+
+class Agent:
+    """A session at the console, and an MCP session of the old era in it."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._log = console.home / "log" / "aileron.log"
+        self._seen = 0
+        self.token = console.session()["token"].encode()
+        self.other = console.session()["token"].encode()
+        self.session = self.foreign = b""
+        self.renew()
+
+    def renew(self) -> None:
+        """Have an MCP session, and another session's one, also where an example ended them."""
+        self.session = self._greet(self.token)
+        self.foreign = self._greet(self.other)
+
+    def _greet(self, token: bytes) -> bytes:
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})
+        reply = self.post(body.encode(), [*fields(token)])
+        assert reply.session is not None, reply
+        return reply.session.encode()
+
+    def post(self, body: bytes, headers: list[tuple[bytes, bytes]]) -> Reply:
+        head = [*headers, (b"Content-Length", b"%d" % len(body))]
+        reply = self.exchange(request(b"POST", b"/mcp", self.host(), head) + body, whole=True)
+        assert reply is not None
+        return reply
+
+    def host(self) -> bytes:
+        return b"127.0.0.1:%d" % self.console.port
+
+    def exchange(self, data: bytes, *, whole: bool, ended: bool = False) -> Reply | None:
+        """Send *data*; return the first answer, or None where the console hung up without one.
+
+        Args:
+            data: what to send.
+            whole: read a stream to its end, and not only its head.
+            ended: hang up on the sending side, as a client whose body is cut off does.
+        """
+        with socket.create_connection(("127.0.0.1", self.console.port), SECONDS) as peer:
+            with contextlib.suppress(OSError):  # refused before all of it was sent
+                peer.sendall(data)
+                if ended:
+                    peer.shutdown(socket.SHUT_WR)
+            response = http.client.HTTPResponse(
+                peer, method=data.partition(b" ")[0].decode("latin-1")
+            )
+            try:
+                response.begin()
+            except (http.client.RemoteDisconnected, ConnectionResetError):
+                return None
+            media = response.headers.get("content-type", "")
+            with response:
+                return Reply(
+                    status=response.status,
+                    media=media,
+                    session=response.headers.get("mcp-session-id"),
+                    body=response.read() if whole or "event-stream" not in media else b"",
+                )
+
+    def well(self) -> None:
+        """Fail unless both eras are served and nothing was said that a person would have to read."""
+        listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": NEW}}
+        new = [(b"MCP-Protocol-Version", b"2026-07-28"), (b"Mcp-Method", b"tools/list")]
+        reply = self.post(json.dumps(listing).encode(), [*fields(self.token), *new])
+        assert (reply.status, b"list_drafts" in reply.body) == (200, True), reply
+        ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+        for token, session in ((self.token, self.session), (self.other, self.foreign)):
+            reply = self.post(ping, [*fields(token), (b"Mcp-Session-Id", session)])
+            if reply.status == 404:  # the example ended it, as it may: it had the token too
+                self.renew()
+            else:
+                assert reply.status == 200, reply
+        assert self.console.stderr.read_text() == ""
+        if self._log.exists() and self._log.stat().st_size > self._seen:
+            with self._log.open() as log:
+                log.seek(self._seen)
+                said = log.read()
+            self._seen = self._log.stat().st_size
+            assert "Traceback" not in said, said
+            assert "ERROR" not in said, said
+
+
+def fields(token: bytes) -> list[tuple[bytes, bytes]]:
+    return [
+        (b"Authorization", b"Bearer " + token),
+        (b"Accept", b"application/json, text/event-stream"),
+        (b"Content-Type", b"application/json"),
+    ]
+
+
+def request(method: bytes, path: bytes, host: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+    lines = [method + b" " + path + b" HTTP/1.1", b"Host: " + host]
+    lines += [name + b": " + value for name, value in headers]
+    return b"\r\n".join([*lines, b"", b""])
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[Agent]:
+    """A real console with the examples in it, that holds no call."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder, Mailbox() as mailbox:
+        home = Path(folder) / "home"
+        aileron("action", "add", str(ROOT / "examples" / "actions"), home=home)
+        aileron("connector", "install", str(ROOT / "examples" / "connector"), home=home)
+        (home / "config.toml").write_text("[mcp]\nhold_seconds = 0\n")
+        console = Console(home, mailbox)
+        yield Agent(console)
+        console.close()
+
+
+BYTES = st.binary(max_size=20).map(lambda data: data.translate(None, b"\r\n\x00"))
+MARKS = st.sampled_from([b"@session", b"@foreign", b"@token", b"@other"])
+"""Stand for what the fixture knows."""
+VALUES = st.one_of(
+    BYTES,
+    MARKS,
+    MARKS,
+    st.sampled_from([b"", b" ", b"\t2026-07-28 ", b"=?base64?!!?=", b"\xff\xfe", b"x" * 3000, b"null", b"2025-11-25", b"2026-07-28", b"Bearer", b"Bearer @other", b"Bearer \xff", b"*/*", b"text/event-stream", b"application/json", b"application/json; charset=utf-16", b"gzip", b"tools/list", b"tools/call"]),
+)  # fmt: skip
+NAMES = st.sampled_from([b"Mcp-Session-Id", b"MCP-Protocol-Version", b"Mcp-Method", b"Mcp-Name", b"Mcp-Param-X", b"Last-Event-ID", b"Accept", b"Content-Type", b"Content-Encoding", b"Authorization", b"Expect", b"Upgrade", b"Origin", b"X"])  # fmt: skip
+HEADERS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
+FRAMINGS = st.sampled_from(["length"] * 6 + ["chunked", "bad chunks", "too short", "too long", "none", "both", "not a number"])  # fmt: skip
+
+
+def framed(body: bytes, framing: str) -> tuple[list[tuple[bytes, bytes]], bytes, bool]:
+    """Return the header fields and bytes of *body*, and whether they are a whole request."""
+    length, chunked = b"Content-Length", (b"Transfer-Encoding", b"chunked")
+    half = len(body) // 2
+    chunks = b"".join(b"%x;x=y\r\n%s\r\n" % (len(p), p) for p in (body[:half], body[half:]) if p)
+    if framing == "chunked":
+        return [chunked], chunks + b"0\r\nTrailer: x\r\n\r\n", True
+    if framing == "bad chunks":
+        return [chunked], b"-5\r\n" + body + b"\r\nzz\r\n", True
+    if framing == "too short":
+        return [(length, b"%d" % half)], body, True
+    if framing == "too long":
+        return [(length, b"%d" % (len(body) + 5))], body, False
+    if framing == "none":
+        return [], body, True
+    if framing == "both":
+        return [(length, b"%d" % len(body)), chunked], chunks + b"0\r\n\r\n", True
+    if framing == "not a number":
+        return [(length, b"0x10")], body, True
+    return [(length, b"%d" % len(body))], body, True
+
+
+def judge(reply: Reply | None, method: bytes) -> None:
+    """Hold an answer against what the wire allows."""
+    assert reply is not None, "the console hung up on a whole request without an answer"
+    event(f"HTTP {reply.status}")
+    assert reply.status < 500 or reply.media == "application/json", reply
+    if method == b"HEAD" or reply.status in (202, 204):
+        return
+    if reply.status >= 400 and reply.media.startswith("text/plain"):
+        assert reply.body, reply  # of the HTTP parser itself
+    elif reply.status >= 400:
+        error = json.loads(reply.body)["error"]
+        assert isinstance(error["message"], str), reply
+        assert error["message"], reply
+        assert "class" in error or isinstance(error["code"], int), reply
+        # A run may fail, and then says so with 5xx; a fault of ours is none of its ends.
+        assert error.get("class", "") not in ("internal_error", "unavailable"), reply
+        assert error.get("code") != -32603, reply
+
+
+def answers(reply: Reply) -> Iterator[Any]:
+    """Yield the JSON-RPC messages of an answer's body."""
+    if reply.media.startswith("text/event-stream"):
+        for line in io.BytesIO(reply.body):
+            if line.startswith(b"data:") and line[5:].strip():
+                yield json.loads(line[5:])
+    elif reply.media.startswith("application/json") and reply.body:
+        yield json.loads(reply.body)
+
+
+@given(
+    st.sampled_from([b"POST"] * 12 + [b"GET", b"DELETE", b"PUT", b"HEAD", b"get", b"X" * 40]),
+    st.sampled_from([b"/mcp", b"/mcp", b"/mcp", b"/mcp/", b"/mcp?x=%ff", b"/mcp/x", b"//mcp"]),
+    st.sampled_from(["old", "new", "none"]),
+    HEADERS,
+    FRAMES | REQUESTS.map(lambda value: json.dumps(value).encode()),
+    FRAMINGS,
+)
+@example(b"POST", b"/mcp", "new", [], b'{"a": ' * 100_000, "chunked")
+@example(b"POST", b"/mcp", "old", [], b"[" * 1_000_000, "length")
+@example(b"POST", b"/mcp", "old", [], b"[" * 1_100_000, "chunked")
+@example(b"POST", b"/mcp", "new", [(b"Mcp-Name", b"\xff")], deep(900), "length")
+@example(
+    b"POST",
+    b"/mcp",
+    "old",
+    [(b"Mcp-Session-Id", b"@foreign")],
+    b'{"jsonrpc":"2.0","id":1,"method":"ping"}',
+    "length",
+)
+def test_whatever_comes_to_the_mcp_mount_is_answered(
+    agent: Agent, method: bytes, path: bytes, era: str, headers: list[tuple[bytes, bytes]],
+    body: bytes, framing: str,
+) -> None:  # fmt: skip
+    """Both eras, any header, any body, any framing: JSON-RPC or an HTTP error that says what."""
+    own: dict[bytes, bytes] = dict(fields(agent.token))
+    if era == "old":
+        own[b"Mcp-Session-Id"] = agent.session
+    elif era == "new":
+        own[b"MCP-Protocol-Version"] = b"2026-07-28"
+        with contextlib.suppress(ValueError, RecursionError, AttributeError):
+            own[b"Mcp-Method"] = str(json.loads(body).get("method")).encode("ascii", "replace")
+            own[b"Mcp-Method"] = own[b"Mcp-Method"].translate(None, b"\r\n")
+    marks = {b"@session": agent.session, b"@foreign": agent.foreign, b"@token": agent.token, b"@other": agent.other}  # fmt: skip
+    for name, value in headers:
+        for mark, known in marks.items():
+            value = value.replace(mark, known)
+        own[name] = value
+    length, data, complete = framed(body, framing)
+    # These stand for as long as the client wants: their head has to come, not their end.
+    standing = method == b"GET" or b"subscriptions" in body
+    reply = agent.exchange(
+        request(method, path, agent.host(), [*own.items(), *length]) + data,
+        whole=not standing, ended=not complete,
+    )  # fmt: skip
+    if complete:
+        judge(reply, method)
+    if reply is not None and reply.status == 200 and path.startswith(b"/mcp"):
+        for message in answers(reply):
+            assert message["jsonrpc"] == "2.0"
+            if "error" in message:
+                event(f"JSON-RPC {message['error']['code']}")
+                # -32603 is what the package says where a handler of ours breaks.
+                assert message["error"]["code"] != -32603, message
+    agent.well()
+
+
+APPROVAL = "act-20260101T000000-0123456789abcdef"
+ARGUMENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "approval_id": st.just(APPROVAL) | JSON,
+        "draft_id": st.just("r-8842190447") | JSON,
+        "id": st.just("r-8842190447") | JSON,
+        "max_results": st.integers() | JSON,
+        "query": TEXT | JSON,
+        "wait_seconds": st.sampled_from([0, 0.0, 1e308, -1, 61, True]) | JSON,
+    },
+)
+CALLS = st.fixed_dictionaries(
+    {"name": TOOLS, "arguments": ARGUMENTS | JSON},
+    optional={
+        "_meta": st.fixed_dictionaries({}, optional={"progressToken": IDS, "callId": JSON}),
+        "inputResponses": JSON,
+        "requestState": JSON,
+        "task": JSON,
+        "cursor": JSON,
+    },
+)
+
+GOOD: list[tuple[str, dict[str, Any]]] = [
+    ("get_draft", {"id": "r-8842190447"}),
+    ("list_drafts", {}),
+    ("send_draft", {"draft_id": "r-8842190447"}),
+    ("check_action_status", {"approval_id": APPROVAL}),
+]
+NEARLY = st.tuples(
+    st.sampled_from(GOOD),
+    st.dictionaries(st.sampled_from(["id", "query", "max_results"]), JSON, max_size=1),
+).map(lambda pair: {"name": pair[0][0], "arguments": {**pair[0][1], **pair[1]}})
+
+
+@given(
+    st.one_of(
+        st.tuples(st.just("tools/call"), CALLS | NEARLY),
+        st.tuples(st.just("tools/call"), NEARLY),
+        st.tuples(
+            METHODS.filter(lambda method: "subscr" not in method and method.isprintable()), PARAMS
+        ),
+    ),
+    st.booleans(),
+    st.integers(-(2**70), 2**70) | TEXT,
+)
+def test_whatever_a_message_holds_it_is_answered_by_its_id(
+    agent: Agent, asked: tuple[str, Any], stateless: bool, id_: Any
+) -> None:
+    """A whole request of either era gets a result or an error of the protocol, and no fault of ours."""
+    method, params = asked
+    headers = dict(fields(agent.token))
+    if stateless:
+        params = params if isinstance(params, dict) else {}
+        meta = params.get("_meta")
+        params = {**params, "_meta": {**(meta if isinstance(meta, dict) else {}), **NEW}}
+        message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+        told = messages.Call(message, b"").new_era_headers()
+        headers |= {name.encode(): value.encode() for name, value in told.items()}
+    else:
+        message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+        headers[b"Mcp-Session-Id"] = agent.session
+    reply = agent.post(json.dumps(message).encode(), list(headers.items()))
+    event(f"HTTP {reply.status}")
+    judge(reply, b"POST")
+    said = [answer for answer in answers(reply) if "method" not in answer]
+    assert len(said) == 1, reply
+    assert ("result" in said[0]) != ("error" in said[0])
+    if "error" in said[0]:
+        event(f"{method} {said[0]['error'].get('code', said[0]['error'].get('class'))}")
+        assert said[0]["error"].get("code") != -32603, reply
+    else:
+        event(f"{method} {said[0]['result'].get('structuredContent', {}).get('status')}")
+    if reply.status == 200:
+        assert said[0]["id"] == id_
+    agent.well()
+
+
+SEGMENTS = st.sampled_from(["get-draft", "send-draft", APPROVAL, "..", "%2e%2e", "%00", "%ff", "a" * 3000]) | TEXT.map(lambda text: "".join(f"%{b:02x}" for b in text.encode()))  # fmt: skip
+PATHS = st.one_of(
+    st.sampled_from(["/v1/actions", "/v1/sessions", "/v1/health", "/v1/openapi.json", "/v1/audit", "/", "*", "//", "/v1", "http://x/v1/actions"]),
+    SEGMENTS.map("/v1/actions/{}".format),
+    SEGMENTS.map("/v1/actions/{}/run".format),
+    SEGMENTS.map("/v1/sessions/{}/end".format),
+    SEGMENTS.map("/v1/action-approvals/{}/withdraw".format),
+    SEGMENTS.map("/v1/action-approvals/{}/decide".format),
+    SEGMENTS.map("/review/{}".format),
+    st.tuples(SEGMENTS, SEGMENTS).map(lambda p: f"/v1/action-approvals/{p[0]}/result?wait=0&x={p[1]}"),
+)  # fmt: skip
+BODIES = st.one_of(
+    FRAMES,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "args": JSON | st.fixed_dictionaries({}, optional={"id": JSON, "query": JSON}),
+            "idempotency_key": JSON,
+            "reason": JSON,
+            "agent": JSON,
+            "cwd": JSON,
+            "approved": JSON,
+        },
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+@given(st.sampled_from([b"GET", b"POST", b"POST", b"POST", b"HEAD", b"DELETE", b"OPTIONS"]), PATHS, HEADERS, BODIES, FRAMINGS)  # fmt: skip
+@example(
+    b"POST",
+    "/v1/actions/get-draft/run",
+    [(b"Content-Encoding", b"gzip")],
+    b"\x1f\x8b\x08" + b"\0" * 50,
+    "length",
+)
+@example(b"POST", "/v1/actions/get-draft/run", [], b'{"args": {"id": "\\ud800"}}', "length")
+@example(
+    b"POST",
+    "/v1/actions/get-draft/run",
+    [],
+    b'{"args": {"id": "' + b"a" * 1_048_000 + b'"}}',
+    "chunked",
+)
+def test_whatever_comes_to_a_route_is_answered(
+    agent: Agent, method: bytes, path: str, headers: list[tuple[bytes, bytes]], body: bytes,
+    framing: str,
+) -> None:  # fmt: skip
+    """The one error body, or the answer of the route; bodies of every framing."""
+    own = {**dict(fields(agent.token)), **dict(headers)}
+    length, data, complete = framed(body, framing)
+    head = request(method, path.encode(), agent.host(), [*own.items(), *length])
+    reply = agent.exchange(head + data, whole=not path.endswith("/hold"), ended=not complete)
+    if complete:
+        judge(reply, method)
+    agent.well()
+
+
+@given(st.binary(max_size=400) | st.lists(BYTES, max_size=8).map(b"\r\n".join))
+@example(b"GET / HTTP/1.1\r\n" + b"A: " + b"a" * 200_000)
+@example(b"POST /mcp HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n")
+@example(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+def test_any_bytes_on_the_port_end_in_an_answer_or_a_closed_connection(
+    agent: Agent, data: bytes
+) -> None:
+    """Half a head that goes on is somebody's right for ten seconds; then the connection ends."""
+    with socket.create_connection(("127.0.0.1", agent.console.port), SECONDS) as peer:
+        with contextlib.suppress(OSError):
+            peer.sendall(data)
+            peer.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):
+            while peer.recv(65536):
+                pass
+    agent.well()

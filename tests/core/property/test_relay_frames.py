@@ -1,0 +1,370 @@
+"""The relay as a process between a hostile client and a hostile console: every request is answered once.
+
+Whatever comes from either side, what goes to the client is JSON-RPC, the process lives, says nothing
+on stderr, and the next call is served.
+"""
+
+import contextlib
+import json
+import os
+import re
+import select
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.fast.property.mcp_messages import FRAMES, IDS, JSON, deep
+from tests.support.mcp_harness import (
+    NEW,
+    TOKEN,
+    RawRelay,
+    ThreadConsole,
+    listen_unix,
+    lock_home,
+)
+
+SECONDS = 20.0
+
+
+class Line:
+    """The relay's pipes, with a bound on every wait."""
+
+    def __init__(self, home: Path, *hello: bytes) -> None:
+        self._home = home
+        self._hello = hello
+        self._number = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.relay = RawRelay(self._home, AILERON_TOKEN=TOKEN)
+        self._rest = b""
+        for line in self._hello:
+            self.write(line + b"\n")
+            if b'"id"' in line:
+                self.read()
+
+    def write(self, data: bytes) -> None:
+        assert self.relay.process.stdin is not None
+        self.relay.process.stdin.write(data)
+        self.relay.process.stdin.flush()
+
+    def read(self) -> dict[str, Any]:
+        """Return the next message, which has to be JSON-RPC."""
+        assert self.relay.process.stdout is not None
+        deadline = time.monotonic() + SECONDS
+        while b"\n" not in self._rest:
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([self.relay.process.stdout], [], [], max(0.0, left))
+            assert ready, f"no answer within {SECONDS} s"
+            data = os.read(self.relay.process.stdout.fileno(), 1 << 16)
+            if not data:
+                outcome = self.relay.outcome()
+                self._begin()  # for the next example
+                raise AssertionError(f"the relay ended: {outcome}")
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        message = json.loads(line, parse_constant=_no_json)
+        assert message["jsonrpc"] == "2.0", line
+        if "method" in message:
+            assert isinstance(message["method"], str), line
+        else:
+            assert ("result" in message) != ("error" in message), line
+            if "error" in message:
+                assert isinstance(message["error"]["code"], int), line
+                assert isinstance(message["error"]["message"], str), line
+        return message
+
+    def served(self) -> tuple[Counter[str], Any]:
+        """Have one good request served; return the ids answered before, and its result."""
+        self._number += 1
+        id_ = f"\U0001f6a9 {self._number}"
+        self.write(request("tools/list", id_, _meta=NEW) + b"\n")
+        answered: Counter[str] = Counter()
+        while (message := self.read()).get("id") != id_ or "method" in message:
+            if "method" not in message:
+                answered[json.dumps(message["id"])] += 1
+        return answered, message["result"]
+
+    def close(self) -> None:
+        assert self.relay.end() == (0, "")
+
+
+def _no_json(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+def request(method: str, id_: Any, **params: Any) -> bytes:
+    message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+    return json.dumps(message).encode()
+
+
+# ---------------------------------------------------------------------------------------------- #
+# From the client
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadConsole]:
+    """The real MCP server; it holds no call."""
+    running = ThreadConsole(tmp_path_factory.mktemp("fuzz") / "home", hold_seconds=0.0)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def client(console: ThreadConsole) -> Iterator[Line]:
+    line = Line(console.home)
+    yield line
+    line.close()
+
+
+def owed_by(frame: bytes) -> Counter[str]:
+    """Return the ids that a frame names where an answer or an error is owed, one for each."""
+    try:
+        value = json.loads(frame.decode(), parse_constant=_no_json)
+    except (ValueError, RecursionError):
+        return Counter()
+    found: Counter[str] = Counter()
+    for part in value if isinstance(value, list) else [value]:
+        if not isinstance(part, dict) or "id" not in part:
+            continue
+        id_ = part["id"]
+        asks = isinstance(part.get("method"), str) or not {"result", "error"} & set(part)
+        if asks and isinstance(id_, int | str) and not isinstance(id_, bool):
+            found[json.dumps(id_)] += 1
+    return found
+
+
+def may_go_unanswered(frame: bytes) -> bool:
+    """Say whether a request of this frame may stand, be cancelled, or be too deep to be read."""
+    return b"subscriptions" in frame or b"cancelled" in frame or b"[" * 500 in frame
+
+
+@given(st.lists(FRAMES, min_size=1, max_size=4), st.lists(st.integers(0, 80), max_size=3))
+@example([deep(levels) for levels in range(960, 1000)], [])
+@example([b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":NaN}}'], [])
+@example([b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":1e999}}'], [])
+@example([request("tools/call", 1, name="read_inbox", arguments={"text": "x" * 1_200_000})], [])
+@example([b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}'] * 2, [])
+def test_whatever_a_client_sends_each_request_is_answered_once(
+    client: Line, frames: list[bytes], sizes: list[int]
+) -> None:
+    """An answer or an error for each, and the next request is served."""
+    data = b"".join(frame.replace(b"\n", b" ") + b"\n" for frame in frames)
+    for size in sizes:  # half frames: the rest comes with another write
+        client.write(data[:size])
+        data = data[size:]
+    client.write(data)
+    owed: Counter[str] = Counter()
+    for frame in frames:
+        owed += owed_by(frame)
+    answered, tools = client.served()
+    assert tools["tools"]
+    if any(map(may_go_unanswered, frames)):
+        for id_ in owed:
+            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+            params = {"requestId": json.loads(id_)}
+            client.write(json.dumps({**cancel, "params": params}).encode() + b"\n")
+        more, _ = client.served()
+        assert all(answered[id_] + more[id_] <= owed[id_] for id_ in owed)
+        return
+    deadline = time.monotonic() + SECONDS
+    while any(answered[id_] < owed[id_] for id_ in owed):
+        assert time.monotonic() < deadline, (owed, answered)
+        more, _ = client.served()
+        answered += more
+    assert all(answered[id_] == owed[id_] for id_ in owed)
+
+
+# ---------------------------------------------------------------------------------------------- #
+# From the console
+
+
+class HostileConsole:
+    """Holds the home's lock and answers each tool call with the bytes it is told; all else properly."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._lock = lock_home(home)
+        self._listener = listen_unix(home / "run" / "console.sock")
+        self.says = b""
+        self.stream = b""
+        self.streamed = threading.Event()
+        self._thread = threading.Thread(target=self._accept)
+        self._thread.start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
+
+    def _serve(self, peer: socket.socket) -> None:
+        with peer, contextlib.suppress(OSError):
+            data = b""
+            while b"\r\n\r\n" not in data:
+                data += _more(peer)
+            head, _, body = data.partition(b"\r\n\r\n")
+            if head.startswith(b"GET"):
+                peer.sendall(self.stream)
+                self.streamed.set()
+                return
+            lengths = re.findall(rb"(?i)content-length: *(\d+)", head)
+            size = int(lengths[0]) if lengths else 0
+            while len(body) < size:
+                body += _more(peer)
+            asked = json.loads(body) if body else {}
+            peer.sendall(self._answer(asked))
+
+    def _answer(self, asked: dict[str, Any]) -> bytes:
+        if asked.get("method") == "tools/call":
+            return self.says
+        if "id" not in asked:
+            return b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
+        result = {"tools": [1], "protocolVersion": "2025-11-25", "capabilities": {}}
+        return whole({"jsonrpc": "2.0", "id": asked["id"], "result": result}, b"Mcp-Session-Id: s")
+
+    def stop(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join(10)
+        self._listener.close()
+        os.close(self._lock)
+
+
+def _more(peer: socket.socket) -> bytes:
+    """Return what comes next; a relay that has hung up is not asked for ever."""
+    if not (data := peer.recv(65536)):
+        raise ConnectionAbortedError
+    return data
+
+
+def whole(value: Any, *headers: bytes) -> bytes:
+    body = json.dumps(value).encode()
+    lines = [b"HTTP/1.1 200 OK", b"Content-Type: application/json", *headers]
+    return b"\r\n".join([*lines, b"Content-Length: %d" % len(body), b"", body])
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostileConsole]:
+    running = HostileConsole(tmp_path_factory.mktemp("hostile") / "home")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def agent(hostile: HostileConsole) -> Iterator[Line]:
+    line = Line(
+        hostile.home,
+        request("initialize", 0, protocolVersion="2025-11-25"),
+        b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+    )
+    yield line
+    line.close()
+
+
+STATUS = st.sampled_from([b"200 OK", b"202 No", b"204 No", b"401 No", b"413 No", b"500 No", b"9" * 5000, b"-1", b"x"])  # fmt: skip
+FIELDS = st.sampled_from(
+    [
+        b"Content-Length: 5",
+        b"Content-Length: " + b"9" * 5000,
+        b"Content-Length: -1",
+        b"Transfer-Encoding: chunked",
+        b"Content-Type: text/event-stream",
+        b"Content-Type: application/json",
+        b"Mcp-Session-Id: \xff\xfe",
+        b"Mcp-Session-Id: a b",
+        b"X" * 3000,
+        b": \x00",
+    ]
+)
+ANSWERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.sampled_from(["2.0", "2.0", "1.0", 5]),
+        "id": IDS,
+        "method": st.sampled_from(["notifications/progress", "ping"]) | JSON,
+        "result": JSON,
+        "error": JSON | st.fixed_dictionaries({"code": JSON, "message": JSON}),
+    },
+)
+DOCUMENTS = st.one_of(
+    JSON.map(json.dumps), ANSWERS.map(json.dumps), ANSWERS.map(json.dumps),
+    st.sampled_from(["NaN", '{"result": 1e999}', '{"result": NaN}', '{"id": 1}']),
+    st.integers(900, 1100).map(lambda n: '{"jsonrpc":"2.0","result":' + "[" * n + "]" * n + "}"),
+)  # fmt: skip
+BODIES = st.one_of(
+    st.binary(max_size=100),
+    DOCUMENTS.map(str.encode),
+    st.lists(DOCUMENTS, max_size=3).map(
+        lambda events: "".join(f"data: {event}\r\n\r\n" for event in events).encode()
+    ),
+    st.lists(DOCUMENTS, max_size=3).map(
+        lambda events: (
+            b"".join(
+                b"%x\r\n%s\r\n" % (len(part), part)
+                for part in (f"data: {event}\n\n".encode() for event in events)
+            )
+            + b"0\r\n\r\n"
+        )
+    ),
+)
+SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+REPLIES = st.one_of(
+    st.binary(max_size=60),
+    st.builds(
+        lambda status, fields, body: b"\r\n".join([b"HTTP/1.1 " + status, *fields, b"", body]),
+        STATUS,
+        st.lists(FIELDS, max_size=3),
+        BODIES,
+    ),
+    ANSWERS.map(whole),
+    st.lists(DOCUMENTS, min_size=1, max_size=3).map(
+        lambda events: SSE + "".join(f"data: {event}\n\n" for event in events).encode()
+    ),
+)
+
+
+@given(REPLIES, st.booleans())
+@example(b"HTTP/1.1 " + b"9" * 5000 + b"\r\n\r\n", True)
+@example(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", True)
+@example(SSE + b'data: {"jsonrpc":"2.0","result":1e999}\n\n', True)
+@example(SSE + b'data: {"method":5}\n\ndata: {"jsonrpc":"2.0","method":NaN}\n\n', False)
+@example(whole({"jsonrpc": "2.0"}), False)
+@example(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", False)  # and no session helps
+@example(SSE + b'data: {"jsonrpc":"2.0","result":' + b"[" * 985 + b"]" * 985 + b"}\n\n", False)
+def test_whatever_the_console_answers_the_call_ends_and_the_next_is_served(
+    hostile: HostileConsole, agent: Line, reply: bytes, stateless: bool
+) -> None:
+    """A result, an error, or that the outcome is not known: never two, never none."""
+    hostile.says = reply
+    params: dict[str, Any] = {"name": "x", "arguments": {}}
+    if stateless:
+        params["_meta"] = NEW
+    agent.write(request("tools/call", 7, **params) + b"\n")
+    while (message := agent.read()).get("id") != 7 or "method" in message:
+        assert "method" in message, message
+    answered, tools = agent.served()
+    assert not answered
+    assert tools["tools"] == [1]
+
+
+# A console that knows the session no more is asked ever more rarely, so none says 401 here.
+@given(REPLIES.filter(lambda reply: b" 401" not in reply))
+@settings(max_examples=max(5, settings.default.max_examples // 20))  # each waits for a reopening
+@example(SSE + b'data: {"method":5}\n\ndata: NaN\n\ndata: \xff\n\ndata: {"a":')
+def test_whatever_the_standing_stream_brings_the_next_call_is_served(
+    hostile: HostileConsole, agent: Line, reply: bytes
+) -> None:
+    """The stream is opened again, and nothing of it reaches the client but JSON-RPC."""
+    hostile.stream = reply
+    hostile.streamed.clear()
+    assert hostile.streamed.wait(SECONDS)
+    _, tools = agent.served()
+    assert tools["tools"] == [1]

@@ -1,0 +1,158 @@
+"""What is kept of a session's arguments is bounded: by time, and by bytes."""
+
+import asyncio
+import gc
+from pathlib import Path
+
+import pytest
+
+from aileron_core.errors import RateLimited, StorageUnavailable
+from aileron_core.runs.interfaces import GateSettings
+from aileron_core.runs.model import RunRecord
+from tests.core.runs.test_recovery import problems
+from tests.support.core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, furnish
+
+GATED = UPDATE_DRAFT.replace("update-draft", "change-draft").replace(
+    "+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#"
+)
+"""A gated action without a preview, for arguments of any size."""
+BIG = 900_000
+
+
+def big(mark: object, size: int = BIG) -> dict[str, str]:
+    """Return arguments of *size* bytes, unlike those with another *mark*."""
+    return {"id": DRAFT, "to": f"{mark}-".ljust(size, "x")}
+
+
+async def asked(core: Core, mark: object, size: int = BIG) -> RunRecord:
+    return (await core.call("change-draft", big(mark, size))).row
+
+
+async def withdrawn(core: Core, mark: object, size: int = BIG) -> RunRecord:
+    row = await asked(core, mark, size)
+    assert row.approval_id is not None
+    return await core.app.approvals.withdraw(core.session.session_id, row.approval_id, "")
+
+
+async def denied(core: Core, mark: object, size: int = BIG) -> RunRecord:
+    row = await asked(core, mark, size)
+    assert row.approval_id is not None
+    await core.app.approvals.deny(row.approval_id, "no")
+    return row
+
+
+async def kept(core: Core) -> tuple[int, list[str]]:
+    """Return the bytes that the rows keep of the session, and the runs that they are of."""
+    query = "SELECT run_id, LENGTH(args) FROM runs WHERE session_id = ? AND args IS NOT NULL"
+    found = await core.app.database.read(
+        lambda c: c.execute(query, (core.session.session_id,)).fetchall()
+    )
+    return sum(size for _, size in found), [run_id for run_id, _ in found]
+
+
+def in_memory(core: Core) -> int:
+    """Return the characters of all arguments that the core holds for runs."""
+    return sum(
+        len(str(live_run.row.args["to"]))
+        for live_run in core.app.registry
+        if live_run.row.args is not None
+    )
+
+
+async def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
+    """In the rows and in memory; each digest stays, the audit says what went, nothing is amiss."""
+    furnish(home, change_draft=GATED)
+    most = GateSettings().argument_bytes
+
+    async with Core.open(home) as core:
+        rows = [await withdrawn(core, number) for number in range(40)]
+        size, runs = await kept(core)
+        assert 0 < size <= most == 16 * 2**20
+        assert in_memory(core) <= most
+        gone = [row for row in rows if row.run_id not in runs]
+        assert gone == rows[: len(gone)]  # the oldest
+        records = await core.records("arguments.forgotten")
+        assert [run_id for each in records for run_id in each["runs"]] == [
+            row.run_id for row in gone
+        ]
+        assert sum(each["count"] for each in records) == len(gone)
+        assert {each["session"] for each in records} == {core.session.session_id}
+        first = gone[0]
+        assert first.approval_id is not None
+        told = await core.app.approvals.wait_for_result(
+            core.session.session_id, first.approval_id, 0
+        )
+        assert (told.state, told.args_sha256) == ("withdrawn", first.args_sha256)
+        assert core.views(first.approval_id)[-1].sent == ()
+        session = core.session
+    assert problems(home) == []
+    async with Core.open(home) as core:
+        core.session = session
+        await withdrawn(core, "after a restart")
+        assert (await kept(core))[0] <= most
+        assert all("tampered" not in record for record in await core.records())
+
+
+async def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(home: Path) -> None:
+    """Never forgotten for room: the session hears `rate_limited`, and another one is not concerned."""
+    furnish(home, change_draft=GATED, update_draft=UPDATE_DRAFT)
+
+    async with Core.open(home) as core:
+        core.app.gate.argument_quota._max_bytes = 100_000
+        rows = [await denied(core, number, 30_000) for number in range(2)]
+        rows.append(await asked(core, "waits", 30_000))
+        for action in ("change-draft", "update-draft"):
+            with pytest.raises(RateLimited, match="MiB of arguments"):
+                await core.call(action, big("more", 30_000))
+        assert (await kept(core))[1] == [row.run_id for row in rows]
+        assert len(await core.records("call.refused")) == 2
+        assert await core.records("arguments.forgotten") == []
+        await asked(core, "small", 100)
+        await core.call("change-draft", big("more", 30_000), session=await core.another_session())
+
+
+async def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal(
+    home: Path,
+) -> None:
+    """An agent that only reads is never stopped by what its earlier calls were."""
+    furnish(home, change_draft=GATED, update_draft=UPDATE_DRAFT)
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            core.app.gate.argument_quota._max_bytes = 100_000
+            free = (await core.call("update-draft", big("free", 30_000))).row
+            gone = await withdrawn(core, "withdrawn", 30_000)
+            waits = await asked(core, "waits", 30_000)
+            later = await asked(core, "later", 30_000)
+            runs = (await kept(core))[1]
+            assert gone.run_id not in runs
+            for number in range(5):
+                await core.call("update-draft", big(number, 30_000))
+            size, runs = await kept(core)
+            assert size <= 100_000
+            assert free.run_id not in runs
+            assert {waits.run_id, later.run_id} <= set(runs)
+
+
+async def test_calls_at_once_do_not_pass_the_bound_together(home: Path) -> None:
+    """Each counts before it is written; one that cannot be written counts no more."""
+    furnish(home, change_draft=GATED)
+    full = [True] * 5
+
+    def failpoint(name: str) -> None:
+        if name == "before run.requested" and full and full.pop():
+            raise StorageUnavailable("The disk is full.")
+
+    async with Core.open(home, failpoint=failpoint) as core:
+        for number in range(5):
+            with pytest.raises(StorageUnavailable):
+                await asked(core, number, 60_000)
+        core.app.gate.argument_quota._max_bytes = 100_000
+        calls = (core.call("change-draft", big(number, 30_000)) for number in range(10))
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        refused = [each for each in answers if isinstance(each, BaseException)]
+        assert len(refused) == 7
+        assert {type(each) for each in refused} == {RateLimited}
+        assert (await kept(core))[0] <= 100_000
+        gc.collect()
+        assert in_memory(core) <= 100_000

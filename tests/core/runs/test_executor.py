@@ -1,0 +1,271 @@
+"""What an end of a call means for a run: done, failed, or nobody knows."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aileron_core.actions.load import load_action
+from aileron_core.actions.model import Action
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.connectors.protocol import ConnectorIdentity, Limits, OpResult
+from aileron_core.errors import Failure
+from aileron_core.runs.executor import Executor, RunOutcome, RunPlan
+from aileron_core.testing import FrozenClock
+from tests.support.core_harness import DRAFT, ROOT, run
+
+FQN = "local://aileron/mail-drafts"
+
+
+class Scripted:
+    """A connector of the port that ends its calls as the test says."""
+
+    identity = ConnectorIdentity(fqn=FQN, version="0.1.0", hash="sha256:0")
+    hosts = ("gmail.googleapis.com:443",)
+
+    def __init__(self, *ends: OpResult) -> None:
+        self.ends = list(ends)
+        self.calls = 0
+
+    async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
+        self.calls += 1
+        return self.ends.pop(0)
+
+
+def action(*, idempotent: bool) -> Action:
+    path = ROOT / "examples" / "actions" / "send-draft.md"
+    send = load_action(path.read_bytes(), path.name)
+    return replace(send, steps=(replace(send.steps[0], idempotent=idempotent),))
+
+
+def carried(connector: Scripted, *, idempotent: bool = False) -> RunOutcome:
+    plan = RunPlan(
+        action=action(idempotent=idempotent),
+        args={"draft_id": DRAFT},
+        connectors={FQN: connector},
+    )
+    clock = FrozenClock()
+    return run(Executor(clock, sleep=waiting(clock, [])).run(plan))
+
+
+def waiting(clock: FrozenClock, waits: list[float]) -> Callable[[float], Awaitable[None]]:
+    """Let the clock's time pass instead of the test's, and keep how long."""
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        clock.advance(seconds)
+
+    return sleep
+
+
+def failed(
+    class_: str, writes: int = 0, *, lost: int = 0, own: bool = False, reads: int = 0
+) -> OpResult:
+    failure = Failure(
+        class_=class_,
+        message="it ended",
+        retriable=class_ in {"network_error", "external_api_error"},
+    )
+    return OpResult(
+        failure=failure,
+        requests_sent=writes + reads,
+        writes_sent=writes,
+        writes_unanswered=lost,
+        reported_by_connector=own,
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "idempotent", "kind"),
+    [
+        (failed("resource_limit_exceeded", 1, lost=1), False, "unknown"),
+        (failed("network_error", 1, lost=1), False, "unknown"),
+        (failed("unavailable", 1, lost=1), False, "unknown"),
+        (failed("connector_runtime_error", 1), False, "unknown"),  # it crashed after a 2xx answer
+        (failed("capability_denied", 1), False, "unknown"),  # its next request was refused
+        (failed("connector_runtime_error", 2, lost=1, own=True), False, "unknown"),
+        (failed("connector_runtime_error", 1, own=True), False, "failed"),
+        (failed("external_api_error", 1, own=True), False, "failed"),
+        (failed("resource_limit_exceeded"), False, "failed"),
+        (failed("network_error"), False, "failed"),
+        (failed("unavailable"), False, "failed"),
+        (failed("resource_limit_exceeded", reads=3), False, "failed"),
+        (failed("connector_runtime_error", reads=1), False, "failed"),
+        (failed("resource_limit_exceeded", 1, lost=1), True, "failed"),
+        (failed("connector_runtime_error", 1), True, "failed"),
+        (failed("capability_denied"), False, "failed"),
+    ],
+)
+def test_an_end_after_a_writing_request_is_unknown_unless_the_connector_heard_and_said_no(
+    result: OpResult, idempotent: bool, kind: str
+) -> None:
+    """What may have changed something and was not heard out is not called failed."""
+    connector = Scripted(*[result] * 4)
+    ending = carried(connector, idempotent=idempotent)
+    assert ending.kind == kind
+    assert ending.failure is not None
+    assert result.failure is not None
+    if kind == "unknown":
+        assert connector.calls == 1
+        assert (ending.failure.class_, ending.failure.retriable) == ("outcome_unknown", False)
+        assert ending.failure.details["cause"] == result.failure.class_
+    assert ending.failure.details["completed_steps"] == []
+
+
+def nested(levels: int) -> Json:
+    value: Json = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_an_output_too_deep_to_store_is_a_failure_of_the_connector() -> None:
+    """Regression: it could be read but not written, and the run went on trying for ever."""
+    assert carried(Scripted(OpResult(output=nested(200)))).kind == "completed"
+    ending = carried(Scripted(OpResult(output={"deep": nested(100_000)})))
+    assert ending.failure is not None
+    assert (ending.kind, ending.failure.class_) == ("failed", "connector_runtime_error")
+
+
+def test_a_fault_of_the_host_during_a_call_is_unknown_and_not_a_crash() -> None:
+    """What had gone out is not known; the run still ends, and its lock with it."""
+
+    class Broken(Scripted):
+        async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
+            raise RuntimeError("SECRET in a traceback")
+
+    ending = carried(Broken())
+    assert ending.kind == "unknown"
+    assert "SECRET" not in str(ending)
+
+
+async def test_a_cancelled_run_passes_the_cancellation_on(tmp_path: Path) -> None:
+    """The port: the guest has been stopped when it is raised; nothing swallows it."""
+
+    class Endless(Scripted):
+        async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    plan = RunPlan(
+        action=action(idempotent=False), args={"draft_id": DRAFT}, connectors={FQN: Endless()}
+    )
+    running = asyncio.ensure_future(Executor(FrozenClock()).run(plan))
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+def retried(
+    *ends: OpResult,
+    wall_seconds: int = 30,
+    idempotent: bool | None = True,
+    again: Callable[[], Awaitable[bool]] | None = None,
+    on: type[Scripted] = Scripted,
+) -> tuple[RunOutcome, Scripted, list[float]]:
+    clock, waits, connector = FrozenClock(), list[float](), on(*ends)
+    whole = action(idempotent=True)
+    whole = replace(
+        whole,
+        steps=(replace(whole.steps[0], idempotent=idempotent),),
+        limits=replace(whole.limits, wall_seconds=wall_seconds),
+    )
+    plan = RunPlan(action=whole, args={"draft_id": DRAFT}, connectors={FQN: connector})
+    ending = run(Executor(clock, sleep=waiting(clock, waits)).run(plan, before_retry=again))
+    return ending, connector, waits
+
+
+BUSY = failed("external_api_error", own=True)
+LOST = failed("network_error", 1, lost=1)
+DONE = OpResult(output={"done": True})
+
+
+def test_an_idempotent_step_is_repeated_three_times_and_then_given_up() -> None:
+    """Waits of 1, 2 and 4 seconds, each up to a fifth longer; the end says how often."""
+    ending, connector, waits = retried(*[BUSY] * 5)
+    assert (ending.kind, connector.calls) == ("failed", 4)
+    assert all(
+        least <= wait <= least * 1.2 for wait, least in zip(waits, (1, 2, 4), strict=True)
+    ), waits
+    assert ending.failure is not None
+    assert ending.failure.details["retried"] == 3
+
+
+@pytest.mark.parametrize("first", [BUSY, LOST])
+def test_a_retry_that_succeeds_completes_the_run(first: OpResult) -> None:
+    """What the first try met is forgotten."""
+    ending, connector, _ = retried(first, DONE)
+    assert (ending.kind, ending.output, connector.calls) == ("completed", {"done": True}, 2)
+
+
+@pytest.mark.parametrize(
+    ("result", "idempotent"),
+    [
+        (BUSY, None),
+        (BUSY, False),
+        (failed("external_api_error", 1, own=True), None),
+        (failed("connector_runtime_error"), True),
+        (failed("resource_limit_exceeded"), True),
+        (replace(BUSY, failure=replace(BUSY.failure, retriable=False)), True),
+    ],
+)
+def test_only_passing_trouble_of_a_step_declared_idempotent_is_repeated(
+    result: OpResult, idempotent: bool | None
+) -> None:
+    """A manifest's default is not enough, and a 404 stays one."""
+    ending, connector, waits = retried(result, DONE, idempotent=idempotent)
+    assert (ending.kind, connector.calls, waits) == ("failed", 1, [])
+
+
+def test_retries_stay_within_the_wall_limit() -> None:
+    """A wait that would end after the limit is not begun."""
+    ending, connector, waits = retried(*[BUSY] * 5, wall_seconds=2)
+    assert (ending.kind, connector.calls, len(waits)) == ("failed", 2, 1)
+
+
+def test_a_look_before_a_retry_that_finds_a_difference_ends_the_run() -> None:
+    """The recheck comes before each retry, and nothing is repeated on a no."""
+
+    async def no() -> bool:
+        return False
+
+    ending, connector, _ = retried(BUSY, DONE, again=no)
+    assert (ending.kind, connector.calls) == ("differs", 1)
+
+
+def test_each_call_gets_what_is_left_of_the_actions_own_limit() -> None:
+    """`[limits] wall_seconds` up to 300 s covers all steps and tries; the message names the whole."""
+    given: list[float] = []
+
+    class Slow(Scripted):
+        async def call(self, _op: str, _args: JsonObject, **options: object) -> OpResult:
+            limits = options["limits"]
+            assert isinstance(limits, Limits)
+            given.append(limits.wall_seconds)
+            return await super().call(_op, _args)
+
+    details = {"limit": "wall_time", "configured": f"{298.8:g}s"}
+    over = failed("resource_limit_exceeded")
+    assert over.failure is not None
+    over = replace(over, failure=replace(over.failure, details=details))
+    ending, _, waits = retried(BUSY, over, wall_seconds=300, on=Slow)
+    assert given == pytest.approx([300, 300 - waits[0]])
+    assert ending.failure is not None
+    assert ending.failure.details["configured"] == "300s"
+    assert ending.failure.details["retried"] == 1
+
+
+def test_an_op_outside_the_actions_subset_never_reaches_its_connector() -> None:
+    """The action's check alone: a connector that would do anything is not even asked."""
+    connector = Scripted(DONE)
+    whole = action(idempotent=False)
+    whole = replace(whole, steps=(replace(whole.steps[0], op="delete_everything"),))
+    plan = RunPlan(action=whole, args={"draft_id": DRAFT}, connectors={FQN: connector})
+    ending = run(Executor(FrozenClock()).run(plan))
+    assert ending.failure is not None
+    assert (ending.kind, connector.calls) == ("failed", 0)
+    assert (ending.failure.class_, ending.failure.boundary) == ("capability_denied", "action")
+    assert ending.failure.details["requested"] == "delete_everything"

@@ -1,0 +1,361 @@
+"""Later steps of a gated action: what is decided while running is asked again."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aileron_core.console_port import ApprovalView
+from aileron_core.errors import Conflict
+from aileron_core.server.responses import result_body
+from aileron_core.settings import Settings
+from aileron_core.testing import FrozenClock
+from tests.support.core_harness import DRAFT, ROOT, Core, Mailbox, furnish, upon, writes
+
+CONNECTOR = "local://aileron/mail-drafts"
+FINDS_THEN_SENDS = (
+    ("find", "list_drafts", "true", "max_results = 1"),
+    (
+        "send",
+        "send_draft",
+        "false",
+        'draft_id = "${find.drafts.0.id}"',
+    ),
+)
+CHANGES_TWICE_THEN_SENDS = (
+    ("change", "update_draft", "false", 'id = "${args.draft_id}"\nto = "new@nordlicht.example"'),
+    ("again", "update_draft", "true", 'id = "${change.id}"\nto = "last@nordlicht.example"'),
+    ("bcc", "update_draft", "false", 'id = "${again.id}"\nbcc = "${change.message.threadId}@x.example"'),
+    ("send", "send_draft", "false", 'draft_id = "${bcc.id}"'),
+)  # fmt: skip
+
+
+def chain(name: str, *steps: tuple[str, str, str, str], preview: bool = True) -> str:
+    """Return a gated action file of *steps* (id, op, idempotent, inputs)."""
+    text = (ROOT / "examples" / "actions" / "send-draft.md").read_text(encoding="utf-8")
+    head, _, rest = text.partition("[[execute]]")
+    _, _, tail = rest.partition("[approval]")
+    ops = ", ".join(f'"{op}"' for op in dict.fromkeys(op for _, op, _, _ in steps))
+    head = head.replace('name = "send-draft"', f'name = "{name}"', 1)
+    head = head.replace('["send_draft"]', f"[{ops}]")
+    body = "".join(
+        f'[[execute]]\nid = "{each}"\nconnector = "{CONNECTOR}"\nop = "{op}"\n'
+        f"idempotent = {idempotent}\n[execute.inputs]\n{inputs}\n\n"
+        for each, op, idempotent, inputs in steps
+    )
+    if not preview:
+        kept, _, after = tail.partition("[approval.preview]")
+        tail = kept + "+++" + after.partition("+++")[2]
+    return head + body + "[approval]" + tail
+
+
+async def asked(core: Core, action: str, *, key: str | None = None) -> ApprovalView:
+    """Call *action* and return its approval once it can be decided on."""
+    answer = await core.call(action, {"draft_id": DRAFT}, key=key)
+    assert answer.row.approval_id is not None
+    return await core.looked(answer.row.approval_id)
+
+
+def statuses(view: ApprovalView) -> dict[str, str]:
+    """Return the status of each step that *view* shows."""
+    return {step.step_id: step.status for step in view.steps}
+
+
+def sent_to(view: ApprovalView, step_id: str) -> dict[str, str]:
+    """Return what *view* says that the op of *step_id* gets."""
+    step = next(step for step in view.steps if step.step_id == step_id)
+    return {field.label: field.value for field in step.inputs}
+
+
+async def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_arguments_filled_in(
+    home: Path,
+) -> None:
+    """The first yes cannot cover what nobody knew; the second one covers exactly that."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain")
+            assert statuses(first) == {"find": "fixed", "send": "running"}
+            assert sent_to(first, "send") == {"draft_id": "${find.drafts.0.id}"}
+            assert [step.asks_again for step in first.steps] == [False, True]
+            await core.approve(first)
+            second = await core.back(first)
+            assert mailbox.state()["sent"] == []
+            assert statuses(second) == {"find": "done", "send": "asked"}
+            assert sent_to(second, "send")["draft_id"].startswith("r-")
+            assert (second.op, second.preview.status) == ("send_draft", "none")
+            assert second.words != first.words
+            assert second.digest != first.digest
+            await core.approve(second)
+            over = await core.ended(second)
+            assert over.state == "completed"
+            (halt,) = await core.records("run.halted")
+            assert (halt["steps"], halt["next"]) == (["find"], "send")
+            assert halt["digest"] == second.digest
+            row = await core.app.approvals.wait_for_result(
+                core.session.session_id, second.approval_id, 0
+            )
+            assert row.output is not None
+            assert list(row.output["steps"]) == ["find", "send"]
+            assert list(result_body(row)["steps"]) == ["find", "send"]
+            assert row.words == second.words
+            assert row.progress is None
+        assert len(mailbox.state()["sent"]) == 1
+
+
+async def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_asked(
+    home: Path,
+) -> None:
+    """Every halt goes on where it stood; only a step that is not idempotent halts."""
+    furnish(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            view = await asked(core, "chain")
+            assert [step.asks_again for step in view.steps] == [False, False, True, True]
+            for step in ("bcc", "send"):
+                await core.approve(view)
+                view = await core.back(view)
+                assert next(s.step_id for s in view.steps if s.status == "asked") == step
+            await core.approve(view)
+            assert (await core.ended(view)).state == "completed"
+            assert len(await core.records("run.halted")) == 2
+        assert sum(each.startswith("PUT") for each in writes(mailbox)) == 3
+        assert len(mailbox.state()["sent"]) == 1
+
+
+async def test_what_the_service_returned_decides_and_not_what_the_agent_meant(home: Path) -> None:
+    """A list that names another draft than the person thought of is seen before it is sent."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain")
+            await core.approve(first)
+            second = await core.back(first)
+            found = sent_to(second, "send")["draft_id"]
+            assert found
+            await core.app.approvals.deny(second.approval_id, "another draft")
+            over = await core.ended(second)
+            assert over.state == "denied"
+            row = await core.app.approvals.wait_for_result(
+                core.session.session_id, second.approval_id, 0
+            )
+            assert row.progress is not None
+            assert list(row.progress.steps) == ["find"]
+        assert mailbox.state()["sent"] == []
+
+
+async def test_a_yes_to_the_first_question_is_none_to_the_second(home: Path) -> None:
+    """Approving covers exactly one digest; the old one decides nothing any more."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain")
+            await core.approve(first)
+            second = await core.back(first)
+            with pytest.raises(Conflict, match="changed while you answered"):
+                await core.app.approvals.approve(second.approval_id, first.digest)
+        assert mailbox.state()["sent"] == []
+
+
+async def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(home: Path) -> None:
+    """Pending is pending after a crash; its finished steps stay finished."""
+    furnish(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            view = await asked(core, "chain")
+            await core.approve(view)
+            halted = await core.back(view)
+        async with Core.open(home, mailbox) as core:
+            (again,) = (await core.app.console.snapshot()).approvals
+            assert again.state == "pending"
+            assert statuses(again) == statuses(halted)
+            assert sent_to(again, "bcc") == sent_to(halted, "bcc")
+            await core.approve(again)
+            last = await core.back(again)
+            await core.approve(last)
+            assert (await core.ended(last)).state == "completed"
+        assert sum(each.startswith("PUT") for each in writes(mailbox)) == 3
+
+
+@pytest.mark.parametrize("edit", ["steps", "asked", "spent", "gone"])
+async def test_progress_that_another_program_edited_permits_nothing(home: Path, edit: str) -> None:
+    """The row is the record, not the authority: changed while it waits, nothing runs."""
+    import json
+    import sqlite3
+
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    def forge() -> None:
+        connection = sqlite3.connect(home / "aileron.db")
+        with connection:
+            ((text,),) = connection.execute(
+                "SELECT progress FROM runs WHERE state = 'pending'"
+            ).fetchall()
+            stored = json.loads(text)
+            if edit == "steps":
+                stored["steps"][0][1]["drafts"][0]["id"] = "r-8842189771x"
+            elif edit == "asked":
+                stored["asked"] = None
+            elif edit == "spent":
+                stored["spent"] = -1000.0
+            value = None if edit == "gone" else json.dumps(stored, separators=(",", ":"))
+            connection.execute("UPDATE runs SET progress = ? WHERE state = 'pending'", (value,))
+        connection.close()
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain")
+            await core.approve(first)
+            second = await core.back(first)
+            forge()
+            await core.approve(second)
+            over = await core.ended(second)
+            assert over.state == "failed"
+            assert "progress" in over.outcome
+        async with Core.open(home, mailbox) as core:
+            third = await asked(core, "chain", key="another")
+            await core.approve(third)
+            await core.back(third)
+        forge()
+        async with Core.open(home, mailbox) as core:
+            shown = {
+                view.approval_id: view.state
+                for view in (await core.app.console.snapshot()).approvals
+            }
+            assert third.approval_id not in shown
+        assert mailbox.state()["sent"] == []
+
+
+async def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(home: Path) -> None:
+    """Human time is not execution time; what is asked now was not known before."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    clock = FrozenClock()
+
+    with Mailbox() as mailbox:
+        settings = Settings(expires_seconds=60)
+        async with Core.open(home, mailbox, clock=clock, settings=settings) as core:
+            first = await asked(core, "chain")
+            clock.advance(50)
+            await core.approve(first)
+            second = await core.back(first)
+            assert second.expires_at == clock.now() + 60
+            clock.advance(50)
+            await core.app.approvals.expire_overdue()
+            assert core.views(second.approval_id)[-1].state == "pending"
+            clock.advance(11)
+            await core.app.approvals.expire_overdue()
+            assert (await core.ended(second)).state == "expired"
+        assert mailbox.state()["sent"] == []
+
+
+async def test_a_missing_value_ends_the_run_before_that_step_and_before_any_question(
+    home: Path,
+) -> None:
+    """A miss in a step's output fails the run before that step, with what had run."""
+    steps = (FINDS_THEN_SENDS[0], ("send", "send_draft", "false", 'draft_id = "${find.no.such}"'))
+    furnish(home, chain=chain("chain", *steps))
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain")
+            await core.approve(first)
+            over = await core.ended(first)
+            assert over.state == "failed"
+            row = await core.app.approvals.wait_for_result(
+                core.session.session_id, over.approval_id, 0
+            )
+            assert row.failure is not None
+            assert row.failure.details["completed_steps"] == ["find"]
+            assert await core.records("run.halted") == []
+        assert mailbox.state()["sent"] == []
+
+
+async def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(home: Path) -> None:
+    """Before its end the agent reads that it waits, and the audit a hash."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain")
+            await core.approve(first)
+            second = await core.back(first)
+            row = await core.app.approvals.wait_for_result(
+                core.session.session_id, second.approval_id, 0
+            )
+            assert row.output is None
+            bodies = str(await core.records())
+            assert sent_to(second, "send")["draft_id"] not in bodies
+
+
+async def test_an_action_without_a_preview_halts_as_well(home: Path) -> None:
+    """The rule is about arguments, not about previews."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS, preview=False))
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain")
+            await core.approve(first)
+            second = await core.back(first)
+            assert mailbox.state()["sent"] == []
+            await core.approve(second)
+            assert (await core.ended(second)).state == "completed"
+        assert len(mailbox.state()["sent"]) == 1
+
+
+async def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(home: Path) -> None:
+    """Another output of the earlier step is another digest, all else being equal."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain")
+            await core.approve(first)
+            second = await core.back(first)
+            live_run = core.app.approvals.registry.by_approval(second.approval_id)
+            assert live_run is not None
+            assert live_run.row.progress is not None
+            other = replace(live_run.row.progress, steps={"find": {"drafts": [{"id": "r-other"}]}})
+            digest, words = live_run.consent(
+                live_run.preview, replace(live_run.row, progress=other)
+            )
+            assert digest != second.digest
+            assert words != second.words
+            again, _ = live_run.consent(live_run.preview)
+            assert again == second.digest
+
+
+async def test_the_wall_time_goes_on_where_it_stood(home: Path) -> None:
+    """One wall time for the whole run, without the time that a person took."""
+    steps = (*FINDS_THEN_SENDS, ("look", "list_drafts", "true", "max_results = 2"))
+    text = chain("chain", *steps).replace("[approval]", "[limits]\nwall_seconds = 30\n\n[approval]")
+    furnish(home, chain=text)
+    clock = FrozenClock()  # a machine that stands still takes nothing of it
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            first = await asked(core, "chain")
+            mailbox.control(fail={"op": "list", "status": 503, "times": 1})
+            upon(mailbox, "GET drafts", lambda: clock.advance(15))
+            await core.approve(first)
+            second = await core.back(first)
+            live_run = core.app.approvals.registry.by_approval(second.approval_id)
+            assert live_run is not None
+            assert live_run.row.progress is not None
+            assert live_run.row.progress.elapsed == 15.0
+            mailbox.control(fail={"op": "list", "status": 503, "times": 1})
+            upon(mailbox, "GET drafts", lambda: clock.advance(14.5))
+            await core.approve(second)
+            # A repeat would wait for a second, and less than that is left.
+            over = await core.ended(second)
+            assert over.state == "failed"
+            row = await core.app.approvals.wait_for_result(
+                core.session.session_id, over.approval_id, 0
+            )
+            assert row.failure is not None
+            assert row.failure.details["completed_steps"] == ["find", "send"]
+        assert len(mailbox.state()["sent"]) == 1

@@ -1,0 +1,99 @@
+"""Which hosts an item names: those that were asked, before that those that can be, never a guess."""
+
+from pathlib import Path
+
+from aileron_core.console_port import ApprovalView
+from tests.support.core_harness import Core
+from tests.support.scripted_guest import furnish_guest, scripted_service
+
+TWO = ("a.example:443", "z.example:443")
+REGIONS = tuple(f"athena.{region}.amazonaws.com:443" for region in ("af-south-1", "eu-west-1", "us-east-1"))  # fmt: skip
+SIGNED = '[capabilities.credential]\nkind = "aws_sigv4"\nservice = "athena"\n'
+
+
+async def asked(
+    core: Core, args: dict[str, str] | None = None
+) -> tuple[ApprovalView, ApprovalView]:
+    """Call `act`; return the item while its preview was fetched, and once it had answered."""
+    answer = await core.call("act", dict(args or {}))
+    ready = await core.looked(answer.row.approval_id or "")
+    first = next(v for v in core.views(ready.approval_id) if v.preview.status == "fetching")
+    return first, ready
+
+
+async def test_the_host_that_was_asked_is_named_and_not_the_first_of_the_manifest(
+    home: Path,
+) -> None:
+    """In the preview's line, in the item after the run, and in the audit."""
+    furnish_guest(home, [{"url": "https://z.example/x"}], TWO)
+
+    with scripted_service() as service:
+        async with Core.open(home, routes=service.route(*TWO)) as core:
+            first, ready = await asked(core)
+            assert first.preview.host == "one of 2 hosts"
+            assert ready.preview.host == "z.example"
+            await core.approve(ready)
+            end = await core.ended(ready)
+            assert (end.state, end.hosts_asked) == ("completed", ("z.example:443",))
+            for event in ("preview.fetched", "run.completed"):
+                record = (await core.records(event))[0]
+                assert record["hosts_asked"] == ["z.example:443"]
+                assert "z.example" in record["summary"]
+                assert "a.example" not in record["summary"]
+            assert {each.headers["Host"] for each in service.seen} == {"z.example"}
+
+
+async def test_each_host_of_several_that_were_asked_is_named(home: Path) -> None:
+    """In the order in which they were asked."""
+    both = [{"url": "https://z.example/x"}, {"url": "https://a.example/y"}]
+    furnish_guest(home, both, TWO)
+
+    with scripted_service() as service:
+        async with Core.open(home, routes=service.route(*TWO)) as core:
+            _, ready = await asked(core)
+            assert ready.preview.host == "z.example and a.example"
+
+
+async def test_a_refusal_is_blamed_on_the_host_that_refused(home: Path) -> None:
+    """The first of the manifest answers 200; the other one, which was asked last, answers 429."""
+    says = '{"error":{"class":"external_api_error","message":"too many"}}'
+    both = [{"url": "https://a.example/x"}, {"url": "https://z.example/y"}]
+    furnish_guest(home, both, TWO, says=says)
+
+    with scripted_service() as service:
+        service.statuses["z.example"] = 429
+        async with Core.open(home, routes=service.route(*TWO)) as core:
+            _, ready = await asked(core)
+            assert ready.preview.status == "unavailable"
+            assert ready.preview.reason == "z.example answered 429 (Too Many Requests)"
+            (record,) = await core.records("preview.unavailable")
+            assert record["hosts_asked"] == ["a.example:443", "z.example:443"]
+
+
+async def test_no_host_is_named_where_none_was_asked(home: Path) -> None:
+    """A connector that answers out of itself was not asked by anybody on a host's behalf."""
+    furnish_guest(home, [], TWO)
+
+    async with Core.open(home) as core:
+        _, ready = await asked(core)
+        assert (ready.preview.status, ready.preview.host) == ("ready", "")
+
+
+async def test_a_call_of_one_region_reaches_that_region_alone(home: Path) -> None:
+    """What the item says before anything was asked is what the sandbox holds the call to."""
+    furnish_guest(home, [{"url": "https://athena.us-east-1.amazonaws.com/"}], REGIONS, more=SIGNED)
+
+    with scripted_service() as service:
+        async with Core.open(home, routes=service.route(*REGIONS)) as core:
+            first, here = await asked(core, {"region": "us-east-1"})
+            assert first.preview.host == here.preview.host == "athena.us-east-1.amazonaws.com"
+            assert here.hosts == here.op_hosts == ("athena.us-east-1.amazonaws.com:443",)
+            reached = len(service.seen)
+            assert reached == 1
+            _, there = await asked(core, {"region": "eu-west-1"})
+            assert there.hosts == ("athena.eu-west-1.amazonaws.com:443",)
+            assert there.preview.status == "unavailable"
+            assert "argument `region` allows only athena.eu-west-1" in there.preview.reason
+            _, anywhere = await asked(core, {"region": "of no host"})
+            assert anywhere.hosts == REGIONS
+            assert len(service.seen) == reached + 1

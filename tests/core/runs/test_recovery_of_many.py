@@ -1,0 +1,135 @@
+"""Many calls waited when the console stopped: it serves at once, and takes them up behind that."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from aileron_core.app import App, AppOptions
+from aileron_core.audit.read import verify_home
+from aileron_core.console import publisher
+from aileron_core.console_port import ApprovalsRead, ApprovalView, ReadApprovals
+from aileron_core.errors import Conflict
+from aileron_core.home.layout import Home
+from aileron_core.runs import Call
+from aileron_core.runs.recovery import BATCH_SIZE
+from aileron_core.settings import Settings
+from aileron_core.storage.open import open_reader
+from tests.support.core_harness import UPDATE_DRAFT, Core, Mailbox, furnish, open_session
+
+GATED = UPDATE_DRAFT.replace("\n+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#")
+MANY = BATCH_SIZE * 3
+PER_SESSION = 20
+
+
+def options() -> AppOptions:
+    return AppOptions(accept_installed=True, settings=Settings(expires_seconds=0))
+
+
+async def leave(home: Path) -> None:
+    """Let `MANY` calls wait, and stop."""
+    furnish(home, update_draft=GATED)
+    async with App.open(Home(home), options()) as app:
+        for first in range(0, MANY, PER_SESSION):
+            session, _ = await open_session(app)
+            for number in range(first, min(first + PER_SESSION, MANY)):
+                args = {"id": str(number)}
+                await app.gate.run(Call(session=session, action="update-draft", args=args))
+
+
+def decidable(view: ApprovalView) -> bool:
+    return bool(view.digest) and view.preview.status != "fetching"
+
+
+async def all_taken_up(app: App, count: int) -> list[ApprovalView]:
+    async with asyncio.timeout(30):
+        while True:
+            views = [v for v in app.publisher.approvals() if v.state == "pending"]
+            if len(views) == count and all(decidable(v) and v.version for v in views):
+                return views
+            await asyncio.sleep(0)
+
+
+async def test_the_first_can_be_answered_at_once_and_the_rest_soon(home: Path) -> None:
+    """Until then each of the rest is being looked at: nobody can say yes to what an old life showed."""
+
+    await leave(home)
+    async with App.open(Home(home), options()) as app:
+        views = app.publisher.approvals()
+        assert [v.state for v in views] == ["pending"] * MANY
+        assert [decidable(v) for v in views] == [True] * BATCH_SIZE + [False] * (MANY - BATCH_SIZE)
+        late = views[-1]
+        old = late.digest
+        with pytest.raises(Conflict, match="Still looking"):
+            await app.approvals.approve(late.approval_id, old)
+        found = {v.approval_id: v for v in await all_taken_up(app, MANY)}
+        assert found[late.approval_id].digest != old
+        with pytest.raises(Conflict, match="It changed while you answered"):
+            await app.approvals.approve(late.approval_id, old)
+
+
+async def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once, in order of arrival; one that was answered in between is left out."""
+
+    monkeypatch.setattr(publisher, "APPROVALS_AT_ONCE", 50)
+
+    await leave(home)
+    async with App.open(Home(home), options()) as app:
+        every = app.publisher.approvals()
+        snapshot = await app.console.snapshot()
+        told = list(snapshot.approvals)
+        assert (len(told), snapshot.approvals_left) == (50, MANY - 50)
+        gone = every[-2]
+        await app.approvals.deny(gone.approval_id, "not any more")
+        read: list[ApprovalsRead] = []
+        app.events.subscribe(
+            lambda event: read.append(event) if isinstance(event, ApprovalsRead) else None
+        )
+        last = told[-1]
+        await app.console.carry_out(
+            ReadApprovals(requested_at=last.requested_at, run_id=last.run_id)
+        )
+        told += [view for event in read for view in event.views]
+        assert [v.run_id for v in told] == [v.run_id for v in every if v is not gone]
+        assert [len(event.views) for event in read] == [50, 50, MANY - 151]
+        assert [event.left for event in read] == [MANY - 101, MANY - 151, 0]
+
+
+async def test_what_is_answered_before_it_was_taken_up_stays_answered(home: Path) -> None:
+    """A no in that moment is final, has one record, and nothing is left over that verify would name."""
+
+    await leave(home)
+    async with App.open(Home(home), options()) as app:
+        late = app.publisher.approvals()[-1]
+        await app.approvals.deny(late.approval_id, "not any more")
+        await all_taken_up(app, MANY - 1)
+        (ended,) = [v for v in app.publisher.approvals() if v.approval_id == late.approval_id]
+        assert (ended.state, ended.reason) == ("denied", "not any more")
+        events = await app.database.read(
+            lambda c: c.execute(
+                "SELECT event FROM audit WHERE run = ? ORDER BY seq", (late.run_id,)
+            ).fetchall()
+        )
+        told = [event for (event,) in events]
+        assert told[-1] == "approval.denied"
+        assert "run.recovered" not in told
+    connection = open_reader(home / "aileron.db")
+    assert verify_home(connection, home).problems == ()
+    connection.close()
+
+
+async def test_a_console_that_stops_while_it_takes_them_up_loses_none(home: Path) -> None:
+    """What it had not come to is found by the next one."""
+
+    with Mailbox() as mailbox:
+        await leave(home)
+        async with App.open(Home(home), options()):
+            pass
+        async with App.open(Home(home), options()) as app:
+            await all_taken_up(app, MANY)
+        async with Core.open(home, mailbox, settings=Settings(expires_seconds=0)) as core:
+            first = core.app.publisher.approvals()[0]
+            await core.app.approvals.approve(first.approval_id, first.digest)
+            assert (await core.ended(first)).state in ("completed", "failed")

@@ -1,0 +1,472 @@
+"""How a passing ends: whole, broken, slow, or because somebody hung up."""
+
+import asyncio
+import json
+import resource
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from aileron_core.server.gateway import client as client_module
+from tests.core.server.gateway.harness import (
+    LOOPS,
+    PATIENCE,
+    Gateway,
+    Seen,
+    narrow,
+    passing,
+    read_chunk,
+    read_head,
+    run,
+    slow_client,
+)
+
+MB = 1024 * 1024
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+Answering = Callable[[Seen, asyncio.StreamReader, asyncio.StreamWriter], object]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize(
+    "start",
+    [
+        STREAM + b"5\r\nhello\r\n",
+        STREAM + b"5\r\nhello\r\n64\r\npart of a chunk",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello",
+    ],
+)
+def test_an_upstream_that_dies_in_mid_stream_breaks_the_clients_stream(
+    start: bytes, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """What came is passed, and nothing says that it was all."""
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(start)
+        await writer.drain()
+        writer.close()
+
+    async def test() -> None:
+        async with passing(answering) as gateway:
+            client = await gateway.client()
+            await client.send(b"POST", b"/v1/messages", body=b"{}")
+            whole = await client.reader.read()
+            head, _, body = whole.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+            assert b"hello" in body
+            assert not body.endswith(b"0\r\n\r\n")
+            assert len(body) < 100
+            assert (await gateway.until(lambda view: not view.in_flight)).last_status == 200
+
+    run(test(), loop)
+
+
+async def test_a_stream_that_is_reset_breaks_for_a_client_of_http_1_0_as_well() -> None:
+    """Its body ends with the connection: only a reset tells that it is not whole."""
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM + b"5\r\nhello\r\n")
+        await writer.drain()
+        writer.transport.abort()
+
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        client.writer.write(
+            b"GET /gw/%b/v1/models HTTP/1.0\r\nHost: %b\r\n\r\n" % (client.token, client.host)
+        )
+        with pytest.raises(ConnectionResetError):
+            await client.reader.read()
+
+
+@pytest.mark.parametrize(
+    ("target", "lines", "status", "shape"),
+    [
+        (b"/v1/messages", (), 502, {"type": "error", "error": {"type": "api_error"}}),
+        (b"/v1/responses", (), 502, {"error": {"type": "server_error", "param": None}}),
+        (b"/v1beta/models/g:generateContent", (), 503, {"error": {"status": "UNAVAILABLE"}}),
+        (b"/v1/models", (b"Anthropic-Version: 1",), 502, {"type": "error"}),
+    ],
+)
+async def test_an_upstream_that_dies_before_its_head_is_an_error_in_the_providers_shape(
+    target: bytes, lines: tuple[bytes, ...], status: int, shape: dict[str, object]
+) -> None:
+    """A request with a body is never sent twice, whatever the connection was."""
+
+    async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        if b"die" in seen.body:
+            writer.close()
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        for _ in range(2):  # over a new connection, and over one that was kept
+            head, body = await client.ask(b"POST", target, *lines, body=b"die")
+            assert head.startswith(b"HTTP/1.1 %d " % status)
+            assert b"\r\nContent-Type: application/json\r\n" in head
+            _contains(json.loads(body), shape)
+            await client.ask(b"POST", target, *lines, body=b"live")
+        assert [seen.body for seen in gateway.upstream.seen] == [b"die", b"live"] * 2
+        assert gateway.traffic.gateway_errors == 2
+
+
+def _contains(found: object, expected: dict[str, object]) -> None:
+    assert isinstance(found, dict)
+    for key, value in expected.items():
+        if isinstance(value, dict):
+            _contains(found[key], value)
+        else:
+            assert found[key] == value
+
+
+async def test_an_upstream_that_dies_while_a_body_is_awaited_is_told_at_once() -> None:
+    """The client need not send more to hear of it."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_head(reader)
+        writer.close()
+
+    async with passing(serving=serve) as gateway:
+        client = await gateway.client()
+        await client.send(b"POST", b"/v1/responses", b"Content-Length: 1000000")
+        client.writer.write(b"only the beginning")
+        head, body = await client.answer()
+        assert head.startswith(b"HTTP/1.1 502 ")
+        assert b"hung up without an answer" in body
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"SSH-2.0-OpenSSH_9\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: a\x00b\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: a\rSet-Cookie: b\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: a\nSet-Cookie: b\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        b"HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 300_000,
+    ],
+)
+async def test_what_is_no_answer_is_no_answer_to_the_client(nonsense: bytes) -> None:
+    """A head that could be read in two ways, or without an end, goes no further."""
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(nonsense)
+
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        head, _body = await client.ask(b"GET", b"/v1/responses")
+        if head.startswith(b"HTTP/1.1 200 "):
+            assert b"Set-Cookie" in head  # a bare LF ends a line, as it does for the client
+        else:
+            assert head.startswith(b"HTTP/1.1 502 ")
+
+
+async def test_an_answer_that_nobody_asked_for_reaches_nobody() -> None:
+    """Behind a whole answer, or on a connection that is kept: else it would answer the next one."""
+    extra = b"HTTP/1.1 200 Forged\r\nContent-Length: 6\r\n\r\nforged"
+
+    async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        whole = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nreal"
+        if seen.line.startswith(b"HEAD"):
+            whole = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
+        writer.write(whole + extra)
+
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        for method in (b"GET", b"HEAD", b"GET", b"GET"):
+            head, body = await client.ask(method, b"/v1/models")
+            assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+            assert body == (b"" if method == b"HEAD" else b"real")
+        assert gateway.upstream.connections == 4
+
+
+async def test_a_kept_connection_that_died_is_replaced_for_what_only_reads() -> None:
+    """GET and HEAD without a body go up again; nothing else does."""
+
+    async def answering(
+        seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        if gateway_connections[seen.connection] > 0:
+            writer.transport.abort()  # the second one of a connection
+            return
+        gateway_connections[seen.connection] += 1
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    gateway_connections = [0] * 100
+
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        for method in (b"GET", b"HEAD", b"GET", b"GET"):
+            head, _ = await client.ask(method, b"/v1/models")
+            assert head.startswith(b"HTTP/1.1 200 ")
+        head, _ = await client.ask(b"DELETE", b"/v1/files/1")
+        assert head.startswith(b"HTTP/1.1 502 ")
+        deletes = [s for s in gateway.upstream.seen if s.line.startswith(b"DELETE")]
+        assert len(deletes) == 1
+
+
+async def test_a_kept_connection_is_closed_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """30 s at most; here sooner."""
+    monkeypatch.setattr(client_module, "_IDLE_SECONDS", 0.05)
+
+    async with passing() as gateway:
+        client = await gateway.client()
+        await client.ask(b"GET", b"/v1/models")
+        async with asyncio.timeout(PATIENCE):
+            await gateway.upstream.lost.get()
+        await client.ask(b"GET", b"/v1/models")
+        assert gateway.upstream.connections == 2
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """The median over many; in mid-stream, before an answer, and in mid-body."""
+
+    async def answering(
+        seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        if b"stream" in seen.line:
+            writer.write(STREAM + b"2\r\nhi\r\n")
+        asked.set()
+        await reader.read()
+
+    asked = asyncio.Event()
+
+    async def one(gateway: Gateway, how: str) -> float:
+        asked.clear()
+        client = await gateway.client()
+        if how == "stream":
+            await client.send(b"POST", b"/v1/responses/stream", body=b"{}")
+            await read_head(client.reader)
+        elif how == "waiting":
+            await client.send(b"POST", b"/v1/responses", body=b"{}")
+            await asked.wait()
+        else:
+            numbers = gateway.app.traffic.view(gateway.session.session.session_id)
+            before = numbers.bytes_up if numbers else 0
+            await client.send(b"POST", b"/v1/responses", b"Content-Length: 1000")
+            client.writer.write(b"begun")
+            await gateway.until(lambda view: view.bytes_up > before)
+        began = asyncio.get_running_loop().time()
+        if how == "waiting":
+            client.writer.close()
+        else:
+            client.hang_up()
+        async with asyncio.timeout(PATIENCE):
+            return await gateway.upstream.lost.get() - began
+
+    async def test() -> None:
+        async with passing(answering) as gateway:
+            for how in ("stream", "waiting", "body"):
+                took = [await one(gateway, how) for _ in range(9)]
+                assert statistics.median(took) < 0.05, (how, took)
+            assert (await gateway.until(lambda view: not view.in_flight)).requests == 27
+
+    run(test(), loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_slow_client_slows_its_upstream_and_fills_no_memory(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """What the upstream could send before it had to wait is bounded by buffers, not by the body."""
+    total = 64 * MB
+    wrote = 0
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        nonlocal wrote
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % total)
+        piece = b"x" * (256 * 1024)
+        while wrote < total:
+            writer.write(piece)
+            await writer.drain()
+            wrote += len(piece)
+
+    async def test() -> None:
+        async with passing(answering) as gateway:
+            client = await slow_client(gateway)
+            await client.send(b"POST", b"/v1/responses", body=b"{}")
+            await gateway.until(lambda view: view.bytes_down > 0)
+            await standing_still(lambda: wrote + gateway.traffic.bytes_down)
+            assert gateway.traffic.bytes_down < 16 * MB
+            assert wrote < 24 * MB
+            head = await read_head(client.reader)
+            assert head.startswith(b"HTTP/1.1 200 ")
+            left = total
+            while left:
+                left -= len(await client.reader.read(min(left, MB)))
+            assert (await gateway.until(lambda view: not view.in_flight)).bytes_down == total
+
+    run(test(), loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_connection_that_waited_for_a_slow_client_serves_the_next_one(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """The answer was whole while its client still took none of it: the upstream is read again."""
+    size = 200_000  # over what is buffered before the upstream waits, and one read
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+
+    async def test() -> None:
+        async with passing(answering) as gateway:
+            slow = await slow_client(gateway)
+            await slow.ask(b"GET", b"/gone")
+            narrow(gateway)
+            await slow.send(b"GET", b"/v1/responses/x")
+            view = await gateway.until(lambda view: view.requests == 2 and not view.in_flight)
+            assert view.bytes_down == 2 * size
+            assert _is_full(gateway)
+            next_one = await gateway.client()
+            assert len((await next_one.ask(b"GET", b"/v1/responses/x"))[1]) == size
+            assert gateway.upstream.connections == 1
+            assert len((await slow.answer())[1]) == size
+
+    run(test(), loop)
+
+
+def _is_full(gateway: Gateway) -> bool:
+    return any(side.client_is_full for side in gateway.server._server.server_state.connections)
+
+
+async def test_a_slow_upstream_slows_its_client_and_fills_no_memory() -> None:
+    """The same upwards: what the gateway took of a body is bounded while the upstream takes none."""
+    release = asyncio.Event()
+    total = 64 * MB
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await read_head(reader)
+        assert head.startswith(b"POST /v1/responses ")
+        await release.wait()
+        left = total
+        while left:
+            left -= len(await reader.read(min(left, MB)))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    async with passing(serving=serve) as gateway:
+        client = await gateway.client()
+        await client.send(b"POST", b"/v1/responses", b"Content-Length: %d" % total)
+        client.writer.write(b"y" * total)
+        await gateway.until(lambda view: view.bytes_up > 0)
+        assert await standing_still(lambda: gateway.traffic.bytes_up) < 16 * MB
+        release.set()
+        assert (await client.answer())[1] == b"ok"
+        assert gateway.traffic.bytes_up == total
+
+
+async def standing_still(number: Callable[[], int]) -> int:
+    """Return *number* once it stays as it is; both ends and the gateway are on this very loop."""
+    last, turns = number(), 0
+    async with asyncio.timeout(PATIENCE):
+        while turns < 2000:
+            await asyncio.sleep(0)
+            last, turns = (last, turns + 1) if number() == last else (number(), 0)
+    return last
+
+
+async def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
+    """Also what ctrl+k does: it ends every session."""
+
+    async def answering(
+        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        writer.write(STREAM + b"2\r\nhi\r\n")
+        await writer.drain()
+        await reader.read()
+
+    async with passing(answering) as gateway:
+        other = await gateway.another_session()
+        mine, theirs = await gateway.client(), await gateway.client(other.gateway_token)
+        for client in (mine, theirs):
+            await client.send(b"POST", b"/v1/messages", body=b"{}")
+            await read_head(client.reader)
+            assert await read_chunk(client.reader) == b"hi"
+        await gateway.app.session_service.end(gateway.session.session.session_id, "a test")
+        with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
+            await mine.reader.readexactly(1)
+        await gateway.upstream.lost.get()
+        again = await gateway.client()
+        head, _ = await again.ask(b"GET", b"/v1/models")
+        assert head.startswith(b"HTTP/1.1 401 ")
+        view = gateway.app.traffic.view(other.session.session_id)
+        assert view is not None
+        assert view.in_flight == 1
+
+
+async def test_a_session_has_at_most_256_requests_open_and_room_again_after_one() -> None:
+    """The next is refused as a provider refuses too many, and another session is not."""
+
+    async def answering(
+        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        writer.write(STREAM)
+        await writer.drain()
+        await reader.read()
+
+    async with passing(answering) as gateway:
+        clients = [await gateway.client() for _ in range(256)]
+        for client in clients:
+            await client.send(b"GET", b"/v1/responses/x")
+            await read_head(client.reader)
+        late = await gateway.client()
+        head, body = await late.ask(b"GET", b"/v1/responses/x")
+        assert head.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
+        assert json.loads(body)["error"]["code"] == "rate_limit_exceeded"
+        other = await gateway.client((await gateway.another_session()).gateway_token)
+        await other.send(b"GET", b"/v1/responses/x")
+        assert (await read_head(other.reader)).startswith(b"HTTP/1.1 200 ")
+        clients[0].hang_up()
+        await gateway.until(lambda view: view.in_flight == 255)
+        await late.send(b"GET", b"/v1/responses/x")
+        assert (await read_head(late.reader)).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_all_sessions_together_leave_the_rest_of_the_process_files_to_open() -> None:
+    """A quarter of them: the next request is refused, and passes once one has ended."""
+
+    async def answering(
+        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        writer.write(STREAM)
+        await writer.drain()
+        await reader.read()
+
+    async with passing(answering) as gateway:
+        assert 0 < gateway.handler._most <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
+        gateway.handler._most = 2
+        tokens = [
+            gateway.session.gateway_token,
+            (await gateway.another_session()).gateway_token,
+        ]
+        clients = [await gateway.client(token) for token in tokens]
+        for client in clients:
+            await client.send(b"GET", b"/v1/responses/x")
+            await read_head(client.reader)
+        late = await gateway.client()
+        head, body = await late.ask(b"GET", b"/v1/responses/x")
+        assert head.startswith(b"HTTP/1.1 429 ")
+        assert b"no room for more requests" in body
+        clients[0].hang_up()
+        await gateway.until(lambda view: view.in_flight == 0)
+        await late.send(b"GET", b"/v1/responses/x")
+        assert (await read_head(late.reader)).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_console_asks_for_more_files_where_it_was_started_with_few() -> None:
+    """macOS begins with 256: each request takes two."""
+    script = (
+        "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (128, r.getrlimit(r.RLIMIT_NOFILE)[1]))\n"
+        "from aileron_core.server.embedded import _raise_file_limit\n"
+        "_raise_file_limit(); print(*r.getrlimit(r.RLIMIT_NOFILE))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    soft, hard = map(int, done.stdout.split())
+    assert soft == (10_240 if hard < 0 else min(hard, 10_240))

@@ -1,0 +1,323 @@
+"""What goes through the gateway comes out as it went in."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from tests.core.server.gateway.harness import (
+    LOOPS,
+    Client,
+    Gateway,
+    Seen,
+    passing,
+    read_chunk,
+    read_chunks,
+    read_head,
+    run,
+)
+
+MB = 1024 * 1024
+ODD = (
+    b"X-API-Key: first",
+    b"x-api-key: second",
+    b"aCCept: */*",
+    b"X-Empty: ",
+    b"User-Agent: agent/1 (like; this)",
+    b"Accept-Encoding: gzip, br;q=0.1",
+    b"Content-Type: application/json; charset=utf-8",
+)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_request_goes_up_as_it_was_sent_but_for_our_prefix_and_the_host(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """Method, path, query, names and order of headers, doubles, body."""
+
+    async def test() -> None:
+        async with passing() as gateway:
+            client = await gateway.client()
+            body = '{"text": "ä\x00"}'.encode()
+            target = b"/v1/messages?beta=true&x=%2F..%00&&y"
+            await client.ask(b"POST", target, *ODD, body=body)
+            (seen,) = gateway.upstream.seen
+            host = b"Host: 127.0.0.1:%d" % gateway.upstream.port
+            assert seen.line == b"POST " + target + b" HTTP/1.1"
+            assert seen.lines == [host, *ODD, b"Content-Length: %d" % len(body)]
+            assert seen.body == body
+
+    run(test(), loop)
+
+
+async def test_headers_for_one_hop_do_not_go_up_and_the_rest_does() -> None:
+    """RFC 9110, 7.6.1: Connection, what it names, and their like."""
+
+    async with passing() as gateway:
+        client = await gateway.client()
+        await client.ask(
+            b"GET", b"/v1/models",
+            b"Connection: keep-alive, X-Hop", b"x-hop: 1", b"Keep-Alive: timeout=5",
+            b"Proxy-Authorization: Basic x", b"TE: trailers", b"X-Stays: 1",
+        )  # fmt: skip
+        assert gateway.upstream.seen[0].lines[1:] == [b"X-Stays: 1"]
+
+
+async def test_an_upstreams_base_path_stands_before_the_requests_own() -> None:
+    """`[gateway] openai = "http://host/base"`."""
+
+    async with passing(base="/base/path") as gateway:
+        client = await gateway.client()
+        for target, up in (
+            (b"/v1/models", b"/base/path/v1/models"),
+            (b"", b"/base/path/"),
+            (b"?a=b", b"/base/path/?a=b"),
+            (b"//x", b"/base/path//x"),
+        ):
+            await client.ask(b"GET", target)
+            assert gateway.upstream.seen[-1].line == b"GET " + up + b" HTTP/1.1"
+
+
+HEAD_LINES = (
+    b"Content-Type: text/plain",
+    b"Set-Cookie: a=1",
+    b"set-cookie: b=2",
+    b"X-ODD-Case:  two  blanks inside",
+    b"Content-Encoding: gzip",
+    b"Server: theirs",
+    b"Date: yesterday",
+)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_answer_comes_down_as_it_was_sent(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """Status, reason, names and order of headers, an encoded body."""
+    body = bytes(range(256)) * 3
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        lines = [b"HTTP/1.1 299 Quite Fine", *HEAD_LINES, b"Content-Length: %d" % len(body)]
+        writer.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
+
+    async def test() -> None:
+        async with passing(answering) as gateway:
+            client = await gateway.client()
+            for _ in range(3):  # over kept connections too
+                head, came = await client.ask(b"GET", b"/v1/models")
+                lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+                assert lines[0] == b"HTTP/1.1 299 Quite Fine"
+                assert lines[1:-1] == [line.replace(b":  ", b": ") for line in HEAD_LINES]
+                assert came == body
+            assert gateway.upstream.connections == 1
+
+    run(test(), loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_each_chunk_of_a_stream_comes_down_when_it_was_sent_and_whole(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """The boundaries of SSE's chunks; the next is sent only once the one before was read."""
+    events = [b"data: %d\n\n" % number * (number + 1) for number in range(20)]
+    read = asyncio.Event()
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n"
+        )
+        for event in events:
+            writer.write(b"%x\r\n%b\r\n" % (len(event), event))
+            await read.wait()
+            read.clear()
+        writer.write(b"0\r\n\r\n")
+
+    async def test() -> None:
+        async with passing(answering) as gateway:
+            client = await gateway.client()
+            await client.send(b"POST", b"/v1/messages", body=b"{}")
+            await read_head(client.reader)
+            for event in events:
+                assert await read_chunk(client.reader) == event
+                read.set()
+            assert await read_chunks(client.reader) == []
+
+    run(test(), loop)
+
+
+async def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> None:
+    """Boundaries, extensions apart; what follows the last chunk."""
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
+            b"1\r\na\r\n2;ext=1\r\nbb\r\n3\r\nccc\r\n0\r\nX-Sum: 6\r\n\r\n"
+        )
+
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        await client.send(b"GET", b"/v1/models")
+        head = await read_head(client.reader)
+        assert b"\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n" in head
+        found = [await read_chunk(client.reader) for _ in range(4)]
+        assert found == [b"a", b"bb", b"ccc", b""]
+        assert await client.reader.readline() == b"X-Sum: 6\r\n"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_twenty_megabytes_pass_both_ways(chunked: bool) -> None:
+    """20 MB bodies, with a length and in chunks."""
+    body = bytes(range(251)) * (20 * MB // 251)
+
+    async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        if chunked:
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for at in range(0, len(seen.body), MB):
+                piece = seen.body[at : at + MB]
+                writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                await writer.drain()
+            writer.write(b"0\r\n\r\n")
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(seen.body))
+            writer.write(seen.body)
+
+    async def sent(client: Client) -> None:
+        if not chunked:
+            await client.send(b"POST", b"/v1/messages", body=body)
+            return
+        await client.send(b"POST", b"/v1/messages", b"Transfer-Encoding: chunked")
+        for at in range(0, len(body), MB):
+            piece = body[at : at + MB]
+            client.writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await client.writer.drain()
+        client.writer.write(b"0\r\n\r\n")
+
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        await sent(client)
+        _head, came = await client.answer()
+        assert came == body
+        assert gateway.upstream.seen[0].body == body
+        numbers = await gateway.until(lambda view: view.in_flight == 0)
+        assert (numbers.bytes_up, numbers.bytes_down) == (len(body), len(body))
+
+
+async def test_a_hundred_streams_at_once_each_get_their_own() -> None:
+    """100 streams, all open at the same time."""
+    ready, release = asyncio.Event(), asyncio.Event()
+    open_now = 0
+
+    async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        nonlocal open_now
+        open_now += 1
+        if open_now == 100:
+            ready.set()
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b"%x\r\n%b\r\n" % (len(seen.body), seen.body))
+        await release.wait()
+        writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(seen.body), seen.body))
+
+    async def stream(gateway: Gateway, number: int) -> None:
+        client = await gateway.client()
+        body = b"stream %d" % number
+        await client.send(b"POST", b"/v1/responses", body=body)
+        await read_head(client.reader)
+        assert await read_chunk(client.reader) == body
+        assert await read_chunks(client.reader) == [body]
+
+    async with passing(answering) as gateway:
+        async with asyncio.TaskGroup() as group:
+            for number in range(100):
+                group.create_task(stream(gateway, number))
+            await ready.wait()
+            assert gateway.traffic.in_flight == 100
+            release.set()
+        assert (await gateway.until(lambda view: view.in_flight == 0)).requests == 100
+
+
+async def test_answers_without_a_body_end_where_their_heads_do() -> None:
+    """HEAD, 204 and 304, whatever Content-Length says; an interim answer is skipped."""
+
+    async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        if seen.line.startswith(b"HEAD"):
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n")
+        elif b"/204" in seen.line:
+            writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        elif b"/304" in seen.line:
+            writer.write(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n")
+        else:
+            writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 Then\r\nContent-Length: 3\r\n\r\nend")
+
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        head, _ = await client.ask(b"HEAD", b"/api/hello")
+        assert head == b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n"
+        await client.send(b"GET", b"/204")
+        assert await read_head(client.reader) == b"HTTP/1.1 204 No Content\r\n\r\n"
+        await client.send(b"GET", b"/304")
+        assert b" 304 Not Modified\r\nContent-Length: 9\r\n" in await read_head(client.reader)
+        assert await client.ask(b"GET", b"/interim") == (
+            b"HTTP/1.1 200 Then\r\nContent-Length: 3\r\n\r\n",
+            b"end",
+        )
+
+
+async def test_a_body_that_ends_with_the_connection_ends_in_a_clean_chunk() -> None:
+    """HTTP/1.0 upstreams and their like: the client sees the end, and its connection stays."""
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.0 200 OK\r\nX-A: b\r\n\r\nall of it")
+        writer.close()
+
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        for _ in range(2):
+            head, body = await client.ask(b"GET", b"/v1/models")
+            assert head == b"HTTP/1.1 200 OK\r\nX-A: b\r\nTransfer-Encoding: chunked\r\n\r\n"
+            assert body == b"all of it"
+        assert gateway.upstream.connections == 2
+
+
+async def test_a_client_of_http_1_0_gets_a_body_that_ends_with_its_connection() -> None:
+    """It cannot read chunks."""
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        client.writer.write(
+            b"GET /gw/%b/v1/models HTTP/1.0\r\nHost: %b\r\n\r\n" % (client.token, client.host)
+        )
+        whole = await client.reader.read()
+        assert whole == b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc"
+
+
+async def test_an_answer_that_comes_before_the_whole_question_passes_at_once() -> None:
+    """An upstream that refuses a large body early; the client's connection stays in step."""
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
+
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        await client.send(b"POST", b"/v1/messages", b"Transfer-Encoding: chunked")
+        # The upstream answers each request with its head and body read: one without a length.
+        client.writer.write(b"1\r\na\r\n0\r\n\r\n")
+        assert (await client.answer())[1] == b"big"
+        assert (await client.ask(b"POST", b"/v1/messages", body=b"x"))[1] == b"big"
+
+
+async def test_a_request_with_expect_gets_its_interim_answer_and_passes() -> None:
+    """`Expect: 100-continue`: the client sends its body only then."""
+
+    async with passing() as gateway:
+        client = await gateway.client()
+        await client.send(b"POST", b"/v1/messages", b"Expect: 100-continue", b"Content-Length: 4")
+        assert await read_head(client.reader) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.writer.write(b"body")
+        assert (await client.answer())[1] == b"ok"
+        assert gateway.upstream.seen[0].body == b"body"

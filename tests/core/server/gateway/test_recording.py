@@ -1,0 +1,265 @@
+"""What is kept of a request that passed: that it did, and nothing of what it held."""
+
+import asyncio
+import contextlib
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core import app as app_module
+from aileron_core.app import App, AppOptions
+from aileron_core.console_port import CoreEvent, SessionsUpdated
+from aileron_core.errors import StorageUnavailable
+from aileron_core.home.layout import Home
+from aileron_core.ids import new_token, token_hash
+from aileron_core.sessions import traffic as traffic_module
+from tests.core.server.gateway.harness import (
+    Gateway,
+    Seen,
+    open_session,
+    passing,
+    read_chunk,
+    read_head,
+)
+
+CANARY = b"canary-7f3a91"
+STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+async def echo(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+    """Answer with the body, and with a header of the request."""
+    writer.write(
+        b"HTTP/1.1 200 OK\r\nX-Echo: %b\r\nContent-Length: %d\r\n\r\n%b"
+        % (CANARY, len(seen.body), seen.body)
+    )
+
+
+async def passed(gateway: Gateway) -> list[list[Any]]:
+    """Return what is on record of the gateway, batches in order."""
+    found = await gateway.app.database.read(
+        lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
+    )
+    bodies = [json.loads(body) for (body,) in found]
+    return [body["requests"] for body in bodies if body["event"] == "gateway.passed"]
+
+
+async def test_no_byte_of_ours_goes_up_and_none_of_theirs_is_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Searched in all that the upstream heard, in the home, and in the log."""
+
+    with caplog.at_level("DEBUG"):
+        async with passing(echo) as gateway:
+            client = await gateway.client()
+            for method, target in (
+                (b"POST", b"/v1/messages?key=" + CANARY),
+                (b"POST", b"/v1/responses"),
+                (b"PUT", b"/v1beta/models/g:generateContent?key=" + CANARY),
+            ):
+                head, body = await client.ask(
+                    method, target, b"Authorization: Bearer " + CANARY, b"x-api-key: " + CANARY,
+                    b"Referer: http://x/" + CANARY, b"Cookie: a=" + CANARY, body=CANARY * 9,
+                )  # fmt: skip
+                assert CANARY in head
+                assert body == CANARY * 9
+            await gateway.app.traffic.sweep(everything=True)
+            for secret in (gateway.session.gateway_token, gateway.session.token, "aileron"):
+                assert secret.encode() not in gateway.upstream.raw.lower()
+                assert secret.encode() not in bytes(gateway.upstream.raw)
+            kept = b"".join(_files(gateway.app.home.path))
+            assert b"gateway.passed" in kept
+            assert CANARY not in kept
+            assert gateway.session.gateway_token.encode() not in kept
+            assert CANARY.decode() not in caplog.text
+            assert CANARY.decode() not in repr(gateway.app.publisher.sessions())
+
+
+def _files(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+
+
+async def test_what_passed_is_on_record_with_time_route_status_and_sizes() -> None:
+    """One record for many requests; the path without its query, the sizes of the bodies."""
+
+    async with passing(echo) as gateway:
+        client = await gateway.client()
+        await client.ask(b"POST", b"/v1/messages?secret=1", body=b"12345")
+        await client.ask(b"GET", b"/v1/models")
+        await client.ask(b"HEAD", b"/api/hello")
+        await gateway.app.traffic.sweep(everything=True)
+        (batch,) = await passed(gateway)
+        assert [entry[1:] for entry in batch] == [
+            ["anthropic", "POST", "/v1/messages", 200, 5, 5],
+            ["openai", "GET", "/v1/models", 200, 0, 0],
+            ["anthropic", "HEAD", "/api/hello", 200, 0, 0],
+        ]
+        assert all(entry[0].endswith("Z") for entry in batch)
+
+
+async def test_a_refused_request_of_a_session_is_on_record_and_a_strangers_is_not() -> None:
+    """An error of ours counts as one; without the token there is nobody to count it for."""
+
+    async with passing(echo) as gateway:
+        gateway.upstream.answering = _dies
+        await (await gateway.client()).ask(b"GET", b"/v1/responses/1")
+        await (await gateway.client("wrong")).ask(b"GET", b"/v1/responses/1")
+        numbers = await gateway.until(lambda view: not view.in_flight)
+        assert (numbers.requests, numbers.faults, numbers.last_status) == (1, 1, 502)
+        await gateway.app.traffic.sweep(everything=True)
+        (batch,) = await passed(gateway)
+        assert [entry[4] for entry in batch] == [502]
+
+
+async def _dies(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+    writer.close()
+
+
+async def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 256 requests, after a while, and for a session that has ended at once."""
+    monkeypatch.setattr(traffic_module, "_BATCH", 5)
+    monkeypatch.setattr(app_module, "_SWEEP_SECONDS", 1000.0)
+
+    async with passing(echo) as gateway:
+        client = await gateway.client()
+        for _ in range(5):
+            await client.ask(b"GET", b"/v1/models")
+        while not await passed(gateway):
+            await asyncio.sleep(0)  # at the fifth, without a tick
+        assert [len(batch) for batch in await passed(gateway)] == [5]
+        await client.ask(b"GET", b"/v1/models")
+        await gateway.until(lambda view: not view.in_flight)
+        await gateway.app.traffic.sweep()
+        assert [len(batch) for batch in await passed(gateway)] == [5]  # not due yet
+        monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 0.0)
+        await gateway.app.traffic.sweep()
+        assert [len(batch) for batch in await passed(gateway)] == [5, 1]
+        monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 1000.0)
+        await client.ask(b"GET", b"/v1/models")
+        await gateway.until(lambda view: not view.in_flight)
+        session_id = gateway.session.session.session_id
+        await gateway.app.session_service.end(session_id, "a test")
+        await gateway.app.traffic.sweep()
+        assert [len(batch) for batch in await passed(gateway)] == [5, 1, 1]
+        assert gateway.app.traffic.view(session_id) is None
+
+
+async def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What is not on record is kept in memory, within bounds, and written once that goes again."""
+    monkeypatch.setattr(app_module, "_SWEEP_SECONDS", 1000.0)
+    monkeypatch.setattr(traffic_module, "_MAX_UNRECORDED", 3)
+    monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 1000.0)
+
+    async with passing(echo) as gateway:
+        client = await gateway.client()
+        for _ in range(3):
+            assert (await client.ask(b"GET", b"/v1/models"))[0].startswith(b"HTTP/1.1 200 ")
+        await gateway.until(lambda view: not view.in_flight)
+        blocker = sqlite3.connect(gateway.app.home.database, isolation_level=None)
+        blocker.execute("PRAGMA busy_timeout = 0")
+        blocker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageUnavailable):
+            await gateway.app.traffic.sweep(everything=True)
+        caplog.clear()  # that it could not be written stands there, as it should
+        head, body = await client.ask(b"GET", b"/v1/models")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert b"cannot write its record" in body
+        blocker.execute("ROLLBACK")
+        blocker.close()
+        await gateway.app.traffic.sweep(everything=True)
+        assert [len(batch) for batch in await passed(gateway)] == [3]
+        assert (await client.ask(b"GET", b"/v1/models"))[0].startswith(b"HTTP/1.1 200 ")
+
+
+async def test_the_sessions_view_has_the_numbers_while_a_stream_goes_on_and_not_for_each_chunk() -> (
+    None
+):
+    """News at most twice a second, however many chunks pass."""
+    chunks = 300
+    told: list[SessionsUpdated] = []
+
+    async def answering(
+        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        writer.write(STREAM)
+        for _ in range(chunks):
+            writer.write(b"4\r\ndata\r\n")
+            await writer.drain()
+            await asyncio.sleep(0)
+        await reader.read()
+
+    def hear(fact: CoreEvent) -> None:
+        if isinstance(fact, SessionsUpdated):
+            told.append(fact)
+
+    async with passing(answering) as gateway:
+        gateway.app.events.subscribe(hear)
+        client = await gateway.client()
+        began = asyncio.get_running_loop().time()
+        await client.send(b"POST", b"/v1/messages?x=1", body=b"{}")
+        await read_head(client.reader)
+        for _ in range(chunks):
+            assert await read_chunk(client.reader) == b"data"
+        async with asyncio.timeout(10):
+            while not _shown(told, chunks * 4):
+                await asyncio.sleep(0.01)
+        took = asyncio.get_running_loop().time() - began
+        assert len(told) <= took / 0.5 + 1
+        client.hang_up()
+        view = await gateway.until(lambda view: not view.in_flight)
+        assert view.last_route == "POST /v1/messages"
+
+
+def _shown(told: list[SessionsUpdated], down: int) -> bool:
+    if not told or told[-1].sessions[-1].traffic is None:
+        return False
+    numbers = told[-1].sessions[-1].traffic
+    return (numbers.requests, numbers.in_flight, numbers.bytes_down) == (1, 1, down)
+
+
+async def test_a_hostile_path_is_kept_short_and_whole_requests_still_pass() -> None:
+    """The record and the screen get at most 200 characters of it."""
+
+    async with passing(echo) as gateway:
+        client = await gateway.client()
+        path = b"/v1/" + b"x" * 20_000
+        await client.ask(b"GET", path)
+        assert gateway.upstream.seen[0].line == b"GET " + path + b" HTTP/1.1"
+        assert len(gateway.traffic.last_route) == len("GET ") + 200
+
+
+async def test_a_consoles_start_says_on_record_where_model_traffic_goes() -> None:
+    """A config.toml that another program changed leaves a trace; its path may be a secret."""
+
+    async with passing(echo, base="/secret") as gateway:
+        found = await gateway.app.database.read(
+            lambda c: c.execute("SELECT body FROM audit WHERE event = 'console.started'").fetchone()
+        )
+        url = f"http://127.0.0.1:{gateway.upstream.port}"
+        expected = {"anthropic": url, "openai": url, "gemini": url}
+        assert json.loads(found[0])["upstreams"] == expected
+
+
+@pytest.mark.parametrize("planted", [False, True])
+async def test_a_gateway_token_planted_in_the_database_opens_nothing_in_the_next_life(
+    tmp_path: Path, planted: bool
+) -> None:
+    """A row is no authority; its session's record vouches for the token's hash."""
+    home = Home(tmp_path / "home")
+    mine = new_token()
+
+    home.path.mkdir(mode=0o700)
+    async with App.open(home, AppOptions()) as app:
+        opened = await open_session(app)
+    if planted:
+        with contextlib.closing(sqlite3.connect(home.database)) as other, other:
+            other.execute("UPDATE sessions SET gateway_hash = ?", (token_hash(mine),))
+    async with App.open(home, AppOptions()) as app:
+        assert app.sessions.authenticate_gateway(mine) is None
+        found = app.sessions.authenticate_gateway(opened.gateway_token)
+        assert (found is None) is planted

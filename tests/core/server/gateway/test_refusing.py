@@ -1,0 +1,302 @@
+"""Who may pass, and how the gateway's own errors read."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.server.gateway.providers import (
+    GatewayError,
+    GatewayErrorKind,
+    error_body,
+    provider_of,
+)
+from aileron_core.server.sockets import bind_unix
+from tests.core.server.gateway.harness import Client, Gateway, passing, read_head
+
+KINDS: tuple[GatewayErrorKind, ...] = (
+    "unauthorized", "forbidden", "invalid", "too_many", "unreachable", "timeout", "unavailable",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "provider"),
+    [
+        (b"POST", b"/v1/messages", (), "anthropic"),
+        (b"POST", b"/v1/messages/count_tokens", (), "anthropic"),
+        (b"POST", b"/v1/messages/batches/x/results", (), "anthropic"),
+        (b"HEAD", b"/api/hello", (), "anthropic"),
+        (b"HEAD", b"/", (), "anthropic"),
+        (b"GET", b"/", (), "openai"),
+        (b"POST", b"/v1/responses", (), "openai"),
+        (b"GET", b"/v1/responses/resp_1/input_items", (), "openai"),
+        (b"POST", b"/v1/chat/completions", ((b"anthropic-version", b"1"),), "openai"),
+        (b"POST", b"/v1/embeddings", (), "openai"),
+        (b"GET", b"/v1/models", (), "openai"),
+        (b"GET", b"/v1/models", ((b"Anthropic-VERSION", b"2023-06-01"),), "anthropic"),
+        (b"GET", b"/v1/files", ((b"anthropic-version", b"2023-06-01"),), "anthropic"),
+        (b"POST", b"/v1/messagesx", (), "openai"),
+        (b"POST", b"/v1beta/models/gemini-3:streamGenerateContent", (), "gemini"),
+        (b"POST", b"/v1/models/gemini-3:generateContent", (), "gemini"),
+        (b"GET", b"/v1beta/models", ((b"anthropic-version", b"1"),), "gemini"),
+        (b"POST", b"/chat/completions", (), "openai"),
+    ],
+)
+def test_the_path_says_whose_api_it_is_and_else_a_header_does(
+    method: bytes, path: bytes, headers: tuple[tuple[bytes, bytes], ...], provider: str
+) -> None:
+    assert provider_of(method, path, headers) == provider
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_error_of_ours_has_the_shape_and_a_status_of_the_provider(
+    kind: GatewayErrorKind,
+) -> None:
+    """The fields that the official clients read."""
+    fault = GatewayError(kind, "Why.")
+    status, body = error_body("anthropic", fault)
+    said = json.loads(body)
+    assert said == {"type": "error", "error": {"type": said["error"]["type"], "message": "Why."}}
+    assert 400 <= status < 600
+    status, body = error_body("openai", fault)
+    said = json.loads(body)
+    assert set(said["error"]) == {"message", "type", "param", "code"}
+    assert said["error"]["message"] == "Why."
+    status, body = error_body("gemini", fault)
+    said = json.loads(body)["error"]
+    assert (said["code"], said["message"]) == (status, "Why.")
+    assert said["status"].isupper()
+
+
+WRONG = ["", "x", "0" * 43, "%00", "a/b", "é"]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+async def test_another_token_passes_nothing(wrong: str) -> None:
+    """401, and the upstream hears nothing."""
+
+    async with passing() as gateway:
+        client = await gateway.client(wrong)
+        head, _ = await client.ask(b"GET", b"/v1/models")
+        assert head.startswith((b"HTTP/1.1 401 ", b"HTTP/1.1 400 "))
+        assert gateway.upstream.connections == 0
+
+
+async def test_the_sessions_other_token_passes_nothing_and_this_one_opens_nothing_else() -> None:
+    """Neither opens what is the other's."""
+
+    async with passing() as gateway:
+        head, body = await (await gateway.client(gateway.session.token)).ask(
+            b"POST", b"/v1/messages", body=b"{}"
+        )
+        assert head.startswith(b"HTTP/1.1 401 Unauthorized\r\n")
+        assert json.loads(body)["error"]["type"] == "authentication_error"
+        client = await gateway.client()
+        for token, status in (
+            (gateway.session.token, 200),
+            (gateway.session.gateway_token, 401),
+        ):
+            client.writer.write(
+                b"GET /v1/actions HTTP/1.1\r\nHost: %b\r\nAuthorization: Bearer %b\r\n\r\n"
+                % (client.host, token.encode())
+            )
+            head, _ = await client.answer()
+            assert head.startswith(b"HTTP/1.1 %d " % status)
+        assert gateway.upstream.connections == 0
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (b"Host: 127.0.0.1:1",),
+        (b"Host: localhost",),
+        (),
+        (b"Host: {host}", b"Host: {host}"),
+        (b"Host: {host}", b"Origin: http://127.0.0.1"),
+        (b"Host: {host}", b"Origin: null"),
+    ],
+)
+async def test_a_foreign_host_or_any_origin_is_refused(lines: tuple[bytes, ...]) -> None:
+    """As for every request over TCP: a web page that learnt the address passes nothing."""
+
+    async with passing() as gateway:
+        client = await gateway.client()
+        sent = [line.replace(b"{host}", client.host) for line in lines]
+        client.writer.write(
+            b"\r\n".join([b"GET /gw/%b/v1/messages HTTP/1.1" % client.token, *sent, b"", b""])
+        )
+        head, body = await client.answer()
+        assert head.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+        assert json.loads(body)["error"]["type"] == "permission_error"
+        assert gateway.upstream.connections == 0
+
+
+async def test_an_error_of_ours_to_a_head_request_has_no_body() -> None:
+    """Else the next answer on the connection would begin with it."""
+
+    async with passing() as gateway:
+        client = await gateway.client("wrong")
+        await client.send(b"HEAD", b"/v1/models")
+        assert (await read_head(client.reader)).startswith(b"HTTP/1.1 401 ")
+        await client.send(b"HEAD", b"/v1/models")
+        assert (await read_head(client.reader)).startswith(b"HTTP/1.1 401 ")
+
+
+async def test_a_refused_request_with_a_large_body_smuggles_no_other() -> None:
+    """Its body is read and forgotten, whatever it looks like, and its answer is the last one."""
+
+    async with passing() as gateway:
+        client = await gateway.client("wrong")
+        token = gateway.session.gateway_token.encode()
+        hidden = b"GET /gw/%b/v1/models HTTP/1.1\r\nHost: %b\r\n\r\n" % (token, client.host)
+        await client.send(b"POST", b"/v1/messages", body=hidden * 50_000)
+        assert (await client.answer())[0].startswith(b"HTTP/1.1 401 ")
+        assert await client.reader.read() == b""
+        assert gateway.upstream.seen == []
+
+
+@contextlib.asynccontextmanager
+async def over(
+    gateway: Gateway, path: Path, session_id: str, token: str
+) -> AsyncGenerator[Client, None]:
+    """Yield a client on the session's own socket, that shows *token*."""
+    server = await gateway.server.serve_session(bind_unix(path), session_id, lambda _: None)
+    reader, writer = await asyncio.open_unix_connection(str(path))
+    gateway._writers.append(writer)
+    try:
+        yield Client(reader, writer, b"anything", token.encode())
+    finally:
+        writer.transport.abort()
+        server.close()
+
+
+async def test_a_sessions_own_socket_passes_that_sessions_token_and_no_other(
+    tmp_path: Path,
+) -> None:
+    """The socket is that session."""
+
+    async with passing() as gateway:
+        mine = gateway.session
+        other = await gateway.another_session()
+        own = mine.session.session_id
+        async with over(gateway, tmp_path / "s", own, other.gateway_token) as client:
+            head, _ = await client.ask(b"GET", b"/v1/models")
+            assert head.startswith(b"HTTP/1.1 401 ")
+            client.token = mine.gateway_token.encode()
+            assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
+        assert len(gateway.upstream.seen) == 1
+        assert gateway.traffic.requests == 1
+
+
+async def test_a_request_of_this_process_itself_never_passes() -> None:
+    """What the MCP server asks in process has no connection, so the path leads nowhere."""
+
+    async with passing() as gateway:
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        path = f"/gw/{gateway.session.gateway_token}/v1/models"
+        scope = {
+            "type": "http", "method": "GET", "path": path, "raw_path": path.encode(),
+            "query_string": b"", "headers": [], "server": None, "client": None,
+            "scheme": "http", "http_version": "1.1", "root_path": "", "state": {},
+        }  # fmt: skip
+        await gateway.server._server.config.loaded_app(scope, receive, send)
+        assert sent[0]["status"] == 404
+        assert gateway.upstream.connections == 0
+
+
+async def test_the_gateway_is_found_by_the_bytes_of_the_path_and_not_by_what_they_decode_to() -> (
+    None
+):
+    """`/%67w/` and an absolute URL are no way in: what is not the gateway's is the routes'."""
+
+    async with passing() as gateway:
+        client = await gateway.client()
+        for target in (
+            b"/%%67w/%b/v1/models" % client.token,
+            b"/GW/%b/v1/models" % client.token,
+            b"http://%b/gw/%b/v1/models" % (client.host, client.token),
+            b"/x/../gw/%b/v1/models" % client.token,
+            b"/gw",
+        ):
+            client.writer.write(b"GET %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (target, client.host))
+            head, _ = await client.answer()
+            assert head.startswith(b"HTTP/1.1 404 ")
+        assert gateway.upstream.connections == 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"/..", b"/../x", b"/v1/../../x", b"/./x", b"/v1/..?q=1", b"/v1/..#x",
+        b"/%2e%2e/x", b"/.%2E/x", b"/%2E./x", b"/..%2fx", b"/v1%2f..%2fx", b"/v1%2F%2e%2e",
+        b"/%252e%252e/x", b"/v1%252f..%255cx", b"/..\\x", b"/v1\\..\\x", b"/..%5cx",
+        b"/..;a=b/x", b"/..%3ba/x", b"/%2e%2e;/x", b"/..%00/x", b"/..%20/x", b"/%c0%ae%c0%ae/x",
+        b"/" + b"%25" + b"25" * 20 + b"2e./x",
+    ],
+)  # fmt: skip
+async def test_no_path_leaves_the_base_path_of_an_upstream(path: bytes) -> None:
+    """However it is spelt: refused in the provider's shape, and nothing of it goes up."""
+
+    async with passing(base="/team-a/proxy") as gateway:
+        client = await gateway.client()
+        head, body = await client.ask(b"GET", path)
+        assert head.startswith(b"HTTP/1.1 400 ")
+        error = json.loads(body)["error"]
+        assert error["type"] == "invalid_request_error"
+        assert "base path" in error["message"]
+        assert gateway.upstream.raw == b""
+        assert gateway.traffic.gateway_errors == 1
+
+
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [
+        ("/team-a", b"/v1/models/..x/...?a=/../b"),
+        ("/team-a", b"/v1/models/a%2Fb;v=1/x.%2e.y/%25"),
+        ("", b"/v1/../%2e%2e/x"),
+    ],
+)
+async def test_a_path_that_leaves_no_base_path_goes_up_as_it_is(base: str, path: bytes) -> None:
+    """Dots within a segment, and whatever there is where no base path is to be kept."""
+
+    async with passing(base=base) as gateway:
+        client = await gateway.client()
+        assert (await client.ask(b"GET", path))[1] == b"ok"
+        assert gateway.upstream.seen[0].line == b"GET %b%b HTTP/1.1" % (base.encode(), path)
+
+
+async def test_connect_is_no_way_through() -> None:
+    """The console is nobody's forward proxy."""
+
+    async with passing() as gateway:
+        target = f"127.0.0.1:{gateway.upstream.port}".encode()
+        for sent in (target, b"/gw/%b/v1/x" % gateway.session.gateway_token.encode()):
+            client = await gateway.client()
+            client.writer.write(b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (sent, client.host))
+            whole = await client.reader.read(100)
+            assert not whole.startswith(b"HTTP/1.1 200 ")
+        assert gateway.upstream.connections == 0
+
+
+async def test_a_socket_of_another_session_is_no_way_around_the_end_of_ones_own(
+    tmp_path: Path,
+) -> None:
+    """An ended session's token is nobody's, over any way."""
+
+    async with passing() as gateway:
+        own = gateway.session.session.session_id
+        async with over(gateway, tmp_path / "s", own, gateway.session.gateway_token) as client:
+            await gateway.app.session_service.end(own, "a test")
+            head, _ = await client.ask(b"GET", b"/v1/models")
+            assert head.startswith(b"HTTP/1.1 401 ")

@@ -1,0 +1,271 @@
+"""Connections that say nothing, or little, keep nobody else from being heard."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.server import http_protocol
+from aileron_core.server.sockets import bind_unix
+from tests.core.server.gateway.harness import (
+    LOOPS,
+    PATIENCE,
+    Client,
+    Gateway,
+    passing,
+    read_body,
+    read_head,
+    run,
+)
+
+Loop = Callable[[], asyncio.AbstractEventLoop]
+SOON = 5.0
+"""Seconds in which an honest client must have its answer, on a busy machine too."""
+
+
+async def trickled(client: Client, meanwhile: Callable[[], object] | None = None) -> int:
+    """Send byte after byte until the connection ends; return how many, *meanwhile* with each."""
+    sent = 0
+    with contextlib.suppress(ConnectionError):
+        while not client.writer.is_closing():
+            client.writer.write(b"x")
+            await client.writer.drain()
+            sent += 1
+            if meanwhile is not None:
+                meanwhile()
+            await asyncio.sleep(0.01)
+    return sent
+
+
+async def asked(client: Client, method: str, path: str, token: str = "", body: str = "") -> bytes:
+    """Send a request for one of the console's own routes and return the answer's head."""
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {client.host.decode()}"]
+    if token:
+        lines.append(f"Authorization: Bearer {token}")
+    client.writer.write("\r\n".join([*lines, "", body]).encode())
+    head = await read_head(client.reader)
+    await read_body(head, client.reader)
+    return head
+
+
+def half_said(client: Client, kind: str) -> bytes:
+    """Return the beginning of a request without a token that goes on for as long as one likes."""
+    if kind == "silent":
+        return b""
+    if kind == "head":
+        return b"GET /v1/health HTTP/1.1\r\nX: "
+    path = b"/gw/wrong/v1/messages" if kind == "gateway" else b"/v1/sessions"
+    return b"POST %b HTTP/1.1\r\nHost: %b\r\nContent-Length: 100000\r\n\r\nx" % (path, client.host)
+
+
+async def test_more_connections_without_a_token_than_there_are_places_shut_nobody_out() -> None:
+    """1,100 that are all in the middle of something, each with a byte now and then."""
+
+    async with passing() as gateway:
+        token = gateway.session.token
+        before = await gateway.client()
+        assert b" 200 " in await asked(before, "GET", "/v1/actions", token)
+        uploading = await gateway.client()
+        await uploading.send(b"POST", b"/v1/responses", b"Content-Length: 3")
+        uploading.writer.write(b"a")
+        await gateway.until(lambda view: view.bytes_up == 1)
+        kinds = ("body", "gateway", "head", "silent")
+        held = [await gateway.client() for _ in range(1100)]
+        for number, client in enumerate(held):
+            client.writer.write(half_said(client, kinds[number % 4]))
+        for client in held[:-300:4]:  # the places are full, and each is being heard
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                assert b" 401 " in await read_head(client.reader)
+        for client in held:
+            if not client.writer.is_closing():
+                client.writer.write(b"x")
+        for _ in range(20):
+            async with asyncio.timeout(SOON):
+                late = await gateway.client()
+                assert b" 200 " in await asked(late, "GET", "/v1/actions", token)
+                assert b" 200 " in await asked(await gateway.client(), "GET", "/v1/health")
+                passed = await gateway.client()
+                assert (await passed.ask(b"GET", b"/v1/models"))[1] == b"ok"
+        assert b" 200 " in await asked(before, "GET", "/v1/actions", token)
+        uploading.writer.write(b"bc")
+        assert (await uploading.answer())[1] == b"ok"
+        assert gateway.upstream.seen[-1].body == b"abc"
+
+
+def test_a_session_that_takes_all_its_places_ends_no_connection_of_anothers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is beyond goes, of its own; a silent one of another session's stays, and a request goes on."""
+    monkeypatch.setattr("aileron_core.server.connection_limits._MOST_OF_SESSION", 5)
+
+    async def test() -> None:
+        async with passing() as gateway, asyncio.timeout(PATIENCE):
+            token = gateway.session.token
+            silent, uploading = await gateway.client(), await gateway.client()
+            assert b" 200 " in await asked(silent, "GET", "/v1/actions", token)
+            await uploading.send(b"POST", b"/v1/responses", b"Content-Length: 3")
+            uploading.writer.write(b"a")
+            await gateway.until(lambda view: view.bytes_up == 1)
+            greedy = (await gateway.another_session()).token
+            beyond = [await gateway.client() for _ in range(12)]
+            for client in beyond:
+                assert b" 200 " in await asked(client, "GET", "/v1/actions", greedy)
+            for client in beyond[:7]:
+                assert await client.reader.read() == b""
+            assert b" 200 " in await asked(beyond[-1], "GET", "/v1/actions", greedy)
+            assert b" 200 " in await asked(silent, "GET", "/v1/actions", token)
+            uploading.writer.write(b"bc")
+            assert (await uploading.answer())[1] == b"ok"
+
+    run(test())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("kind", ["body", "gateway"])
+def test_an_answer_whose_request_is_not_whole_is_the_last_on_its_connection(
+    kind: str, loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so, it can be read, and what goes on to come is no reason to stay."""
+    monkeypatch.setattr(http_protocol, "_LINGER_SECONDS", 0.3)
+
+    async def test() -> None:
+        async with passing() as gateway, asyncio.timeout(PATIENCE):
+            client = await gateway.client("wrong")
+            client.writer.write(half_said(client, kind))
+            head = await read_head(client.reader)
+            assert b" 401 " in head
+            assert b"\r\nconnection: close\r\n" in head.lower()
+            assert b"error" in await read_body(head, client.reader)
+            assert await client.reader.read() == b""
+            await trickled(client)
+
+    run(test(), loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_client_that_sends_all_before_it_reads_has_the_whole_answer(loop: Loop) -> None:
+    """Eight megabytes that nobody wants do not take the refusal away by a reset."""
+
+    async def test() -> None:
+        async with passing() as gateway, asyncio.timeout(PATIENCE):
+            client = await gateway.client()
+            size = 8 * 2**20
+            said = f"POST /v1/sessions HTTP/1.1\r\nHost: {client.host.decode()}\r\n"
+            client.writer.write(f"{said}Content-Length: {size}\r\n\r\n".encode() + b"x" * size)
+            await client.writer.drain()
+            head = await read_head(client.reader)
+            assert b" 413 " in head
+            assert b"payload_too_large" in await read_body(head, client.reader)
+
+    run(test(), loop)
+
+
+async def test_pipelined_requests_are_answered_before_one_that_is_not_whole() -> None:
+    """Only the last one's answer ends the connection."""
+
+    async with passing() as gateway, asyncio.timeout(PATIENCE):
+        client = await gateway.client()
+        whole = b"GET /v1/health HTTP/1.1\r\nHost: %b\r\n\r\n" % client.host
+        client.writer.write(whole * 3 + half_said(client, "body"))
+        for _ in range(3):
+            head, _body = await client.answer()
+            assert b" 200 " in head
+            assert b"close" not in head.lower()
+        assert b"\r\nconnection: close\r\n" in (await client.answer())[0].lower()
+        assert await client.reader.read() == b""
+
+
+async def test_a_head_that_does_not_end_ends_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first on a connection, and one behind an answer; bytes do not put it off."""
+    monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.3)
+
+    async with passing() as gateway, asyncio.timeout(PATIENCE):
+        for earlier in (False, True):
+            client = await gateway.client()
+            if earlier:
+                assert b" 200 " in await asked(client, "GET", "/v1/health")
+            client.writer.write(half_said(client, "head"))
+            await trickled(client)
+
+
+async def test_a_sessions_slow_body_ends_its_connection_and_a_stream_through_the_gateway_lives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the routes take is small and soon there; a model's request may come as it is spoken."""
+    for name in ("_HEAD_SECONDS", "_BODY_SECONDS", "_SESSION_BODY_SECONDS"):
+        monkeypatch.setattr(http_protocol, name, 0.3)
+
+    async with passing() as gateway, asyncio.timeout(PATIENCE):
+        streaming = await gateway.client()
+        await streaming.send(b"POST", b"/v1/responses", b"Transfer-Encoding: chunked")
+        client = await gateway.client()
+        client.writer.write(
+            b"POST /v1/actions/x/run HTTP/1.1\r\nHost: %b\r\nAuthorization: Bearer %b\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n"
+            % (client.host, gateway.session.token.encode())
+        )
+        speak = partial(streaming.writer.write, b"1\r\nx\r\n")
+        spoken = await trickled(client, speak)
+        streaming.writer.write(b"0\r\n\r\n")
+        assert (await streaming.answer())[1] == b"ok"
+        assert gateway.upstream.seen[-1].body == b"x" * spoken
+
+
+async def test_a_client_that_sends_no_more_is_gone() -> None:
+    """Half-closed in the middle of a request: nothing is kept for it."""
+
+    async with passing() as gateway, asyncio.timeout(PATIENCE):
+        for kind in ("silent", "head", "body", "gateway"):
+            client = await gateway.client()
+            client.writer.write(half_said(client, kind))
+            client.writer.write_eof()
+            await client.reader.read()
+        while gateway.server._server.server_state.connections:
+            await asyncio.sleep(0)
+
+
+async def test_the_same_holds_on_unix_sockets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session's own, where it takes the session's places, and the home's."""
+    monkeypatch.setattr("aileron_core.server.connection_limits._MOST_OF_SESSION", 20)
+    monkeypatch.setattr("aileron_core.server.connection_limits._MOST_OF_PERSON", 20)
+
+    async with passing() as gateway, asyncio.timeout(PATIENCE):
+        own = gateway.session.session.session_id
+        servers = [
+            await gateway.server.serve_session(bind_unix(tmp_path / "own"), own, lambda _: None),
+            await _home_server(gateway, tmp_path / "home"),
+        ]
+        for name in ("own", "home"):
+            clients: list[Any] = []
+            for number in range(30):
+                reader, writer = await asyncio.open_unix_connection(str(tmp_path / name))
+                clients.append(client := Client(reader, writer, b"x", b""))
+                writer.write(half_said(client, "gateway" if number % 2 else "head"))
+            reader, writer = await asyncio.open_unix_connection(str(tmp_path / name))
+            late = Client(reader, writer, b"x", b"")
+            assert b" 200 " in await asked(late, "GET", "/v1/health")
+            for client in [*clients, late]:
+                client.hang_up()
+        for server in servers:
+            server.close()
+
+
+async def _home_server(gateway: Gateway, path: Path) -> asyncio.AbstractServer:
+    server = gateway.server._server
+
+    def made() -> asyncio.Protocol:
+        return server.config.http_protocol_class(
+            config=server.config,
+            server_state=server.server_state,
+            app_state=server.lifespan.state,
+        )  # type: ignore[call-arg]
+
+    return await asyncio.get_running_loop().create_unix_server(made, sock=bind_unix(path))

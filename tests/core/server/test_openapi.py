@@ -1,0 +1,154 @@
+"""The OpenAPI document against the routes, both ways."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from starlette.routing import Route
+
+from aileron_core.errors import Failure
+from aileron_core.runs.model import Progress, RunRecord
+from aileron_core.runs.transitions import RunState
+from aileron_core.server.asgi import create_app
+from aileron_core.server.error_responses import STATUS
+from aileron_core.server.openapi import document
+from aileron_core.server.responses import completed_body, pending_body, result_body
+from aileron_core.server.routes import ROUTES
+from tests.support.server_harness import closed
+
+SERVED = {
+    ("GET", "/v1/health"),
+    ("GET", "/v1/openapi.json"),
+    ("GET", "/v1/status"),
+    ("POST", "/v1/sessions"),
+    ("GET", "/v1/sessions/{id}/hold"),
+    ("POST", "/v1/sessions/{id}/end"),
+    ("GET", "/v1/projects"),
+    ("POST", "/v1/projects"),
+    ("GET", "/v1/actions"),
+    ("GET", "/v1/actions/{name}"),
+    ("POST", "/v1/actions/{name}/run"),
+    ("GET", "/v1/action-approvals/{id}/result"),
+    ("POST", "/v1/action-approvals/{id}/withdraw"),
+    ("GET", "/v1/action-approvals"),
+    ("GET", "/v1/action-approvals/{id}"),
+    ("POST", "/v1/action-approvals/{id}/decide"),
+    ("GET", "/v1/audit"),
+    ("GET", "/v1/audit/{run}"),
+    ("GET", "/review/{id}"),
+}
+"""What is served. The command line asks `/v1/status` and `/v1/projects` on the socket."""
+
+
+class _App:
+    """What `create_app` looks at before the first request."""
+
+    sessions = None
+    hosts = frozenset[str]()
+
+
+def described() -> set[tuple[str, str]]:
+    paths = document()["paths"]
+    return {(method.upper(), path) for path, operations in paths.items() for method in operations}
+
+
+def test_the_document_is_valid_openapi() -> None:
+    """The official validator accepts it."""
+    OpenAPIV31SpecValidator(document()).validate()
+
+
+def test_every_route_is_in_the_document_and_back() -> None:
+    """The application answers exactly what the document describes, and that is what was agreed."""
+    app = create_app(_App())  # type: ignore[arg-type]
+    served = {
+        (method, route.path)
+        for route in app.routes
+        if isinstance(route, Route)
+        for method in route.methods or ()
+        if method != "HEAD"
+    }
+    assert served == described() == SERVED
+
+
+def test_every_operation_has_an_id_of_its_own_and_names_its_parameters() -> None:
+    """What generators of clients need."""
+    ids: list[str] = []
+    for path, operations in document()["paths"].items():
+        for operation in operations.values():
+            ids.append(operation["operationId"])
+            named = [each["name"] for each in operation["parameters"] if each["in"] == "path"]
+            assert named == re.findall(r"{(\w+)}", path)
+    assert len(ids) == len(set(ids))
+
+
+def test_no_route_of_a_persons_promises_an_answer() -> None:
+    """Until there are approver tokens, the one error body is all that they give."""
+    paths = document()["paths"]
+    for spec in ROUTES:
+        if spec.who == "a person":
+            assert set(paths[spec.path][spec.method.lower()]["responses"]) == {"default"}
+
+
+def held(name: str, body: object) -> None:
+    """Fail unless the schema of this name describes *body* to the last member."""
+    schemas = closed(document()["components"]["schemas"])
+    reference = {"$ref": f"#/components/schemas/{name}", "components": {"schemas": schemas}}
+    Draft202012Validator(reference).validate(json.loads(json.dumps(body)))
+
+
+def record(state: RunState, **more: Any) -> RunRecord:
+    return RunRecord(
+        run_id="run-1", session_id="ses-1", action="a", action_sha256="", args={}, args_sha256="",
+        gated=True, state=state, requested_at=0.0, approval_id="act-1", **more,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("state", list(RunState))
+@pytest.mark.parametrize("expires_at", [None, 1.0])
+def test_every_way_in_which_an_approval_may_stand_is_described(
+    state: RunState, expires_at: float | None
+) -> None:
+    """Half way and at its end, with everything that a run can have."""
+    more: dict[str, Any] = {
+        "expires_at": expires_at,
+        "progress": Progress(steps={"find": 1}, halted_before="change", elapsed=0.1),
+        "output": {"output": [1], "steps": {"find": 1, "change": [1]}},
+        "words": ("amber", "basil", "cedar"),
+        "reason": "not today",
+        "failure": Failure(class_="network_error", message="down", details={"host": "x"}),
+    }
+    body = result_body(record(state, **more))
+    assert "completed_steps" in body
+    held("Result", body)
+    held("Result", result_body(record(state)))
+    held("Pending", pending_body(record(state), "http://127.0.0.1:1", attached=True))
+    held("Completed", completed_body(record(state, **more)))
+
+
+def test_what_is_sent_is_bounded_as_the_document_says() -> None:
+    """Every member of a request's body that is read, and no other."""
+    schemas = document()["components"]["schemas"]
+    for spec in ROUTES:
+        if spec.takes is not None:
+            schema = schemas[spec.takes.__name__.removesuffix("Body")]
+            assert schema["additionalProperties"] is False
+            assert set(schema["properties"]) == set(spec.takes.__annotations__)
+
+
+def test_a_contained_sessions_socket_is_described() -> None:
+    """It is answered to the launcher alone."""
+    told = {"session_id": "", "token": "", "gateway_token": "", "url": ""}
+    held("OpenedSession", {**told, "expires_at": "2026-01-01T00:00:00.000Z", "socket": "/run/s"})
+
+
+def test_the_error_classes_have_the_agreed_statuses() -> None:
+    """A client may branch on them."""
+    agreed = {
+        "invalid_arguments": 400, "invalid_request": 400, "unauthorized": 401, "forbidden": 403,
+        "not_found": 404, "conflict": 409, "payload_too_large": 413, "rate_limited": 429,
+        "outcome_unknown": 500, "internal_error": 500, "unavailable": 503,
+    }  # fmt: skip
+    assert {name: STATUS[name] for name in agreed} == agreed

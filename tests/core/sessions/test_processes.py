@@ -1,0 +1,112 @@
+"""Who opened a session, from the kernel: kept in the record, whatever its name looks like."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from aileron_core.sessions.model import Process
+from aileron_core.sessions.processes import is_ancestor, read_process
+from tests.support.core_harness import Core
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what /proc says")
+HOSTILE = b"ev\x1b[31mil \xff(x) 1 2"
+
+
+@contextmanager
+def running(folder: Path, name: bytes = b"agent") -> Iterator[int]:
+    """Run a program of that file name in a folder of that name until the context ends."""
+    place = folder / os.fsdecode(name)
+    place.mkdir()
+    program = place / os.fsdecode(name)
+    shutil.copy(shutil.which("sleep") or "", program)
+    with subprocess.Popen([program, "60"], cwd=place) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def test_the_kernel_names_program_folder_parents_and_start(tmp_path: Path) -> None:
+    """Pid, executable, cwd, parents by name, the nearest first, and since when it runs."""
+    with running(tmp_path) as pid:
+        found = read_process(pid)
+        assert found is not None
+        assert (found.pid, found.cwd) == (pid, str(tmp_path / "agent"))
+        assert found.executable == str(tmp_path / "agent" / "agent")
+        assert found.parents[0][0] == os.getpid()
+        assert found.parents[0][1] == Path("/proc/self/comm").read_text().strip()
+        assert 1 <= len(found.parents) <= 8
+        assert all(is_ancestor(parent, pid) for parent, _ in found.parents if parent > 1)
+        assert found.started_at is not None
+        assert abs(time.time() - found.started_at) < 60
+    assert read_process(pid) is None
+
+
+def test_a_name_that_is_no_text_is_told_in_marks_and_kept_exactly(tmp_path: Path) -> None:
+    """Blanks, parentheses and bytes that are no UTF-8 in names mislead nobody."""
+    with running(tmp_path, HOSTILE) as pid:
+        found = read_process(pid)
+        assert found is not None
+        assert found.executable.endswith("/ev\x1b[31mil \\xff(x) 1 2")
+        assert found.cwd.endswith("/ev\x1b[31mil \\xff(x) 1 2")
+        assert found.parents[0][0] == os.getpid()
+        assert is_ancestor(os.getpid(), pid)
+        assert Process.from_json(found.to_json()) == found
+
+
+def test_a_path_of_any_length_stays_small(tmp_path: Path) -> None:
+    """The beginning, and how long it was."""
+    deep = tmp_path.joinpath(*["d" * 200] * 8)
+    deep.mkdir(parents=True)
+    with running(deep) as pid:
+        found = read_process(pid)
+    assert found is not None
+    assert len(found.cwd) < 1100
+    assert found.cwd.endswith(f"… ({len(str(deep / 'agent'))} characters)")
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        None,
+        [],
+        {},
+        {"pid": 1, "executable": "", "cwd": "", "parents": 7, "started_at": 0},
+        {"pid": "x", "executable": "", "cwd": "", "parents": [], "started_at": 0},
+        {"pid": 1, "executable": "", "cwd": "", "parents": [[1]], "started_at": 0},
+        {"pid": 1, "executable": "", "cwd": "", "parents": [], "started_at": {}},
+    ],
+)
+def test_what_another_program_wrote_in_its_place_is_nobody(stored: object) -> None:
+    """A spoilt record names nobody, and stops nothing."""
+    assert Process.from_json(stored) is None
+
+
+async def test_who_opened_it_outlives_a_restart_and_the_session_itself(home: Path) -> None:
+    """The console shows after a restart whom the kernel saw at the opening, no one of today."""
+
+    async with Core.open(home) as core:
+        mine = core.session.process
+        assert mine is not None
+        assert mine.pid == os.getpid()
+        (record,) = await core.records("session.opened")
+        assert record["process"] == mine.to_json()
+        (view,) = core.app.publisher.sessions()
+        assert view.process is not None
+        assert (view.process.pid, view.process.parents) == (mine.pid, mine.parents)
+        session_id = core.session.session_id
+    async with Core.open(home) as core:
+        again = core.app.sessions.get(session_id)
+        assert again is not None
+        assert again.process == mine
+        await core.app.session_service.end(session_id, "it was ended")
+    async with Core.open(home) as core:
+        known = await core.app.session_service.load()
+        assert known[session_id].process == mine

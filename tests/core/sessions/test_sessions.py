@@ -1,0 +1,116 @@
+"""Sessions: who a token belongs to, and when it opens nothing any more."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from aileron_core.errors import StorageUnavailable
+from aileron_core.ids import token_hash
+from aileron_core.sessions.model import OpenedSession
+from aileron_core.sessions.registry import SessionRegistry
+from aileron_core.testing import FrozenClock
+from tests.support.core_harness import Core
+
+
+def opened(registry: SessionRegistry, ttl: float = 3600.0) -> OpenedSession:
+    draft = registry.draft(agent="a", label="", cwd="/", pid=1, executable="", ttl=ttl)
+    registry.add(draft.session)
+    return draft
+
+
+def test_a_token_opens_its_session_until_its_time_is_over() -> None:
+    """Until the session ends; kept as SHA-256 alone."""
+    clock = FrozenClock()
+    registry = SessionRegistry(clock)
+    mine, other = opened(registry), opened(registry)
+    assert registry.authenticate(mine.token) == mine.session
+    for wrong in ("", mine.token[:-1], mine.gateway_token, mine.session.token_hash, "\ud7ff"):
+        assert registry.authenticate(wrong) is None
+    assert mine.token not in repr(mine) + repr(mine.session) + repr(vars(registry))
+    clock.advance(3600)
+    assert registry.authenticate(mine.token) is None
+    assert {session for session, _ in registry.overdue()} == {mine.session, other.session}
+    registry.remove(mine.session.session_id)
+    assert registry.get(mine.session.session_id) is None
+
+
+def test_a_lost_hold_ends_the_session_five_seconds_later() -> None:
+    """Once opened, its loss for 5 s ends the session; one that comes back in time does not."""
+    clock = FrozenClock()
+    registry = SessionRegistry(clock)
+    session = opened(registry).session
+    clock.advance(100)
+    assert registry.overdue() == ()  # it never opened one
+    registry.hold(session.session_id)
+    registry.hold(session.session_id)
+    registry.release(session.session_id)
+    clock.advance(10)
+    assert registry.is_connected(session.session_id)
+    assert registry.overdue() == ()
+    registry.release(session.session_id)
+    clock.advance(4.9)
+    assert registry.overdue() == ()
+    registry.hold(session.session_id)
+    registry.release(session.session_id)
+    clock.advance(4.9)
+    clock.step(-86400)  # the wall clock does not count
+    assert registry.overdue() == ()
+    clock.advance(0.1)
+    assert [session for session, _ in registry.overdue()] == [session]
+    registry.remove(session.session_id)
+    registry.release(session.session_id)
+    assert not registry.is_connected(session.session_id)
+
+
+async def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> None:
+    """A row without the record of its opening is no session; nor is one with another token."""
+
+    async with Core.open(home) as core:
+        assert core.app.sessions.authenticate(core.token) == core.session
+    connection = sqlite3.connect(home / "aileron.db")
+    with connection:
+        connection.execute(
+            "INSERT INTO sessions(session_id, agent, label, cwd, executable, opened_by, "
+            "token_hash, gateway_hash, opened_at, expires_at, held, last_record) "
+            "SELECT 'ses-00000000000000000000000000', agent, label, cwd, executable, "
+            "opened_by, ?, 'g', opened_at, expires_at, 0, last_record FROM sessions",
+            (token_hash("forged"),),
+        )
+        connection.execute(
+            "UPDATE sessions SET token_hash = ? WHERE session_id = ?",
+            (token_hash("changed"), core.session.session_id),
+        )
+    connection.close()
+    async with Core.open(home) as again:
+        for token in ("forged", "changed", core.token):
+            assert again.app.sessions.authenticate(token) is None
+
+
+async def test_a_session_lives_over_a_restart_and_its_end_does_too(home: Path) -> None:
+    """Until the session ends."""
+
+    async with Core.open(home) as core:
+        token, session_id = core.token, core.session.session_id
+    async with Core.open(home) as core:
+        assert core.app.sessions.authenticate(token) is not None
+        await core.app.session_service.end(session_id, "it was ended")
+        await core.app.session_service.end(session_id, "it was ended")
+        assert len(await core.records("session.ended")) == 1
+    async with Core.open(home) as core:
+        assert core.app.sessions.authenticate(token) is None
+        assert token not in str(await core.records())
+
+
+async def test_an_end_that_cannot_be_written_is_made_up_for_before_a_restart(home: Path) -> None:
+    """Regression: gone from memory alone, the session's token worked again in the next life."""
+
+    async with Core.open(home) as core:
+        session_id = core.session.session_id
+        core.app.database._stopped = StorageUnavailable("full")
+        with pytest.raises(StorageUnavailable):
+            await core.app.session_service.end(session_id, "it was ended")
+        core.app.database._stopped = None
+        await core.app.session_service.end(session_id, "it was ended")
+    async with Core.open(home) as again:
+        assert again.app.sessions.authenticate(core.token) is None

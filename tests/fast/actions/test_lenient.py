@@ -1,0 +1,287 @@
+"""What generated suites write, taken with a warning (and refused upstream)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from aileron_core.actions.arguments import check_arguments, input_schema
+from aileron_core.actions.catalog import Catalog, scan
+from aileron_core.actions.interpolate import op_arguments
+from aileron_core.actions.load import ParsedFile, load_action, read_action
+from aileron_core.actions.model import Action
+from aileron_core.errors import FileProblems, InvalidArguments, Problem
+
+Build = Callable[..., bytes]
+
+
+def declared(name: str, type_: str, more: str = "", description: str = "d") -> str:
+    return (
+        f'\n[[inputs]]\nname = "{name}"\ntype = "{type_}"\ndescription = "{description}"\n{more}\n'
+    )
+
+
+@pytest.fixture
+def read(manifest: Build) -> Callable[..., ParsedFile]:
+    def reading(extra: str = "", *, portable: bool = False, **changes: str) -> ParsedFile:
+        return read_action(manifest(extra, **changes), "send-note.md", portable=portable)
+
+    return reading
+
+
+Read = Callable[..., ParsedFile]
+
+
+def loaded(reading: ParsedFile) -> Action:
+    assert reading.action is not None
+    assert all(problem.severity == "warning" for problem in reading.problems)
+    return reading.action
+
+
+def only(reading: ParsedFile) -> Problem:
+    (problem,) = reading.problems
+    assert (problem.class_, problem.severity) == ("leniency", "warning")
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("spelling", "type_"),
+    [
+        ("String", "string"),
+        ("ID", "string"),
+        ("DateTime", "string"),
+        ("TimelessDate", "string"),
+        ("Duration", "string"),
+        ("Int", "integer"),
+        ("Float", "number"),
+        ("Boolean", "boolean"),
+    ],
+)
+def test_a_type_of_graphql_is_read_as_ours(read: Read, spelling: str, type_: str) -> None:
+    """Agents are told the strict type, and arguments are checked against it."""
+    reading = read(declared("a", spelling))
+    schema: Any = input_schema(loaded(reading))
+    assert schema["properties"]["a"] == {"type": type_, "description": "d"}
+    problem = only(reading)
+    assert f"{spelling} is read as {type_}" in problem.message
+    assert (problem.line, problem.key) == (23, "inputs[0].type")
+
+
+@pytest.mark.parametrize("spelling", ["JSON", "JSONObject", "IssueFilter", "Integer", "A_9"])
+@pytest.mark.parametrize("value", ["x", 1, 1.5, True, None, [None], {"a": [1]}])
+def test_another_capitalised_type_takes_any_json(read: Read, spelling: str, value: Any) -> None:
+    """Nothing is known of it, so nothing is promised: the schema has no type. Null is JSON too."""
+    reading = read(declared("a", spelling))
+    action = loaded(reading)
+    schema: Any = input_schema(action)
+    assert schema["properties"]["a"] == {"description": "d"}
+    assert check_arguments(action, {"a": value}) == {"a": value}
+    assert "any JSON is taken" in only(reading).message
+
+
+def test_any_json_is_still_json_that_readers_agree_on(read: Read) -> None:
+    """And a required one must be there; an optional null counts as absent."""
+    action = loaded(read(declared("a", "JSON") + declared("b", "JSON", "required = false")))
+    assert check_arguments(action, {"a": 1, "b": None}) == {"a": 1}
+    for args in ({}, {"a": 2**53}, {"a": "\ud800"}, {"a": float("nan")}):
+        with pytest.raises(InvalidArguments):
+            check_arguments(action, args)
+
+
+def test_a_name_in_camel_case_is_taken_and_referenced(read: Read) -> None:
+    """`${args.teamId}` is filled in like any other."""
+    reading = read(
+        'inputs = { team = "${args.teamId}", text = "to ${args._X9}" }\n'
+        + declared("teamId", "string")
+        + declared("_X9", "string")
+    )
+    action = loaded(reading)
+    filled = op_arguments(action.steps[0], {"teamId": "t", "_X9": "x"}, {}, action.input_names)
+    assert filled == {"team": "t", "text": "to x"}
+    problem = only(reading)
+    assert '"teamId" is taken as it stands' in problem.message
+    assert '"_X9"' in problem.message
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\\t\\n"])
+def test_a_blank_description_is_said_to_be_none(read: Read, blank: str) -> None:
+    """An agent sees that nothing is known."""
+    reading = read(declared("a", "string", description=blank))
+    assert loaded(reading).inputs[0].description == "(no description)"
+    assert only(reading).key == "inputs[0].description"
+
+
+def test_an_input_declared_twice_takes_either_type(read: Read) -> None:
+    """Required if either is; each declaration keeps its own words."""
+    reading = read(
+        declared("a", "string", "required = false", description=" ")
+        + declared("b", "boolean", "required = false")
+        + declared("a", "array", 'items_type = "integer"\nlabel = "A"', description="numbers")
+    )
+    action = loaded(reading)
+    assert action.input_names == ("a", "b")
+    assert (action.inputs[0].label, action.inputs[0].description) == ("A", "numbers")
+    schema: Any = input_schema(action)
+    assert schema["required"] == ["a"]
+    assert schema["properties"]["a"] == {
+        "description": "numbers",
+        "anyOf": [
+            {"type": "string", "description": "(no description)"},
+            {"type": "array", "items": {"type": "integer"}, "description": "numbers"},
+        ],
+    }
+    assert check_arguments(action, {"a": "x"}) == {"a": "x"}
+    assert check_arguments(action, {"a": [1.0]}) == {"a": [1]}
+    assert [problem.key for problem in reading.problems] == [
+        "inputs[0].description",
+        "inputs[2].name",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (True, "must be a string or an array, not a boolean"),
+        (["x"], 'at "[0]": must be an integer, not a string'),
+        ("\ud800", "holds a lone surrogate"),
+    ],
+)
+def test_an_argument_that_fits_no_declaration_is_told_the_nearest(
+    read: Read, value: Any, said: str
+) -> None:
+    """Of the type that it has, else of all."""
+    action = loaded(
+        read(declared("a", "string") + declared("a", "array", 'items_type = "integer"'))
+    )
+    with pytest.raises(InvalidArguments) as caught:
+        check_arguments(action, {"a": value})
+    (problem,) = caught.value.details["problems"]
+    assert said in problem["problem"]
+
+
+def test_an_op_outside_the_capabilities_loads_and_says_what_its_run_will_be(read: Read) -> None:
+    """The executor refuses it (tests/core/runs); the file says so before."""
+    reading = read(old='["send", "read"]', new='["read"]')
+    loaded(reading)
+    problem = only(reading)
+    assert problem.key == "execute[0].op"
+    assert "capability_denied" in problem.message
+
+
+def test_each_kind_is_warned_of_once_with_some_of_its_kin(read: Read) -> None:
+    """A file of 100 generated inputs has no list of 300 warnings."""
+    many = "".join(declared(f"aB{number}", "String", description="") for number in range(20))
+    reading = read(many)
+    loaded(reading)
+    assert [problem.key for problem in reading.problems] == [
+        "inputs[0].name",
+        "inputs[0].type",
+        "inputs[0].description",
+    ]
+    assert '"aB5" and 14 more' in reading.problems[0].message
+
+
+def test_hostile_names_in_a_warning_are_made_visible_and_short(read: Read) -> None:
+    """A warning is drawn on the same terminal as an error."""
+    reading = read('op = "\\u001b[2J"\n', old='op = "send"\n', new="")
+    assert "‹ESC›[2J" in only(reading).message
+    long = only(read(declared("A" * 10_000, "string"))).message
+    assert len(long) < 300
+
+
+def test_errors_come_with_the_warnings_and_before_them(read: Read, manifest: Build) -> None:
+    """One look shows all; what only warns is no reason to refuse the file."""
+    extra = declared("aB", "String") + "[limits]\nwall_seconds = 0\n"
+    reading = read(extra)
+    assert reading.action is None
+    assert [(problem.key, problem.severity) for problem in reading.problems] == [
+        ("limits.wall_seconds", "error"),
+        ("inputs[0].name", "warning"),
+        ("inputs[0].type", "warning"),
+    ]
+    with pytest.raises(FileProblems) as caught:
+        load_action(manifest(extra), "send-note.md")
+    assert [problem.key for problem in caught.value.problems] == ["limits.wall_seconds"]
+
+
+def test_a_lenient_file_is_offered_and_its_warnings_are_no_load_errors(
+    tmp_path: Any, manifest: Build
+) -> None:
+    """`action list` shows them at a ready action; what an error adds comes before them."""
+    (tmp_path / "1.md").write_bytes(manifest(declared("aB", "String")))
+    (tmp_path / "2.md").write_bytes(manifest(declared("aB", "String")) + b"\n")
+    found = scan(tmp_path)
+    catalog = Catalog(found, {file.file: file.sha256 for file in found.files})
+    ready, second = catalog.entries
+    assert (ready.state, second.state) == ("ready", "error")
+    assert [problem.severity for problem in ready.problems] == ["warning"] * 2
+    assert [problem.severity for problem in second.problems] == ["error", "warning", "warning"]
+    assert [(problem.file, problem.severity) for problem in catalog.problems()] == [
+        ("2.md", "error")
+    ]
+    (held, _) = Catalog(found, {}).entries
+    assert (held.state, len(held.problems)) == ("held_back", 2)
+
+
+ADDITIONS = """
+[approval]
+required = true
+effect = "send"
+[approval.preview]
+op = "read"
+render = { A = "a" }
+gist = "${A}"
+recheck = true
+[limits]
+wall_seconds = 3
+"""
+
+
+def test_portable_names_each_use_of_what_is_ours_and_each_leniency(read: Read) -> None:
+    """Every place, not one of each kind: they are all to be mended before upstream takes it."""
+    reading = read(
+        declared("aB", "String", description=" ") + declared("aB", "Filter") + ADDITIONS,
+        portable=True,
+    )
+    assert reading.action is not None
+    found = [problem.key for problem in reading.problems if problem.class_ == "portability"]
+    assert sorted(found) == sorted(
+        [
+            "limits.wall_seconds", "approval.effect", "approval.preview.gist", "approval.preview.recheck",
+            "inputs[0].name", "inputs[0].type", "inputs[0].description",
+            "inputs[1].name", "inputs[1].name", "inputs[1].type",
+        ]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("extra", "key"),
+    [
+        ("[limits]\nmemory_mib = 8\n", "limits.memory_mib"),
+        ("[limits]\n", "limits"),
+        ('[approval]\neffect = "read"\n', "approval.effect"),
+    ],
+)
+def test_portable_names_each_addition_where_it_stands(read: Read, extra: str, key: str) -> None:
+    """Upstream's schema is closed: one key of ours and it refuses the file."""
+    (problem,) = read(extra, portable=True).problems
+    assert (problem.key, problem.class_, problem.severity) == (key, "portability", "error")
+    assert problem.line >= 20
+
+
+def test_portable_warns_of_what_upstream_takes_and_does_otherwise(read: Read) -> None:
+    """It would send `${send.id}` as text; an op outside the capabilities it only refuses to run."""
+    reading = read(
+        '[[execute]]\nid = "next"\nconnector = "github://acme/notes"\nop = "other"\n'
+        'inputs = { id = "${send.id}" }\n',
+        portable=True,
+    )
+    assert [(p.key, p.class_, p.severity) for p in reading.problems] == [
+        ("execute[1].inputs.id", "portability", "warning"),
+        ("execute[1].op", "leniency", "warning"),
+    ]
+
+
+def test_a_strict_file_is_portable_and_has_no_warning(read: Read) -> None:
+    """Nothing to say is nothing said."""
+    assert read(declared("a", "string"), portable=True).problems == ()

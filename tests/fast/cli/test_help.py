@@ -1,0 +1,78 @@
+"""What the commands say of themselves, on the terminal and on docs/command-line.md."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from aileron_core.home import layout
+from aileron_tui.cli.commands import aileron
+from aileron_tui.cli.output import EXIT
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "command-line.md").read_text("utf-8")
+
+
+def commands(
+    command: click.Command = aileron, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield words, command
+    if isinstance(command, click.Group):
+        for word, each in command.commands.items():
+            yield from commands(each, (*words, word))
+
+
+ALL = dict(commands())
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_every_command_says_its_job_whole(words: tuple[str, ...]) -> None:
+    """In one sentence that the list shows to its end, with a word on every option."""
+    shown = CliRunner().invoke(aileron, [*words, "--help"], prog_name="aileron", terminal_width=80)
+    assert shown.exit_code == 0
+    assert "..." not in re.sub(r"\[ARGS\]\.\.\.|PATH\.\.\.", "", shown.output)
+    assert ALL[words].help
+    for option in ALL[words].params:
+        if isinstance(option, click.Option):
+            assert option.help, option.name
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_a_file_is_accepted_or_not_in_every_command(words: tuple[str, ...]) -> None:
+    """One word for it: nothing is taken in, or held back, beside that."""
+    shown = CliRunner().invoke(aileron, [*words, "--help"], prog_name="aileron", terminal_width=80)
+    assert not re.search(
+        r"tak(e|en|es|ing) (it |them )?in\b|h[eo]ld\s+back", shown.output, re.IGNORECASE
+    )
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_the_shared_options_are_taken_everywhere(words: tuple[str, ...]) -> None:
+    """`--home`, `--json`, `--no-color`."""
+    names = {spelling for option in ALL[words].params for spelling in option.opts}
+    assert {"--home", "--json", "--no-color"} <= names
+
+
+def test_the_page_has_every_exit_code() -> None:
+    """docs/wire.md#exit-codes: these numbers, and no other."""
+    table = PAGE.partition("## Exit codes")[2].partition("## ")[0]
+    codes = {value for name, value in vars(EXIT).items() if name.isupper()}
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == codes
+
+
+def test_the_page_has_everything_that_lies_in_a_home() -> None:
+    """Whoever looks into the folder finds each name explained; files of later versions are not told of."""
+    table = PAGE.partition("## The home")[2].partition("### ")[0]
+    named = {name.strip("/") for name in re.findall(r"`([^`]+)`", table)}
+    later = {"vault.json", "policy.toml"}
+    beside = {"aileron.db-wal", "aileron.db-shm"}
+    assert layout._OURS - later - beside <= named
+
+
+def test_the_page_has_every_command() -> None:
+    """A heading each (docs/generate.py writes them; tests/fast/docs holds them to the tree)."""
+    for words, command in ALL.items():
+        if not isinstance(command, click.Group):
+            assert f"### aileron {' '.join(words)}\n" in PAGE

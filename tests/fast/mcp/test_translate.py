@@ -1,0 +1,292 @@
+"""What the core answers as MCP results, and how long a call is held."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.actions.model import BUILT_IN_TOOLS
+from aileron_core.errors import Failure, InvalidArguments
+from aileron_mcp.translate import (
+    CLIENT_LIMITS,
+    action_tool,
+    approval_result,
+    builtin_tools,
+    error_result,
+    hold_seconds,
+    parse_status_query,
+    run_result,
+    withdrawal_result,
+)
+
+ID = "act-20260101T000000-0123456789abcdef"
+PENDING: Any = {
+    "status": "pending_approval",
+    "approval_id": ID,
+    "review_url": f"http://127.0.0.1:1/review/{ID}",
+    "message": "Somebody must decide.",
+    "audit_id": "run-1",
+    "expires_at": "2026-01-01T00:30:00.000Z",
+}
+
+
+def text_of(result: dict[str, Any]) -> str:
+    (block,) = result["content"]
+    assert block["type"] == "text"
+    return block["text"]
+
+
+def failure(class_: str, **more: Any) -> dict[str, Any]:
+    return {
+        "class": class_,
+        "message": "it went wrong",
+        "retriable": False,
+        "boundary": "gate",
+        "audit_id": "run-1",
+        "details": {},
+        **more,
+    }
+
+
+def result_body(**outcome: Any) -> Any:
+    times = {"requested_at": "2026-01-01T00:00:00.000Z", "expires_at": None}
+    return {"approval_id": ID, "audit_id": "run-1", "action": "a-b", **times, **outcome}
+
+
+def test_an_action_becomes_the_tool_of_its_own_name_and_schema() -> None:
+    """Name, description and schema reach the agent as the catalog has them."""
+    schema = {"type": "object", "properties": {}, "additionalProperties": False}
+    item: Any = {"name": "a-b", "tool": "a_b", "description": "does it", "input_schema": schema}
+    assert action_tool(item) == {"name": "a_b", "description": "does it", "inputSchema": schema}
+
+
+def test_the_own_tools_take_nothing_that_they_do_not_name() -> None:
+    """Their schemas are closed, as those of all actions are."""
+    assert [t["name"] for t in builtin_tools()] == ["check_action_status", "withdraw_action"]
+    assert all(t["inputSchema"]["additionalProperties"] is False for t in builtin_tools())
+
+
+def test_a_completed_run_is_the_same_json_in_both_halves() -> None:
+    """An agent that reads only text and one that reads only structure learn the same."""
+    body: Any = {"status": "completed", "audit_id": "run-1", "output": {"a": [1]}, "steps": {}}
+    result = run_result(body)
+    assert result["isError"] is False
+    assert result["structuredContent"] == body
+    assert json.loads(text_of(result)) == body
+
+
+def test_a_pending_run_says_who_decides_where_and_what_to_call_next() -> None:
+    """It is no error, and both halves carry the id, the place and the next step."""
+    result = run_result(PENDING)
+    assert result["isError"] is False
+    content = result["structuredContent"]
+    assert content.keys() == PENDING.keys()
+    for said in (text_of(result), content["message"]):
+        assert "Somebody must decide." in said
+        assert str(PENDING["review_url"]) in said
+        assert f"aileron open approval {ID}" in said
+        assert "check_action_status" in said
+    assert "run-1" in text_of(result)
+
+
+def test_a_message_of_the_console_that_says_it_all_is_left_as_it_is() -> None:
+    """Nothing is said twice."""
+    whole = f"{PENDING['review_url']} aileron open approval {ID} check_action_status"
+    result = run_result({**PENDING, "message": whole})
+    assert result["structuredContent"]["message"] == whole
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "class_", "says"),
+    [
+        (
+            {"status": "denied", "reason": "not on a Friday"},
+            "denied",
+            "approval_denied",
+            'A person denied this. Their reason: "not on a Friday". Nothing ran. Do not ask',
+        ),
+        (
+            {"status": "denied", "reason": "Stop! "},
+            "denied",
+            "approval_denied",
+            'Their reason: "Stop!" Nothing ran.',
+        ),
+        (
+            {
+                "status": "failed",
+                "failure": {**failure("external_api_error"), "message": "no such draft"},
+            },
+            "failed",
+            "external_api_error",
+            "no such draft. Read what the service said",
+        ),
+        ({"status": "denied", "reason": None}, "denied", "approval_denied", "no reason"),
+        ({"status": "expired"}, "expired", "approval_expired", "Nothing ran"),
+        ({"status": "withdrawn"}, "withdrawn", "approval_withdrawn", "Nothing ran"),
+        (
+            {"status": "denied", "completed_steps": ["find", "change"]},
+            "denied",
+            "approval_denied",
+            "Finished before that: find, change.",
+        ),
+        (
+            {"status": "expired", "completed_steps": []},
+            "expired",
+            "approval_expired",
+            "No step finished.",
+        ),
+        (
+            {"status": "failed", "failure": failure("binding_required")},
+            "failed",
+            "binding_required",
+            "bind the credential",
+        ),
+        (
+            {"status": "unknown", "failure": failure("outcome_unknown")},
+            "unknown",
+            "outcome_unknown",
+            "do not repeat",
+        ),
+    ],
+)
+def test_every_other_end_is_an_error_with_its_class_and_the_next_step(
+    outcome: dict[str, Any], status: str, class_: str, says: str
+) -> None:
+    """The agent learns what happened and what to do, in both halves."""
+    result = approval_result(result_body(**outcome))
+    content = result["structuredContent"]
+    assert result["isError"] is True
+    assert content.keys() == {"status", "error"}
+    assert (content["status"], content["error"]["class"]) == (status, class_)
+    assert content["error"]["audit_id"] == "run-1"
+    assert content["error"]["details"]["approval_id"] == ID
+    assert says in text_of(result)
+    assert class_ in text_of(result)
+    assert ID in text_of(result)
+
+
+def test_invalid_arguments_name_each_argument_in_the_text_too() -> None:
+    """opencode, gemini and goose show the model nothing but the text."""
+    problems = [{"argument": "to", "problem": "is missing"}]
+    error = failure("invalid_arguments", details={"problems": problems})
+    result = error_result(Failure.from_json(error))
+    assert result["structuredContent"] == {"status": "invalid", "error": error}
+    assert "is missing" in text_of(result)
+
+
+def test_a_failure_that_nobody_knows_is_reported_and_never_a_success() -> None:
+    """A fault of our own does not look like a result."""
+    for outcome in ({"failure": None}, {}):
+        result = approval_result(result_body(status="failed", **outcome))
+        assert result["isError"] is True
+        assert result["structuredContent"]["error"]["class"] == "internal_error"
+
+
+def test_having_withdrawn_is_what_was_asked_for_and_a_conflict_is_not() -> None:
+    """The withdraw tool succeeds when the request is gone, and fails when it had ended."""
+    gone = withdrawal_result(result_body(status="withdrawn"))
+    assert gone["isError"] is False
+    assert gone["structuredContent"]["status"] == "withdrawn"
+    late = error_result(Failure(class_="conflict", message="", details={"outcome": "denied"}))
+    assert late["isError"] is True
+    assert "denied" in text_of(late)
+
+
+def test_a_lone_surrogate_in_an_output_does_not_break_the_result() -> None:
+    """What a service returned can always be sent, with the bad character replaced."""
+    result = run_result({"status": "completed", "audit_id": "r", "output": "a\ud800b"})
+    text_of(result).encode()
+    json.dumps(result["structuredContent"], ensure_ascii=False).encode()
+    assert "\ufffd" in result["structuredContent"]["output"]
+
+
+def test_a_call_is_held_shorter_than_its_client_waits() -> None:
+    """The setting rules, but five seconds are left to every client's own limit."""
+    assert hold_seconds("codex-mcp-client") == 25.0
+    assert hold_seconds("opencode", setting=120.0) == 55.0
+    assert hold_seconds("never-heard-of", setting=120.0) == 55.0
+    assert hold_seconds(None, setting=1.5) == 1.5
+    assert hold_seconds("x", client_limit=10.0) == 5.0
+    assert hold_seconds("x", client_limit=2.0) == 0.0
+
+
+@given(st.one_of(st.none(), st.text(), st.sampled_from(sorted(CLIENT_LIMITS))))
+def test_no_client_name_makes_a_hold_longer_than_the_setting(name: str | None) -> None:
+    """The name is a claim: it can only shorten."""
+    assert 0 <= hold_seconds(name, setting=25.0) <= 25.0
+
+
+@pytest.mark.parametrize("wait", [None, 0, 5, 5.0, 60])
+def test_whole_waits_are_taken_and_null_is_absent(wait: Any) -> None:
+    """5.0 is an integer to an agent's JSON writer."""
+    query = parse_status_query({"approval_id": ID, "wait_seconds": wait}, may_wait=True)
+    assert query.wait_seconds == int(wait or 0)
+    assert type(query.wait_seconds) is int
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"approval_id": None},
+        {"approval_id": "act-1"},
+        {"approval_id": f"{ID}/../x"},
+        {"approval_id": ID, "wait_seconds": True},
+        {"approval_id": ID, "wait_seconds": 61},
+        {"approval_id": ID, "wait_seconds": -1},
+        {"approval_id": ID, "wait_seconds": 1.5},
+        {"approval_id": ID, "wait_seconds": float("nan")},
+        {"approval_id": ID, "wait_seconds": float("inf")},
+        {"approval_id": ID, "wait_seconds": "5"},
+        {"approval_id": ID, "other": 1},
+    ],
+)
+def test_what_does_not_fit_the_own_tools_is_refused_by_name(arguments: dict[str, Any]) -> None:
+    """A wrong argument never becomes part of a path."""
+    with pytest.raises(InvalidArguments) as caught:
+        parse_status_query(arguments, may_wait=True)
+    assert caught.value.details["problems"]
+
+
+def test_withdraw_takes_no_wait() -> None:
+    """An argument of the other tool is not silently dropped."""
+    with pytest.raises(InvalidArguments):
+        parse_status_query({"approval_id": ID, "wait_seconds": 0}, may_wait=False)
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(
+    st.sampled_from(["completed", "denied", "expired", "withdrawn", "failed", "unknown"]),
+    st.text(),
+    _json,
+    st.dictionaries(st.text(), _json, max_size=4),
+)
+def test_any_answer_gives_a_result_that_can_be_sent(
+    status: str, said: str, output: Any, details: dict[str, Any]
+) -> None:
+    """Whatever a service said, the agent gets one text and one object that are valid JSON."""
+    error = {**failure("external_api_error"), "message": said, "details": details}
+    body = result_body(status=status, output=output, reason=said, failure=error)
+    for result in (
+        approval_result(body),
+        approval_result(body, PENDING),
+        withdrawal_result(body),
+        error_result(Failure.from_json(error)),
+        run_result({"status": "completed", "audit_id": said, "output": output}),
+        run_result({**PENDING, "message": said}),
+    ):
+        assert isinstance(result["structuredContent"], dict)
+        json.dumps(result, ensure_ascii=False).encode()
+
+
+def test_no_action_can_take_the_name_of_a_tool_of_ours() -> None:
+    """What an action file may not be called is what stands in the list besides."""
+    assert {entry["name"] for entry in builtin_tools()} == BUILT_IN_TOOLS

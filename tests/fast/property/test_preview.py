@@ -1,0 +1,110 @@
+"""For any answer of a service: fields, and every difference told."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.actions.json_paths import find, lookup
+from aileron_core.actions.model import Preview
+from aileron_core.canonical import canonical, encode_large_integers
+from aileron_core.runs.preview.resolve import compare_outputs, render_gist, resolve_fields
+
+KEY = st.sampled_from(["a", "A", "b", "name", "value", "To", "TO", "0", ""])
+VALUE = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.integers(-2, 2),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=4),
+        st.sampled_from(["1", "true", "a\nb"]),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(KEY, inner, max_size=4)),
+)
+HEADERS = st.lists(st.fixed_dictionaries({"name": KEY}, optional={"value": VALUE}), max_size=4)
+OUTPUT = st.one_of(VALUE, st.dictionaries(KEY, st.one_of(VALUE, HEADERS), max_size=4))
+PATH = st.lists(st.one_of(KEY, st.sampled_from(["1", "-1", "²", "9" * 5000])), min_size=1).map(
+    ".".join
+)
+RENDER = st.dictionaries(st.sampled_from(["A", "B", "C"]), PATH)
+
+
+def preview(render: dict[str, str]) -> Preview:
+    return Preview(op="x", render=tuple(render.items()), gist="${A}-${B}")
+
+
+@given(OUTPUT, RENDER)
+def test_any_answer_gives_every_field_once(output: Any, render: dict[str, str]) -> None:
+    """In the file's order; a miss is marked and has no value."""
+    fields = resolve_fields(preview(render), output)
+    assert [field.label for field in fields] == list(render)
+    for field in fields:
+        assert field.missing is (find(output, field.path) is None)
+        assert not (field.missing and field.value)
+    assert isinstance(render_gist(preview(render), fields), str)
+
+
+def _at(output: Any, place: tuple[str | int, ...]) -> Any:
+    for step in place:
+        output = output[step]
+    return output
+
+
+@given(OUTPUT, PATH)
+def test_a_found_value_stands_at_its_place(output: Any, path: str) -> None:
+    """The place, key by key and index by index, leads to the same value."""
+    located = lookup(output, path)
+    if located is not None:
+        assert _at(output, located.place) is located.value
+
+
+@given(OUTPUT, PATH)
+def test_what_a_person_is_shown_holds_what_a_step_would_be_given(output: Any, path: str) -> None:
+    """Each value at a place of its own; the one that goes on to a service is among them."""
+    found, located = find(output, path), lookup(output, path)
+    places = found.places if found is not None else ()
+    assert len(set(places)) == len(places)
+    if found is not None:
+        assert [_at(output, place) for place in places] == list(found.values)
+    if located is not None:
+        assert located.place in places
+
+
+@given(OUTPUT, OUTPUT, RENDER)
+def test_two_answers_differ_exactly_where_their_digests_do(
+    before: Any, after: Any, render: dict[str, str]
+) -> None:
+    """No change that stops an approval goes unmentioned."""
+    drift = compare_outputs(before, after, preview(render))
+    same_digest = canonical(encode_large_integers(before)) == canonical(
+        encode_large_integers(after)
+    )
+    if not drift:
+        assert same_digest
+    if json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True):
+        assert not drift
+    assert len(drift.other_paths) == min(drift.other_count, 50)
+
+
+@given(OUTPUT, VALUE, RENDER, st.data())
+def test_one_replaced_value_is_told(
+    before: Any, new: Any, render: dict[str, str], data: st.DataObject
+) -> None:
+    """Wherever in the answer it stands."""
+    after = json.loads(json.dumps(before))
+    value, parent, key = after, None, None
+    while isinstance(value, dict | list) and value and data.draw(st.booleans()):
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        parent, key = value, data.draw(st.sampled_from(keys))
+        value = value[key]
+    if parent is None:
+        after = new
+    else:
+        parent[key] = new
+    drift = compare_outputs(before, after, preview(render))
+    assert bool(drift) is (
+        canonical(encode_large_integers(before)) != canonical(encode_large_integers(after))
+    )

@@ -1,0 +1,365 @@
+"""A home of an older Aileron: carried over whole, after a copy, on record; a newer one is refused.
+
+`homes/schema-1.sql` is a real home's database (calls that ended in every way, one that waits), as
+Aileron's first version wrote it.
+"""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.audit.read import list_records, verify_home
+from aileron_core.errors import HomeError
+from aileron_core.runs import run_table
+from aileron_core.storage import migrations
+from aileron_core.storage.database import Database
+from aileron_core.storage.migrations import (
+    KEEP_COPIES_DAYS,
+    MIGRATIONS,
+    SCHEMA_1,
+    migrate,
+    schema_of,
+)
+from aileron_core.storage.open import open_reader, open_writer, schema_objects, schema_version
+from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
+from aileron_core.testing import FrozenClock
+
+HOMES = Path(__file__).parent / "homes"
+TABLES = ("meta", "audit", "sessions", "runs", "pins")
+NOW = 1_795_500_000.0
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """The database of a home that the first version left."""
+    path = tmp_path / "aileron.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((HOMES / "schema-1.sql").read_text(encoding="utf-8"))
+        database.execute("PRAGMA journal_mode=WAL")
+    (tmp_path / "audit.head").write_bytes((HOMES / "schema-1.audit.head").read_bytes())
+    return path
+
+
+def carried(path: Path) -> Path:
+    migrate(path, FrozenClock(NOW))
+    return path
+
+
+def content(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return every row of every table of the first schema, with its columns' names."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    with closing(sqlite3.connect(path)) as database:
+        database.row_factory = sqlite3.Row
+        for table in TABLES:
+            found[table] = [dict(row) for row in database.execute(f"SELECT * FROM {table}")]
+    return found
+
+
+def schema(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as database:
+        return {sql for _, sql in schema_objects(database)}
+
+
+def backups(path: Path) -> list[Path]:
+    return sorted((path.parent / "backups").glob("*"))
+
+
+def test_the_steps_lead_word_for_word_to_todays_schema() -> None:
+    """A change of the schema without its step, or the other way round, is found here."""
+    assert schema_of(SCHEMA_VERSION) == frozenset(SCHEMA)
+    assert len(MIGRATIONS) == SCHEMA_VERSION - 1
+    assert schema_of(1) == frozenset(SCHEMA_1)
+
+
+def test_every_row_of_an_older_home_is_kept(old: Path) -> None:
+    """Calls, sessions, what was taken in and the record: all columns as they were."""
+    before = content(old)
+    assert [len(before[table]) for table in TABLES] == [3, 30, 2, 7, 4]
+    after = content(carried(old))
+    for table in ("audit", "sessions", "runs", "pins"):
+        kept = [
+            {column: row[column] for column in was}
+            for row, was in zip(after[table], before[table], strict=False)
+        ]
+        assert kept == before[table], table
+    assert len(after["runs"]) == 7
+    stated = {row["key"]: row["value"] for row in after["meta"]}
+    assert stated == {
+        **{row["key"]: row["value"] for row in before["meta"]},
+        "schema_version": str(SCHEMA_VERSION),
+    }
+    assert schema(old) == set(SCHEMA)
+
+
+def test_the_rooms_read_the_runs_that_were_carried_over(old: Path) -> None:
+    """The one that waited waits; the ended ones have their ends."""
+    connection, _, head = open_writer(carried(old))
+    with closing(connection):
+        waits = [
+            row for row in run_table.open_or_undelivered(connection) if str(row.state) == "pending"
+        ]
+        assert [row.args for row in waits] == [{"draft_id": "r-8842188204"}]
+        ended = {str(row.state) for row in run_table.recently_ended(connection, 100)}
+        assert ended == {"completed", "denied", "withdrawn"}
+    assert head.seq == 31
+
+
+def test_the_audit_of_a_carried_home_verifies_and_tells_of_it(old: Path) -> None:
+    """One record more, chained to the last of the old ones, with a sentence and the copy's name."""
+    carried(old)
+    with closing(open_reader(old)) as connection:
+        report = verify_home(connection, old.parent)
+        assert (report.problems, report.records) == ((), 31)
+        (listed,) = list_records(connection, limit=1)
+        body = json.loads(connection.execute("SELECT body FROM audit WHERE seq=31").fetchone()[0])
+    assert (listed["event"], listed["actor"], listed["seq"]) == (
+        "storage.migrated", "aileron", 31,
+    )  # fmt: skip
+    assert listed["at"] == "2026-11-24T06:00:00.000Z"
+    assert listed["summary"].startswith(f"The database went from schema 1 to {SCHEMA_VERSION}: ")
+    assert MIGRATIONS[0].summary in listed["summary"]
+    assert (body["from"], body["to"]) == (1, SCHEMA_VERSION)
+    assert old.parent / body["copy"] == backups(old)[0]
+
+
+def test_the_copy_is_the_database_as_it_was_and_the_owners_alone(old: Path) -> None:
+    """One file, 0600 in 0700, with the old schema and every row."""
+    before = content(old)
+    old.parent.chmod(0o755)
+    carried(old)
+    (copy,) = backups(old)
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert copy.parent.stat().st_mode & 0o777 == 0o700
+    assert content(copy) == before
+    assert schema(copy) == set(SCHEMA_1)
+    # No write-ahead log belongs to it (SQLite's file format, 1.3.3): it is whole by itself.
+    assert copy.read_bytes()[18:20] == b"\x01\x01"
+    assert backups(old) == [copy]
+
+
+def test_nobody_writes_between_the_copy_and_the_steps(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is copied is what the steps begin with."""
+    copied = migrations._copied
+    refused: list[str] = []
+
+    def copied_while_another_writes(*arguments: Any) -> Path:
+        with closing(sqlite3.connect(old, timeout=0)) as other:
+            try:
+                other.execute("DELETE FROM runs")
+            except sqlite3.OperationalError as error:
+                refused.append(str(error))
+        return copied(*arguments)
+
+    monkeypatch.setattr(migrations, "_copied", copied_while_another_writes)
+    carried(old)
+    assert refused == ["database is locked"]
+
+
+def test_a_home_of_today_is_left_alone(tmp_path: Path, old: Path) -> None:
+    """The second start copies and records nothing; a home that is not there is not made."""
+    carried(old)
+    records = len(content(old)["audit"])
+    carried(old)
+    assert len(content(old)["audit"]) == records
+    assert len(backups(old)) == 1
+    nowhere = tmp_path / "none" / "aileron.db"
+    migrate(nowhere)
+    assert not nowhere.parent.exists()
+
+
+def test_opening_a_home_as_its_owner_carries_it(old: Path) -> None:
+    """The console needs no command for it."""
+    database = Database(old)
+    assert database.head.seq == 31
+    database.close()
+    with closing(open_reader(old)) as connection:
+        assert schema_version(connection) == SCHEMA_VERSION
+
+
+def test_an_older_home_is_read_without_being_carried(old: Path) -> None:
+    """`aileron audit` works before the console was started anew, and changes nothing."""
+    before = old.read_bytes()
+    with closing(open_reader(old)) as connection:
+        assert verify_home(connection, old.parent).ok
+        assert len(list_records(connection)) == 30
+    assert old.read_bytes() == before
+    assert backups(old) == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON audit BEGIN UPDATE runs SET state='approved'; END",
+        "CREATE VIEW v AS SELECT 1",
+        "ALTER TABLE runs ADD COLUMN progress TEXT",
+        "DROP INDEX audit_run",
+    ],
+)
+def test_what_another_program_put_into_an_older_home_is_refused_before_any_step(
+    old: Path, planted: str
+) -> None:
+    """The old schema is compared word for word too; nothing is copied or changed."""
+    with closing(sqlite3.connect(old)) as database:
+        database.execute(planted)
+    before = content(old)
+    with pytest.raises(HomeError, match=r"(holds what Aileron did not put there|lacks parts)"):
+        carried(old)
+    assert content(old) == before
+    assert backups(old) == []
+
+
+def test_without_a_copy_nothing_is_changed(old: Path) -> None:
+    """A copy that cannot be made stops the console, with a sentence that says so."""
+    before = content(old)
+    (old.parent / "backups").write_text("in the way")
+    with pytest.raises(HomeError, match=r"no copy of it could be made .* Nothing was changed"):
+        carried(old)
+    assert (content(old), schema(old)) == (before, set(SCHEMA_1))
+
+
+def test_a_copy_that_is_cut_short_is_removed(old: Path) -> None:
+    """A full disk (here: a limit on file sizes) leaves the home as it was, and no half copy."""
+    before = content(old)
+    child = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from aileron_core.errors import HomeError\n"
+        "from aileron_core.storage.migrations import migrate\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (40960, 40960))\n"
+        "try:\n    migrate(Path(sys.argv[1]))\n"
+        "except HomeError as error:\n    print(error.message)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", child, str(old)], capture_output=True, text=True, check=True
+    )
+    assert "no copy of it could be made" in done.stdout
+    assert backups(old) == []
+    assert (content(old), schema(old)) == (before, set(SCHEMA_1))
+
+
+def test_a_step_that_fails_leaves_the_home_as_it_was(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All steps and their record, or nothing; the copy of an unchanged home goes too."""
+    bad = migrations.Migration(summary="Never.", statements=("ALTER TABLE nothing ADD COLUMN x",))
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, bad))
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    before = content(old)
+    with pytest.raises(HomeError, match="cannot be opened"):
+        carried(old)
+    assert (content(old), schema(old)) == (before, set(SCHEMA_1))
+    assert backups(old) == []
+
+
+def test_steps_that_lead_elsewhere_are_refused(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schema is compared word for word afterwards, inside the same transaction."""
+    other = migrations.Migration(
+        summary="Never.", statements=("ALTER TABLE runs ADD COLUMN other TEXT",)
+    )
+    monkeypatch.setattr(migrations, "MIGRATIONS", (other, *MIGRATIONS[1:]))
+    with pytest.raises(HomeError, match="holds what Aileron did not put there: runs"):
+        carried(old)
+    assert schema(old) == set(SCHEMA_1)
+
+
+def test_a_death_in_the_middle_leaves_a_home_that_the_next_start_carries(old: Path) -> None:
+    """The process is killed after the steps and before the commit."""
+    child = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from aileron_core.storage import migrations\n"
+        "migrations.seal = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "migrations.migrate(Path(sys.argv[1]))\n"
+    )
+    before = content(old)
+    done = subprocess.run([sys.executable, "-c", child, str(old)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert (content(old), schema(old)) == (before, set(SCHEMA_1))
+    carried(old)
+    assert schema(old) == set(SCHEMA)
+    with closing(open_reader(old)) as connection:
+        assert verify_home(connection, old.parent).ok
+
+
+def test_copies_go_when_the_arguments_in_them_would(old: Path) -> None:
+    """Arguments are kept 30 days; a copy is no way round that."""
+    carried(old)
+    (copy,) = backups(old)
+    for days, there in ((KEEP_COPIES_DAYS - 1, True), (KEEP_COPIES_DAYS + 1, False)):
+        moment = NOW - days * 86400
+        os.utime(copy, (moment, moment))
+        carried(old)
+        assert copy.exists() is there
+
+
+def newer_in_meta(database: sqlite3.Connection) -> None:
+    database.execute("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
+
+
+def newer_in_the_header(database: sqlite3.Connection) -> None:
+    database.execute("PRAGMA user_version = 99")
+
+
+def newer_without_our_tables(database: sqlite3.Connection) -> None:
+    for table in TABLES:
+        database.execute(f"DROP TABLE {table}")
+    database.execute("CREATE TABLE everything(is_different)")
+    database.execute("PRAGMA user_version = 99")
+
+
+@pytest.mark.parametrize("make", [newer_in_meta, newer_in_the_header, newer_without_our_tables])
+def test_a_newer_home_is_refused_and_not_changed(
+    old: Path, make: Callable[[sqlite3.Connection], None]
+) -> None:
+    """Neither the console nor a reader touches what a newer Aileron wrote."""
+    with closing(sqlite3.connect(carried(old))) as database:
+        make(database)
+        database.commit()
+    before = old.read_bytes()
+    for opening in (lambda: Database(old), lambda: open_reader(old)):
+        with pytest.raises(HomeError, match=r"newer Aileron \(schema 99, .* Update Aileron"):
+            opening()
+    assert old.read_bytes() == before
+    assert len(backups(old)) == 1
+
+
+@pytest.mark.parametrize("version", ["0", "-1", "many", ""])
+def test_a_version_that_somebody_wrote_by_hand_permits_nothing(old: Path, version: str) -> None:
+    """An older home that no longer says which one it is gets no steps by guess."""
+    with closing(sqlite3.connect(old)) as database:
+        database.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (version,))
+        database.commit()
+    carried(old)
+    assert schema(old) == set(SCHEMA_1)
+    with pytest.raises(HomeError, match="holds what Aileron did not put there"):
+        open_writer(old)
+
+
+def test_a_damaged_home_is_not_carried(old: Path) -> None:
+    """The copy is checked: steps on a broken file would only spread what is wrong."""
+    with closing(sqlite3.connect(old)) as database:
+        database.execute("PRAGMA journal_mode=DELETE")
+        (page,) = database.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'runs_state'"
+        ).fetchone()
+        (size,) = database.execute("PRAGMA page_size").fetchone()
+    data = bytearray(old.read_bytes())
+    start = (page - 1) * size
+    data[start + 3 : start + 5] = b"\x00\x01"  # the index says that it has one entry
+    old.write_bytes(data)
+    with pytest.raises(HomeError, match=r"is damaged .*Nothing was changed; restore it"):
+        carried(old)
+    assert backups(old) == []
+    assert old.read_bytes() == data

@@ -1,0 +1,506 @@
+"""The `aileron` command: its exit codes, its JSON, its sentences."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.mailbox.server import Mailbox
+from tests.support.server_harness import (
+    CLI,
+    DRAFT,
+    ROOT,
+    Attended,
+    Console,
+    aileron,
+    aileron_json,
+    eventually,
+)
+
+EXAMPLES = ROOT / "examples"
+SEND = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
+
+
+def empty(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+def test_the_version_is_printed(tmp_path: Path) -> None:
+    """Without a home, without a console."""
+    assert re.fullmatch(
+        r"aileron \d+\.\d+\.\d+\S*\n", aileron("version", home=empty(tmp_path)).stdout
+    )
+    assert set(aileron_json("version", home=empty(tmp_path))) == {"version"}
+    assert not empty(tmp_path).exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("nope",), ("action", "nope"), ("action", "run"), ("action", "add"), ("status", "--nope"),
+     ("serve", "--route"), ("action", "run", "x", "--wait", "soon"), ("audit", "list", "--limit", "0"),
+     ("action", "run", "x", "--wait", "-1"), ("audit", "list", "--limit", "9" * 30)],
+)  # fmt: skip
+def test_wrong_usage_is_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """With what is wrong on stderr."""
+    done = aileron(*arguments, home=empty(tmp_path), code=2)
+    assert done.stdout == ""
+    assert "Error" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("status",), ("action", "run", "x"), ("open", "approval", "act-20260101T000000-0123456789abcdef")],
+)  # fmt: skip
+def test_without_a_console_it_is_69(home: Path, arguments: tuple[str, ...]) -> None:
+    """And the sentence says how to start one."""
+    done = aileron(*arguments, home=home, code=69)
+    assert "aileron console" in done.stderr
+    assert done.stderr.count("\n") == 1
+    body = aileron_json(*arguments, home=home, code=69)
+    assert body.get("running") is False or body["error"]["class"] == "unavailable"
+
+
+def test_status_says_how_it_is(console: Console) -> None:
+    """The agreed object, with what waits and who is there."""
+    token = console.session()["token"]
+    console.run("send-draft", {"draft_id": DRAFT}, token)
+    found = aileron_json("status", home=console.home)
+    assert found == {
+        "running": True,
+        "url": console.url,
+        "pid": console.process.pid,
+        "version": aileron_json("version", home=console.home)["version"],
+        "pending": 1,
+        "sessions": 1,
+    }
+    assert set(aileron_json("status", home=console.home.parent / "none", code=69)) == set(found)
+    assert "1 call waits" in aileron("status", home=console.home).stdout
+
+
+def test_home_comes_from_option_or_environment(console: Console) -> None:
+    """Before the command's name too; the option goes first."""
+    home, nowhere = str(console.home), str(console.home.parent / "nowhere")
+    for arguments, environment, code in (
+        (["status"], home, 0),
+        (["status"], nowhere, 69),
+        (["status", "--home", home], nowhere, 0),
+        (["--home", home, "status"], nowhere, 0),
+        (["--home", nowhere, "status", "--home", home], nowhere, 0),
+        (["--json", "status"], home, 0),
+    ):
+        env = {**os.environ, "AILERON_HOME": environment}
+        done = subprocess.run([*CLI, *arguments], env=env, capture_output=True, check=False)
+        assert done.returncode == code, arguments
+        if "--json" in arguments:
+            assert json.loads(done.stdout)["running"] is True
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("action", "add", "nope.md"), ("action", "remove", "nope"), ("connector", "remove", "nope"),
+     ("audit", "show", "run-nope"), ("action", "run", "nope")],
+)  # fmt: skip
+def test_what_there_is_not_is_said_to_be_not_found(
+    console: Console, arguments: tuple[str, ...]
+) -> None:
+    """One class for it in every command: another try does not help."""
+    error = aileron_json(*arguments, home=console.home, code=1)["error"]
+    assert (error["class"], error["retriable"]) == ("not_found", False)
+    assert "nope" in error["message"]
+
+
+# Actions
+
+
+def test_adding_listing_and_removing_actions(tmp_path: Path) -> None:
+    """Files are copied once they are valid; they count once taken in, and the list says so."""
+    home = empty(tmp_path)
+    added = aileron_json("action", "add", str(EXAMPLES / "actions"), home=home)
+    assert [item["did"] for item in added["items"]] == ["added"] * 3
+    again = aileron_json("action", "add", str(EXAMPLES / "actions" / "get-draft.md"), home=home)
+    assert [item["did"] for item in again["items"]] == ["unchanged"]
+    items = aileron_json("action", "list", home=home)["items"]
+    assert [item["name"] for item in items] == ["get-draft", "list-drafts", "send-draft"]
+    for item in items:
+        assert set(item) == {
+            "name", "tool", "version", "gated", "preview", "connector", "state", "problems",
+            "offered", "tool_bytes", "cannot_run",
+        }  # fmt: skip
+        assert item["state"] == "held_back"
+    assert [(item["gated"], item["preview"]) for item in items] == [(False, False)] * 2 + [(True, True)]  # fmt: skip
+    removed = aileron_json("action", "remove", "get-draft", home=home)
+    assert removed == {"removed": "get-draft.md"}
+    assert not (home / "actions" / "get-draft.md").exists()
+    aileron("action", "remove", "get-draft", home=home, code=1)
+    assert (home / "actions").stat().st_mode & 0o777 == 0o700
+    assert (home / "actions" / "list-drafts.md").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "actions/../../secret.md", "."])
+def test_removing_never_leaves_the_folder(home: Path, name: str) -> None:
+    """Only a file that is listed is removed."""
+    secret = home.parent / "secret.md"
+    secret.write_text("keep")
+    aileron("action", "remove", name, home=home, code=1)
+    assert secret.exists()
+
+
+def test_a_file_with_problems_is_named_and_stops_no_other(tmp_path: Path) -> None:
+    """Exit 1; the problems have the agreed fields and a place."""
+    home, folder = empty(tmp_path), tmp_path / "new"
+    folder.mkdir()
+    text = (EXAMPLES / "actions" / "get-draft.md").read_text()
+    (folder / "a.md").write_text(text.replace('version = "0.1.0"', "version = 5", 1))
+    (folder / "b.md").write_text(text)
+    (folder / "c.md").write_bytes(b"\xff\xfe\x00")
+    body = aileron_json("action", "add", str(folder), home=home, code=1)
+    assert [item["name"] for item in body["items"]] == ["get-draft"]
+    assert len(body["problems"]) >= 2
+    for problem in body["problems"]:
+        assert set(problem) == {"file", "line", "column", "key", "severity", "class", "message"}
+    assert sorted(path.name for path in (home / "actions").iterdir()) == ["get-draft.md"]
+    aileron("action", "add", str(tmp_path / "none"), home=home, code=1)
+
+
+def test_a_file_in_error_makes_the_list_end_with_1(home: Path) -> None:
+    """And the list goes on past it."""
+    (home / "actions" / "broken.md").write_text("+++\nname = \n+++\n")
+    items = aileron_json("action", "list", home=home, code=1)["items"]
+    states = {item["name"]: item["state"] for item in items}
+    assert states["broken"] == "error"
+    assert states["get-draft"] == "held_back"
+    (broken,) = (item for item in items if item["name"] == "broken")
+    assert broken["problems"][0]["line"] > 0
+
+
+def test_hostile_text_is_marked_in_lists(home: Path) -> None:
+    """A file's name and words never reach the terminal as they are."""
+    (home / "actions" / "a\x1b[2Jb.md").write_text('+++\nname = "x\x1b]0;y\x07"\n+++\n')
+    done = aileron("action", "list", home=home, code=1)
+    listed = aileron("action", "list", "--json", home=home, code=1)
+    for text in (done.stdout, done.stderr, listed.stdout):
+        assert not set(text) & ({chr(n) for n in range(32)} - {"\n"} | {"\x7f"})
+
+
+# Running
+
+
+def test_an_ungated_run_prints_its_output(console: Console) -> None:
+    """Exit 0; with --json the wire's own object."""
+    done = aileron("action", "run", "get-draft", "--arg", f"id={DRAFT}", home=console.home)
+    assert json.loads(done.stdout)["id"] == DRAFT
+    body = aileron_json("action", "run", "list-drafts", "--arg", "max_results=2", home=console.home)
+    assert set(body) == {"status", "audit_id", "output"}
+    assert len(body["output"]["drafts"]) == 2
+
+
+@pytest.mark.parametrize("how", ["text", "file", "stdin"])
+def test_arguments_come_as_json_too(console: Console, tmp_path: Path, how: str) -> None:
+    """As text, from a file, from stdin."""
+    text = json.dumps({"id": DRAFT})
+    file = tmp_path / "args.json"
+    file.write_text(text)
+    given = {"text": text, "file": f"@{file}", "stdin": "-"}[how]
+    body = aileron_json(
+        "action", "run", "get-draft", "--args", given, home=console.home, stdin=text
+    )
+    assert body["output"]["id"] == DRAFT
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--args", "[]"), ("--args", "{"), ("--args", "@/nonexistent"), ("--arg", "id"),
+     ("--args", "{}", "--arg", "id=x"), ("--args", "{}"), ("--arg", "nope=1"),
+     ("--args", '{"id": 5}')],
+)  # fmt: skip
+def test_arguments_that_cannot_be_used_are_2(console: Console, arguments: tuple[str, ...]) -> None:
+    """Whether the command line or the gate refuses them; no session is left open."""
+    done = aileron("action", "run", "get-draft", *arguments, home=console.home, code=2)
+    assert done.stderr.startswith("aileron: ")
+    assert aileron_json("status", home=console.home)["sessions"] == 0
+
+
+def test_a_failing_op_is_1(console: Console, mailbox: Mailbox) -> None:
+    """With the error's own words, or the one error body."""
+    arguments = ("action", "run", "get-draft", "--arg", "id=r-0")
+    assert "404" in aileron(*arguments, home=console.home, code=1).stderr
+    error = aileron_json(*arguments, home=console.home, code=1)["error"]
+    assert (error["class"], error["details"]["status"]) == ("external_api_error", 404)
+    assert aileron("action", "run", "nope", home=console.home, code=1).stdout == ""
+
+
+def test_a_held_back_action_is_a_conflict(serve: Callable[..., Console], mailbox: Mailbox) -> None:
+    """Exit 1, and the sentence says what a person has to do."""
+    console = serve(mailbox, accept=False)
+    error = aileron_json("action", "run", "list-drafts", home=console.home, code=1)["error"]
+    assert (error["class"], error["details"]) == ("conflict", {"outcome": "held_back"})
+    assert "accept" in aileron("action", "run", "list-drafts", home=console.home, code=1).stderr
+    assert mailbox.state()["requests"] == []
+
+
+def test_a_run_that_waits_is_75(console: Console) -> None:
+    """At once, or after the wait; with --json the 202 body."""
+    body = aileron_json(*SEND, home=console.home, code=75)
+    assert set(body) == {
+        "status", "approval_id", "review_url", "message", "audit_id", "expires_at",
+    }  # fmt: skip
+    done = aileron(*SEND, "--wait", "1", home=console.home, code=75)
+    assert "waits for a person" in done.stdout
+
+
+class Run:
+    """`aileron action run ... --wait` in the background."""
+
+    def __init__(self, home: Path, *more: str) -> None:
+        self.process = subprocess.Popen(
+            [*CLI, *SEND, "--wait", "60", "--home", str(home), *more],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def end(self) -> tuple[int, str, str]:
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, out, err
+
+
+def waiting(attended: Attended) -> str:
+    """Return the id of the approval that waits."""
+    attended.until(
+        lambda: any(v["state"] == "pending" and v["digest"] for v in attended.views.values())
+    )
+    return next(i for i, view in attended.views.items() if view["state"] == "pending")
+
+
+def test_a_run_that_is_approved_is_0(attended: Attended, mailbox: Mailbox) -> None:
+    """With its output, and the three words in JSON."""
+    run = Run(attended.home, "--json")
+    attended.approve(waiting(attended))
+    code, out, err = run.end()
+    assert (code, err) == (0, "")
+    body = json.loads(out)
+    assert body["status"] == "completed"
+    assert len(body["digest_words"]) == 3
+    assert len(mailbox.state()["sent"]) == 1
+
+
+def test_a_run_that_is_denied_is_76(attended: Attended) -> None:
+    """With the person's reason, marked where it is hostile."""
+    run = Run(attended.home)
+    attended.tell(deny=waiting(attended), reason="wrong \x1b[31mperson")
+    code, out, err = run.end()
+    assert code == 76
+    assert "wrong" in out
+    assert "\x1b" not in out + err
+
+
+def test_a_run_that_expires_is_76(home: Path, attend: Callable[..., Attended]) -> None:
+    """Nobody answered in time."""
+    (home / "config.toml").write_text("[approval]\nexpires_seconds = 1\n")
+    attend()
+    code, out, _ = Run(home).end()
+    assert code == 76
+    assert "expired" in out
+
+
+def test_a_run_that_fails_after_its_approval_is_1(attended: Attended, mailbox: Mailbox) -> None:
+    """With the service's answer."""
+    mailbox.control(fail={"op": "send", "status": 400})
+    run = Run(attended.home)
+    attended.approve(waiting(attended))
+    code, out, _ = run.end()
+    assert code == 1
+    assert "failed" in out
+
+
+def test_a_console_that_goes_away_meanwhile_is_69(attended: Attended) -> None:
+    """One sentence."""
+    run = Run(attended.home)
+    waiting(attended)
+    attended.end(signal.SIGKILL)
+    code, out, err = run.end()
+    assert (code, out) == (69, "")
+    assert err.count("\n") == 1
+
+
+def test_an_interrupt_is_130_and_the_approval_stays(attended: Attended) -> None:
+    """Ctrl-C ends the command and its session; a person may still answer."""
+    run = Run(attended.home)
+    approval = waiting(attended)
+    eventually(
+        lambda: any(r["event"] == "run.requested" for r in attended.records()), "it was asked"
+    )
+    run.process.send_signal(signal.SIGINT)
+    code, _, err = run.end()
+    assert code == 130
+    assert "Traceback" not in err
+    attended.until(lambda: attended.views[approval]["requester_gone"])
+    assert attended.views[approval]["state"] == "pending"
+
+
+# Connectors, audit, open
+
+
+def test_connectors_are_installed_and_listed(tmp_path: Path) -> None:
+    """By their hash; held back until they are taken in."""
+    home = empty(tmp_path)
+    installed = aileron_json("connector", "install", str(EXAMPLES / "connector"), home=home)
+    assert installed["name"] == "local://aileron/mail-drafts"
+    (item,) = aileron_json("connector", "list", home=home)["items"]
+    assert item == {**installed, "state": "held_back"}
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}", item["hash"])
+    for bad in (tmp_path / "none", EXAMPLES / "actions"):
+        done = aileron("connector", "install", str(bad), home=home, code=1)
+        assert done.stderr.startswith("aileron: ")
+
+
+def test_the_audit_is_read_with_and_without_a_console(console: Console) -> None:
+    """list, show, verify: the agreed fields; the same after the console's end."""
+    ran = aileron_json("action", "run", "list-drafts", home=console.home)["audit_id"]
+    pending = aileron_json(*SEND, home=console.home, code=75)
+    for running in (True, False):
+        items = aileron_json("audit", "list", home=console.home)["items"]
+        assert [item["seq"] for item in items] == list(range(1, len(items) + 1))
+        for item in items:
+            assert set(item) == {
+                "seq", "at", "event", "run", "session", "action", "actor", "summary",
+            }  # fmt: skip
+        limited = aileron_json("audit", "list", "--limit", "2", home=console.home)["items"]
+        assert limited == items[-2:]
+        shown = aileron_json("audit", "show", ran, home=console.home)["items"]
+        assert [each["event"] for each in shown] == ["run.started", "run.completed"]
+        by_approval = aileron_json("audit", "show", pending["approval_id"], home=console.home)
+        assert {each["run"] for each in by_approval["items"]} == {pending["audit_id"]}
+        report = aileron_json("audit", "verify", home=console.home)
+        assert report["ok"] is True
+        assert report["problems"] == []
+        assert re.fullmatch("[0-9a-f]{64}", report["head"])
+        assert report["records"] >= len(items)
+        if running:
+            assert console.end() == 0
+    aileron("audit", "show", "run-" + "0" * 26, home=console.home, code=1)
+    assert "no gap" in aileron("audit", "verify", home=console.home).stdout
+
+
+def test_an_edited_audit_is_1(console: Console) -> None:
+    """verify names the record and what is wrong with it."""
+    console.end()
+    with contextlib.closing(sqlite3.connect(console.home / "aileron.db")) as database:
+        database.execute("UPDATE audit SET event = 'nothing' WHERE seq = 2")
+        database.commit()
+    report = aileron_json("audit", "verify", home=console.home, code=1)
+    assert report["ok"] is False
+    assert {"seq": 2, "kind": "edited"}.items() <= report["problems"][0].items()
+    assert "edited" in aileron("audit", "verify", home=console.home, code=1).stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("audit", "list"), ("audit", "verify"), ("audit", "show", "x"), ("action", "list")],
+)
+def test_a_broken_home_is_a_sentence(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """A database that is none, a file where a folder should be: exit 1, never a traceback."""
+    home = empty(tmp_path)
+    home.mkdir()
+    (home / "actions").write_text("a file")
+    if arguments[0] == "audit":
+        assert "aileron console" in aileron(*arguments, home=home, code=1).stderr
+    (home / "aileron.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000)
+    done = aileron(*arguments, home=home, code=1)
+    assert done.stderr.startswith("aileron: ")
+    assert done.stderr.count("\n") == 1
+    error = aileron_json(*arguments, home=home, code=1)["error"]
+    assert error["message"]
+
+
+def test_a_reader_that_goes_away_is_no_fault_of_ours(console: Console) -> None:
+    """`aileron audit list | head -1` says nothing of pipes."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [*CLI, "audit", "list", "--home", str(console.home)],
+        stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=30,
+    )  # fmt: skip
+    os.close(write)
+    assert "Traceback" not in done.stderr
+    assert "fault" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["x", "https://evil.example", "../etc", "act-20260101T000000-0123456789abcdef;id",
+     "act-20260101T000000-0123456789ABCDEF", "act-20260101T000000-0123456789abcdef\n"],
+)  # fmt: skip
+def test_opening_takes_an_approvals_id_and_nothing_else(console: Console, bad: str) -> None:
+    """Anything else is a usage error, and no browser is started."""
+    marker = console.home.parent / "started"
+    done = aileron(
+        "open", "approval", bad, home=console.home, code=2, env={"BROWSER": f"touch {marker}"}
+    )
+    assert "act-" in done.stderr
+    assert not marker.exists()
+
+
+def test_opening_hands_the_browser_the_consoles_own_page(console: Console, tmp_path: Path) -> None:
+    """As one argument, built from the checked address."""
+    seen, browser = tmp_path / "seen", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf "%s\\n" "$#" "$1" > {seen}\n')
+    browser.chmod(0o755)
+    approval = "act-20260101T000000-0123456789abcdef"
+    found: dict[str, Any] = aileron_json(
+        "open", "approval", approval, home=console.home, env={"BROWSER": f"{browser} %s"}
+    )
+    assert found == {"url": f"{console.url}/review/{approval}", "opened": True}
+    assert seen.read_text().splitlines() == ["1", found["url"]]
+
+
+def test_colour_is_only_for_a_terminal_and_can_be_switched_off(home: Path) -> None:
+    """A pipe gets none; a terminal gets none with --no-color or NO_COLOR."""
+    (home / "actions" / "broken.md").write_text("+++\nname = \n+++\n")
+    assert "\x1b" not in aileron("action", "list", home=home, code=1).stdout
+    assert b"\x1b[31m" in on_a_terminal(home)
+    assert b"\x1b" not in on_a_terminal(home, "--no-color")
+    assert b"\x1b" not in on_a_terminal(home, NO_COLOR="1")
+
+
+def on_a_terminal(home: Path, *more: str, **env: str) -> bytes:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*CLI, "action", "list", "--home", str(home), *more],
+        stdout=theirs, env={**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, **env},
+    ):  # fmt: skip
+        os.close(theirs)
+        found = b""
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
+            while select.select([ours], [], [], 30)[0] and (data := os.read(ours, 65536)):
+                found += data
+    os.close(ours)
+    return found
+
+
+def test_the_console_needs_a_terminal(home: Path) -> None:
+    """A sentence, and what to run instead."""
+    done = aileron("console", home=home, code=1)
+    assert "aileron serve" in done.stderr
+    assert not (home / "aileron.db").exists()
+
+
+def test_nothing_in_the_environment_adds_code(home: Path, tmp_path: Path) -> None:
+    """PYTHONPATH and the current folder: the command runs itself again without them."""
+    (tmp_path / "click.py").write_text("import sys; sys.exit('planted')\n")
+    done = subprocess.run(
+        [str(Path(CLI[0]).parent / "aileron"), "action", "list", "--home", str(home)],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=tmp_path, capture_output=True,
+        text=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "planted" not in done.stderr
+    assert "get-draft" in done.stdout

@@ -1,0 +1,322 @@
+"""What a TAB offers, in a real bash and through click's own protocol for each shell."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from aileron_core.home.layout import Home
+from aileron_core.storage.open import open_reader
+from aileron_tui.cli import completing
+from tests.process.tmux import Tmux
+from tests.support.server_harness import CLI, DRAFT, Attended, Console, aileron, aileron_json
+
+BIN = Path(sys.executable).parent
+SEND = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
+
+
+def offered(home: Path, words: str, *, shell: str = "bash", command: object = None) -> list[str]:
+    """Return the raw answer to a press of TAB at the end of *words*; nothing may be on stderr."""
+    last = words.split(" ")[-1] if shell == "fish" else str(len(words.split(" ")) - 1)
+    done = subprocess.run(
+        command or [str(BIN / "aileron")],
+        env={"PATH": os.environ["PATH"], "AILERON_HOME": str(home), "COMP_WORDS": words,
+             "COMP_CWORD": last, "_AILERON_COMPLETE": f"{shell}_complete"},
+        capture_output=True, text=True, check=True, timeout=30,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return [line for line in done.stdout.splitlines() if line]
+
+
+def plain(home: Path, words: str) -> list[str]:
+    """Return the words that bash is offered."""
+    return [line.removeprefix("plain,") for line in offered(home, words)]
+
+
+def test_commands_and_options_are_offered(tmp_path: Path) -> None:
+    """From the tree itself, without a home."""
+    home = tmp_path / "none"
+    assert {"console", "serve", "status", "action", "audit", "logs"} <= set(plain(home, "aileron "))
+    assert plain(home, "aileron comp") == ["completion"]
+    assert plain(home, "aileron completion ") == ["bash", "zsh", "fish"]
+    assert {"--json", "--home", "--no-color"} <= set(plain(home, "aileron status --"))
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["aileron action check ", "aileron action add ", "aileron connector install ",
+     "aileron status --home "],
+)  # fmt: skip
+def test_files_and_folders_are_left_to_the_shell(tmp_path: Path, words: str) -> None:
+    """Where a command takes a path."""
+    kind = "file" if "action" in words else "dir"
+    assert offered(tmp_path, words) == [f"{kind},"]
+
+
+def test_names_and_ids_come_from_the_home_with_and_without_a_console(console: Console) -> None:
+    """Actions that were taken in, connectors by their last word, runs, approvals that wait."""
+    ran = aileron_json("action", "run", "list-drafts", home=console.home)["audit_id"]
+    waits = aileron_json(*SEND, home=console.home, code=75)
+    (console.home / "actions" / "new-file.md").write_text("not taken in")
+    for running in (True, False):
+        home = console.home
+        assert plain(home, "aileron action run ") == ["get-draft", "list-drafts", "send-draft"]
+        assert plain(home, "aileron action run s") == ["send-draft"]
+        assert "new-file" in plain(home, "aileron action remove ")
+        assert plain(home, "aileron connector remove ") == ["mail-drafts"]
+        assert set(plain(home, "aileron audit show ")) == {ran, waits["audit_id"]}
+        assert plain(home, f"aileron audit show {ran[:30]}") in ([ran], [waits["audit_id"], ran])
+        assert plain(home, "aileron audit show act") == [waits["approval_id"]]
+        assert plain(home, "aileron open approval ") == [waits["approval_id"]]
+        assert plain(home.parent, f"aileron action run --home {home} l") == ["list-drafts"]
+        if running:
+            assert console.end() == 0
+    other = offered(console.home, "aileron open approval ", shell="zsh")
+    assert other == ["plain", waits["approval_id"], "send-draft"]
+    assert offered(console.home, "aileron action run s", shell="fish") == ["plain,send-draft"]
+
+
+def test_an_answered_approval_is_no_longer_offered(attended: Attended) -> None:
+    """`open approval` is for what waits."""
+    token = attended.session()["token"]
+    approval = attended.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
+    attended.ready(approval)
+    assert plain(attended.home, "aileron open approval act-") == [approval]
+    attended.tell(deny=approval, reason="")
+    attended.state(approval, "denied")
+    assert plain(attended.home, "aileron open approval act-") == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["aileron action run ", "aileron action remove ", "aileron audit show ",
+     "aileron open approval ", "aileron connector remove "],
+)  # fmt: skip
+@pytest.mark.parametrize("broken", ["none", "a file", "no database", "newer"])
+def test_what_is_missing_or_broken_offers_nothing_and_says_nothing(
+    tmp_path: Path, words: str, broken: str
+) -> None:
+    """A press of TAB never prints an error into the line that somebody types."""
+    home = tmp_path / "home"
+    if broken == "a file":
+        home.write_text("")
+    elif broken == "no database":
+        home.mkdir()
+        (home / "aileron.db").write_bytes(b"\xff" * 4096)
+    elif broken == "newer":
+        home.mkdir()
+        with closing(sqlite3.connect(home / "aileron.db")) as database:
+            database.execute("PRAGMA user_version = 99")
+    assert offered(home, words) == []
+
+
+def test_what_another_program_wrote_there_does_not_become_a_word(console: Console) -> None:
+    """Names that a shell would split, expand or run are not offered."""
+    console.end()
+    bad = ["$(touch x)", "a b", "*", "; id", "-rf", "`id`", "\x1b[2J", "../x", ""]
+    with closing(sqlite3.connect(console.home / "aileron.db")) as database:
+        for number, name in enumerate(bad):
+            database.execute(
+                "INSERT INTO pins VALUES('action', ?, 'x', 0, 'person', 1)", (f"{name}.md",)
+            )
+            database.execute(
+                "INSERT INTO runs(run_id, approval_id, session_id, action, action_sha256, "
+                "args_sha256, gated, state, requested_at, times_asked, note, delivered, last_record) "
+                "VALUES(?, ?, '', ?, '', '', 1, 'pending', 0, 1, '', 0, 1)",
+                (f"run-{name}{number}", f"act-{name}{number}", "evil\n\x1b[31m"),
+            )
+        database.execute(
+            "INSERT INTO runs(run_id, approval_id, session_id, action, action_sha256, args_sha256, "
+            "gated, state, requested_at, times_asked, note, delivered, last_record) VALUES("
+            "'run-' || ?, 'act-20260101T000000-0123456789abcdef', '', ?, '', '', 1, 'pending', 0, 1,"
+            " '', 0, 1)",
+            ("0" * 26, "evil\n\x1b[31m"),
+        )
+        database.commit()
+    for name in bad:
+        if "/" not in name:
+            (console.home / "actions" / f"{name}.md").write_text("x")
+    for command in ("run", "remove"):
+        found = plain(console.home, f"aileron action {command} ")
+        assert found == ["get-draft", "list-drafts", "send-draft"]
+    assert plain(console.home, "aileron audit show ") == ["run-" + "0" * 26]
+    lines = offered(console.home, "aileron open approval ", shell="zsh")
+    assert lines[:2] == ["plain", "act-20260101T000000-0123456789abcdef"]
+    assert len(lines) == 3
+    assert lines[2].isprintable()
+
+
+def test_ten_thousand_runs_are_no_more_work_than_a_hundred(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest fifty, by the index. Counted are SQLite's own steps: time would tell of the machine."""
+    console.end()
+    steps: list[None] = []
+
+    def counting(path: Path, *, timeout: float) -> sqlite3.Connection:
+        connection = open_reader(path, timeout=timeout)
+        connection.set_progress_handler(lambda: steps.append(None), 1)
+        return connection
+
+    def work(first: int, last: int) -> int:
+        with closing(sqlite3.connect(console.home / "aileron.db")) as database:
+            database.executemany(
+                "INSERT INTO runs(run_id, session_id, action, action_sha256, args_sha256, gated, state, "
+                "requested_at, times_asked, note, delivered, last_record) "
+                "VALUES(?, '', 'send-draft', '', '', 1, 'completed', 0, 1, '', 1, 1)",
+                ((f"run-{number:026d}",) for number in range(first, last)),
+            )
+            database.commit()
+        steps.clear()
+        found = completing._runs(Home(console.home), "run-")
+        assert [run for run, _ in found] == [
+            f"run-{n:026d}" for n in range(last - 1, last - 51, -1)
+        ]
+        return len(steps)
+
+    monkeypatch.setattr(completing, "open_reader", counting)
+    assert work(0, 100) == work(100, 10_000) > 50
+    found = plain(console.home, "aileron audit show run-")
+    assert found == [f"run-{number:026d}" for number in range(9_999, 9_949, -1)]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_script_is_one_that_its_shell_can_read(tmp_path: Path, shell: str) -> None:
+    """`aileron completion SHELL`; checked by the shell where it is installed."""
+    script = aileron("completion", shell, home=tmp_path).stdout
+    assert f"_AILERON_COMPLETE={shell}_complete" in script
+    assert aileron_json("completion", shell, home=tmp_path) == {
+        "shell": shell, "script": script.removesuffix("\n"),
+    }  # fmt: skip
+    if path := shutil.which(shell):
+        subprocess.run([path, "-n", "-c", script], check=True)
+
+
+def test_a_press_of_tab_in_a_real_bash_completes(console: Console, tmp_path: Path) -> None:
+    """A person's own shell: the name of an action appears behind the cursor, a path too."""
+    (tmp_path / "only-file.md").write_text("")
+    rc = tmp_path / "rc"
+    rc.write_text(f'PS1="ready> "\nPATH={BIN}:$PATH\neval "$(aileron completion bash)"\n')
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8",
+                   "AILERON_HOME": str(console.home)}  # fmt: skip
+    terminal = Tmux(
+        console.home.parent / "t", f"bash --noprofile --rcfile {rc} -i", environment, tmp_path
+    )
+    try:
+        terminal.until("ready>")
+        terminal.type("aileron action run se\t")
+        terminal.until("aileron action run send-draft ")
+        terminal.press("C-u")
+        terminal.type("aileron action check on\t")
+        terminal.until("aileron action check only-file.md")
+        terminal.press("C-u")
+        terminal.type("aileron logs --fol\t")
+        terminal.until("aileron logs --follow")
+    finally:
+        terminal.close()
+
+
+# Options anywhere, and what is wrong with them
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--json", "action", "list"),
+        ("action", "--json", "list"),
+        ("action", "list", "--json"),
+        ("--json", "action", "--json", "list", "--json"),
+    ],
+)
+def test_the_shared_options_stand_anywhere(home: Path, words: tuple[str, ...]) -> None:
+    """Before the group, before the command, after it: everywhere."""
+    for spelling in ([*words, "--home", str(home)], ["--home", str(home), *words]):
+        done = subprocess.run([*CLI, *spelling], capture_output=True, text=True, check=True)
+        assert len(json.loads(done.stdout)["items"]) == 3
+    inner = subprocess.run(
+        [*CLI, "--home", "/nonexistent", "action", "--home", str(home), "list", "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert len(json.loads(inner.stdout)["items"]) == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("nope",), ("action",), (), ("action", "run"), ("status", "--nope"), ("action", "run", "x", "--wait", "soon"),
+     ("completion", "tcsh"), ("logs", "-n", "-1"), ("console",)],
+)  # fmt: skip
+def test_wrong_usage_with_json_is_an_error_body_and_2(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """A program that reads us reads that too; `console` has no object to print."""
+    body = aileron_json(*words, home=tmp_path / "home", code=2)
+    assert body["error"]["class"] == "invalid_request"
+    assert body["error"]["message"]
+    assert not (tmp_path / "home").exists()
+
+
+def test_words_of_the_command_line_are_drawn_escaped(tmp_path: Path) -> None:
+    """Whoever wrote the line that was pasted: no control character of it reaches the terminal."""
+    for words in (("no\x1b[2Jpe",), ("status", "--no\x07pe"), ("status", "b\u202e\x07\x9b")):
+        done = aileron(*words, home=tmp_path, code=2)
+        assert done.stdout == ""
+        assert not set(done.stderr) & set("\x1b\x07\x9b\u202e")
+
+
+# Removing a connector
+
+
+def test_removing_a_connector_is_the_opposite_of_installing_it(home: Path) -> None:
+    """By any of its names; what had named it is said; what is not there is a sentence."""
+    source = Path(__file__).resolve().parents[2] / "examples" / "connector"
+    (item,) = aileron_json("connector", "list", home=home)["items"]
+    full = f"{item['name']}@{item['version']}"
+    for name in ("mail-drafts", "mail-drafts@0.1.0", item["name"], full, item["hash"]):
+        done = aileron_json("connector", "remove", name, home=home)
+        assert done == {
+            "removed": item["hash"],
+            "actions_without_it": ["get-draft", "list-drafts", "send-draft"],
+        }
+        assert aileron_json("connector", "list", home=home)["items"] == []
+        assert not list((home / "store" / "connectors" / "sha256").iterdir())
+        aileron("connector", "install", str(source), home=home)
+    text = aileron("connector", "remove", "mail-drafts", home=home).stdout
+    assert "cannot be used without it: get-draft, list-drafts, send-draft" in text
+    for name in (
+        "mail-drafts",
+        "sha256:" + "0" * 64,
+        "sha256:../..",
+        "../../actions",
+        "",
+        "sha256:",
+    ):
+        done = aileron("connector", "remove", name, home=home, code=1)
+        assert done.stderr.startswith("aileron: ")
+    assert (home / "actions").is_dir()
+
+
+def test_of_several_versions_one_has_to_be_named(home: Path, tmp_path: Path) -> None:
+    """The list of what fits, with hashes; a connector that is broken goes by its hash."""
+    source = Path(__file__).resolve().parents[2] / "examples" / "connector"
+    second = tmp_path / "second"
+    second.mkdir()
+    shutil.copy(source / "connector.wasm", second)
+    manifest = (source / "manifest.toml").read_text()
+    (second / "manifest.toml").write_text(
+        manifest.replace('version = "0.1.0"', 'version = "0.2.0"')
+    )
+    newer = aileron_json("connector", "install", str(second), home=home)
+    refused = aileron("connector", "remove", "mail-drafts", home=home, code=1)
+    assert newer["hash"] in refused.stderr
+    folder = home / "store" / "connectors" / "sha256" / newer["hash"].removeprefix("sha256:")
+    (folder / "manifest.toml").write_text("broken")
+    removed = aileron_json("connector", "remove", newer["hash"], home=home)
+    assert removed == {"removed": newer["hash"], "actions_without_it": []}
+    assert len(aileron_json("connector", "list", home=home)["items"]) == 1

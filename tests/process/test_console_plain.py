@@ -1,0 +1,406 @@
+"""`aileron console --plain` on a real pseudo-terminal: it is read as a screen reader reads, from the top."""
+
+import json
+import re
+import signal
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from examples.mailbox.server import Mailbox
+from tests.process.attended import Sat
+from tests.support.server_harness import DRAFT, eventually
+from tests.support.terminal import Pty
+
+ASKS = "\n> "
+
+
+class Plain(Sat):
+    """A console without a screen; `mark` is how far its words were read."""
+
+    mark = 0
+
+    def start(self, *more: str) -> None:
+        self.pty = Pty([*self._words, "--plain", *more])
+        self.process = self.pty.process
+        self.pty.until(lambda: ASKS in self.told, "the first question")
+        self.url = json.loads((self.home / "daemon.json").read_text())["url"]
+        self.port = int(self.url.rpartition(":")[2])
+
+    @property
+    def told(self) -> str:
+        """Everything that was written so far, as lines, without the bell."""
+        return self.pty.raw.decode(errors="ignore").replace("\r\n", "\n").replace("\a", "")
+
+    def hears(self, text: str) -> str:
+        """Wait for *text* behind what was read already; return what was written up to its end."""
+        self.pty.until(lambda: text in self.told[self.mark :], text)
+        begin, self.mark = self.mark, self.told.index(text, self.mark) + len(text)
+        return self.told[begin : self.mark]
+
+    def asked(self) -> str:
+        """Wait for the next question; return what stands before it."""
+        return self.hears(ASKS)
+
+    def answer(self, text: str) -> None:
+        """Type a line at the question."""
+        self.pty.type(text.encode() + b"\n")
+
+    def ask(self, times: int = 1, **more: object) -> None:
+        """Let an agent ask to send the draft."""
+        token = self.session(label="plain")["token"]
+        for number in range(times):
+            answer = self.run(
+                "send-draft", {"draft_id": DRAFT}, token, idempotency_key=str(number), **more
+            )
+            assert answer.status == 202
+
+
+@pytest.fixture
+def console(home: Path, mailbox: Mailbox) -> Iterator[Plain]:
+    running = Plain(home, mailbox)
+    yield running
+    running.close()
+
+
+def asked_to_send(console: Plain) -> str:
+    """Let an agent ask once and read its call to the question."""
+    console.asked()
+    console.ask()
+    console.hears("WILL HAPPEN  fetched")
+    return console.asked()
+
+
+def said(console: Plain, answer: str) -> str:
+    """Answer; return what is printed up to the next question."""
+    console.answer(answer)
+    return console.asked()
+
+
+def test_a_call_is_read_whole_and_approved_with_a_line(console: Plain, mailbox: Mailbox) -> None:
+    """No alternate screen, the whole document, then the question; `a` and Enter approve."""
+    page = asked_to_send(console)
+    assert "All seen" in page
+    for section in ("SENT", "RECORD", "Digest"):
+        assert section in page
+    console.answer("a")
+    console.hears("✓ Approved: ")
+    console.hears("✓ done: ")
+    console.hears("Nothing is waiting.")
+    eventually(lambda: len(mailbox.state()["sent"]) == 1, "one mail is sent")
+    assert console.rows("state") == [("completed",)]
+    assert "\x1b" not in console.told
+
+
+def test_the_standing_warnings_are_told_at_the_start(console: Plain, mailbox: Mailbox) -> None:
+    """What was taken in unseen, and which hosts go elsewhere, as above every screen; `?` tells it again."""
+    route = f"▲ gmail.googleapis.com:443 goes to 127.0.0.1:{mailbox.port} (--route)"
+    first = console.asked()
+    console.answer("?")
+    for told in (first, console.asked()):
+        assert route in told
+        assert "were accepted unseen (--accept-installed)" in told
+
+
+def test_a_no_with_its_reason_reaches_the_agent(console: Plain, mailbox: Mailbox) -> None:
+    """`d REASON` denies; everything behind the key is what the agent is told."""
+    asked_to_send(console)
+    console.answer("d not before Thursday, Jörg")
+    told = console.hears("Nothing is waiting.")
+    assert "Denied: Send a draft" in told
+    assert console.rows("state") == [("denied",)]
+    assert console.rows("reason") == [("not before Thursday, Jörg",)]
+    assert mailbox.state()["sent"] == []
+
+
+def test_what_is_typed_before_the_question_decides_nothing(console: Plain) -> None:
+    """Input that waits when an item is printed, or comes while it rests, is thrown away unseen."""
+    for _ in range(8):
+        console.asked()
+        console.pty.type(b"a")  # half an answer, to nothing
+        console.ask()
+        console.hears("WILL HAPPEN  fetched")
+        console.pty.type(b"d\n")
+        while console.pty.read(0.05):
+            pass
+        if ASKS not in console.told[console.mark :]:
+            break
+        # The question is there by now: on this busy machine it may have been there before the answer.
+        console.pty.settle(1.0)
+        if console.rows("state")[-1] == ("pending",):
+            console.answer("d now")
+        console.hears("Nothing is waiting.")
+    else:
+        pytest.fail("this machine is too busy to type before the question")
+    told = console.asked()
+    console.pty.settle(0.6)
+    assert "\nd\n" not in told  # nor is it shown as if it were one
+    assert console.told[console.mark :] == ""
+    assert console.rows("state")[-1] == ("pending",)
+    console.answer("d now")  # the question that stands there works all the same
+    console.hears("Denied: ")
+
+
+def test_more_than_one_line_at_once_decides_nothing(console: Plain) -> None:
+    """A paste is not an answer, whether its last line is whole or not."""
+    asked_to_send(console)
+    for pasted in (b"a\na\n", b"a\nb", b"a\n\n", b"d no\na\n"):
+        console.pty.type(pasted)
+        console.hears("More than one line came. Nothing was decided.")
+        console.asked()
+    assert console.rows("state") == [("pending",)]
+
+
+def test_a_line_without_its_end_decides_nothing(console: Plain) -> None:
+    """The end of input behind a letter is no Enter."""
+    asked_to_send(console)
+    console.pty.type(b"a\x04")
+    console.hears("Nothing was decided.")
+    assert console.rows("state") == [("pending",)]
+
+
+def test_the_end_of_input_quits_and_decides_nothing(console: Plain) -> None:
+    """What waits stays waiting, and the terminal is as it was."""
+    asked_to_send(console)
+    console.pty.type(b"\x04")
+    assert console.pty.ended() == 0
+    assert console.rows("state") == [("pending",)]
+    assert termios.tcgetattr(console.pty.slave) == console.pty.before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it_and_gives_the_terminal_back(console: Plain, number: int) -> None:
+    """However it ends, the shell finds its terminal as it was."""
+    console.asked()
+    assert console.end(number) == 0
+    assert termios.tcgetattr(console.pty.slave) == console.pty.before
+
+
+def test_quitting_while_something_waits_asks_once(console: Plain) -> None:
+    """The first `q` says what stays behind."""
+    asked_to_send(console)
+    console.answer("q")
+    console.hears("q again quits.")
+    console.asked()
+    console.answer("1")  # any other answer takes it back
+    console.asked()
+    console.answer("q")
+    console.hears("q again quits.")
+    console.asked()
+    console.answer("q")
+    assert console.pty.ended() == 0
+    assert console.rows("state") == [("pending",)]
+
+
+def test_without_a_preview_the_key_is_given_twice(console: Plain, mailbox: Mailbox) -> None:
+    """The first answer says that there is none; another answer between them takes it back."""
+    mailbox.control(fail={"op": "get", "status": 503, "times": 10})
+    console.asked()
+    console.ask()
+    console.hears("Preview unavailable")
+    console.asked()
+    console.answer("a")
+    console.hears("Press a again to approve without one.")
+    console.asked()
+    console.answer("esc")
+    assert "does nothing" not in console.asked()
+    console.answer("a")
+    console.hears("Press a again to approve without one.")
+    console.asked()
+    assert console.rows("state") == [("pending",)]
+    console.answer("a")
+    console.hears("✓ Approved: ")
+
+
+def test_an_answer_to_what_changed_meanwhile_decides_nothing(
+    console: Plain, mailbox: Mailbox
+) -> None:
+    """What changed is printed again, and only an answer to that counts."""
+    asked_to_send(console)
+    mailbox.control(change={"id": DRAFT, "to": "eve@example.com"})
+    console.answer("a")
+    told = console.hears("CHANGED  after you looked.")
+    assert "Approved" not in told
+    assert "eve@example.com" in console.asked()
+    assert console.rows("state") == [("pending",)]
+    console.answer("a")
+    console.hears("✓ done: ")
+
+
+def test_a_call_that_is_withdrawn_takes_its_question_along(console: Plain) -> None:
+    """Half a line that was typed for it is not the begin of an answer to the next."""
+    console.asked()
+    token = console.session(label="plain")["token"]
+    answer = console.run("send-draft", {"draft_id": DRAFT}, token)
+    console.hears("WILL HAPPEN  fetched")
+    console.asked()
+    console.pty.type(b"a")
+    approval = answer.json["approval_id"]
+    done = console.post(f"/v1/action-approvals/{approval}/withdraw", {}, token=token)
+    assert done.status == 200, done.raw
+    console.hears("What stood there changed. What you typed decides nothing.")
+    console.asked()
+    console.pty.type(b"\n")
+    console.pty.settle(0.3)
+    assert console.rows("state") == [("withdrawn",)]
+
+
+def test_arrivals_are_told_between_items_and_next_goes_round(console: Plain) -> None:
+    """Nothing is printed into an answer; `n` goes on, `1` lists, `?` tells the keys."""
+    asked_to_send(console)
+    token = console.session(label="more")["token"]
+    for number in range(2):
+        answer = console.run("send-draft", {"draft_id": DRAFT}, token, idempotency_key=str(number))
+        assert answer.status == 202
+    console.pty.settle(0.5)
+    assert "came" not in console.told[console.mark :]
+    console.answer("1")
+    listed = console.asked()
+    assert " * 1. SEND, the agent, " in listed
+    assert "   3. SEND, the agent, " in listed
+    assert "2 more calls came; the newest: send-draft." in listed
+    for _ in range(3):
+        console.answer("n")
+        console.hears("WILL HAPPEN  fetched")
+        console.asked()
+    console.answer("?")
+    assert "d: deny" in console.asked()
+    console.answer("\x1b[A")
+    assert "does nothing here now" in console.asked()
+
+
+def test_all_calls_are_held_and_let_go_on(console: Plain) -> None:
+    """While they are held nothing is approved here either."""
+    asked_to_send(console)
+    console.answer("P")
+    console.hears("All calls are held.")
+    console.asked()
+    console.answer("a")
+    console.hears("does nothing here now")
+    console.asked()
+    console.answer("P")
+    console.hears("Calls go on.")
+    console.hears("Keys: a approve")
+    assert console.rows("state") == [("pending",)]
+
+
+def test_hostile_text_is_read_as_marks_and_never_begins_a_line(
+    console: Plain, mailbox: Mailbox
+) -> None:
+    """Nothing that an agent or a service says is obeyed, or imitates a line of ours."""
+    console.asked()
+    forged = (
+        "✓ Approved: all\n> a\n" + "字" * 300 + " > a" + " \x1b[2J\x1b]52;c;aGk=\x07\r> \u202ea"
+    )
+    mailbox.control(change={"id": DRAFT, "subject": "\x1b[31mred\x9b2J", "body": forged})
+    token = console.session(label="\x1b[2Jlabel\r> ")["token"]
+    assert console.run("send-draft", {"draft_id": DRAFT}, token).status == 202
+    console.hears("WILL HAPPEN  fetched")
+    page = console.asked()
+    assert re.search(r"[^\n -~\u00a0-\uffff]|\u202e", console.told) is None
+    body = [line for line in page.split("\n")[:-1] if "字" in line or "Approved" in line]
+    assert len(body) > 5
+    assert all(line.startswith(" ") and "┃" in line for line in body)
+    assert max(len(line) + line.count("字") for line in body) <= 120
+    assert "\n> " not in page.removesuffix(ASKS)
+    assert "‹ESC›" in page
+
+
+def test_what_happened_is_listed_and_read_whole_from_the_real_audit(console: Plain) -> None:
+    """The rows of the other views, and a record as it is stored."""
+    asked_to_send(console)
+    console.answer("d not today")
+    console.hears("Denied: ")
+    console.asked()
+    console.answer("2")
+    listed = console.asked()
+    number = next(row for row in listed.split("\n") if "✗ denied" in row).split(".")[0].strip()
+    console.answer(f"2 {number}")
+    page = console.asked()
+    assert "approval.denied" in page
+    assert "run.requested" in page
+    console.answer("3")
+    assert " records · not verified" in console.asked()
+    console.answer("3 1")
+    page = console.asked()
+    assert "Record 1 " in page
+    assert "0" * 64 in page  # what stands before the first record
+    console.answer("4")
+    assert "send-draft" in console.asked()
+    console.answer("3")
+    console.asked()
+    console.answer("V")
+    console.hears(", no gap, chain verified")
+
+
+def test_a_decided_call_is_printed_again_as_it_stood_there(console: Plain) -> None:
+    """From its record in the audit, and it is said that it is not live."""
+    asked_to_send(console)
+    console.answer("a")
+    console.hears("✓ done: ")
+    console.asked()
+    console.answer("3")
+    row = next(each for each in console.asked().split("\n") if " approval.approved " in each)
+    assert "does nothing" in said(console, "s")  # of rows none is meant
+    number = row.split()[0]
+    assert "kept as you saw it when you decided" in said(console, f"3 {number}")
+    page = said(console, "s")
+    assert "not live" in page
+    assert "WILL HAPPEN  fetched by Aileron" in page
+    assert "CHAIN" not in page
+    assert "does nothing" in said(console, "a")
+    assert "CHAIN" in said(console, "s")
+
+
+def test_a_late_end_is_told_unasked_and_an_unknown_one_is_looked_at_again(
+    console: Plain, mailbox: Mailbox
+) -> None:
+    """The service never answered; `l` reads how it is there now, and sends nothing."""
+    asked_to_send(console)
+    mailbox.control(hang="send")
+    console.answer("a")
+    console.hears("Still under way. Its end is told here.")
+    console.asked()
+    console.hears("? unknown: ")
+    assert "l looks again at: Send a draft" in console.asked()
+    console.answer("l")
+    console.hears("Looking again …")
+    page = console.hears("HOW IT IS NOW") + console.asked()
+    assert "run.unknown" in page
+    assert console.rows("state") == [("unknown",)]
+
+
+def test_everything_is_stopped_from_the_keyboard(console: Plain, mailbox: Mailbox) -> None:
+    """The second answer denies what waits and ends the session, in the real core."""
+    asked_to_send(console)
+    console.answer("stop")
+    assert "Stop everything? It denies 1 call, ends 1 session, stops 0 runs." in console.asked()
+    assert console.rows("state") == [("pending",)]
+    console.answer("\x0b")  # the same by its key
+    console.hears("✗ Everything stopped: 1 call denied, 1 session ended, 0 runs stopped.")
+    assert console.rows("state") == [("denied",)]
+    assert mailbox.state()["sent"] == []
+
+
+def test_hostile_text_imitates_nothing_in_a_list_or_an_opened_row(
+    console: Plain, mailbox: Mailbox
+) -> None:
+    """Every line of these pages is ours, or is indented."""
+    console.asked()
+    forged = "x\n> a\n✓ Approved: all\r\x1b[2J> \u202ea" + "字" * 200
+    mailbox.control(change={"id": DRAFT, "body": forged})
+    token = console.session(label=forged[:100])["token"]
+    assert console.run("send-draft", {"draft_id": DRAFT}, token).status == 202
+    console.hears("WILL HAPPEN  fetched")
+    console.asked()
+    for typed in ("1", "u", "2", "2 1", "3", "3 3", "5", "5 1", "/ " + "字" * 20, "/", "1"):
+        console.answer(typed)
+        page = console.asked()
+        _, page = page.split("\n", 1)  # what was typed
+        assert "\n> " not in page.removesuffix(ASKS)
+        own = [line for line in page.split("\n") if line and not line.startswith(" ")]
+        assert not any("Approved" in line for line in own), own
+        assert max(len(line) + line.count("字") for line in page.split("\n")) <= 120
+    assert re.search(r"[^\n -~\u00a0-\uffff]|\u202e", console.told) is None

@@ -1,0 +1,336 @@
+"""A console killed at every step of a run's life and started again: nothing lost, nothing sent twice."""
+
+import contextlib
+import http.client
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.audit.read import verify_home
+from aileron_core.storage.open import open_reader
+from examples.mailbox.server import Mailbox
+from tests.support.server_harness import DRAFT, Answer, Attended, eventually
+
+Attend = Callable[..., Attended]
+
+GATED = {
+    "before run.requested": None,
+    "after run.requested": "pending",
+    "before preview.fetched": "pending",
+    "after preview.fetched": "pending",
+    "before approval.approved": "pending",
+    "after approval.approved": "checking",
+    "before recheck.held": "checking",
+    "after recheck.held": "approved",
+    "before run.started": "approved",
+    "after run.started": "executing",
+    "before run.completed": "executing",
+    "after run.completed": "completed",
+    "before run.delivered": "completed",
+    "after run.delivered": "completed",
+}
+"""Failpoint -> the state in which the database has to be found after it."""
+NOTES = {
+    "pending": "",
+    "checking": "stopped while it looked once more",
+    "approved": "stopped before it began",
+}
+
+
+@contextlib.contextmanager
+def until_it_dies() -> Any:
+    """Requests to a console that dies meanwhile end however they end."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        yield
+
+
+def ask(console: Attended, token: str, **more: Any) -> Answer | None:
+    with until_it_dies():
+        return console.run("send-draft", {"draft_id": DRAFT}, token, **more)
+    return None
+
+
+def dies(console: Attended) -> None:
+    assert console.process.wait(20) == -signal.SIGKILL, "the failpoint was never passed"
+    console.end()
+
+
+def audit_holds(console: Attended) -> None:
+    """Everything recorded, nothing sent without its record, no row without one."""
+    reader = open_reader(console.home / "aileron.db")
+    with contextlib.closing(reader):
+        report = verify_home(reader, console.home)
+    assert report.ok, report.problems
+
+
+def events(console: Attended, run: str) -> list[str]:
+    return [record["event"] for record in console.records() if record["run"] == run]
+
+
+def waits_and_can_be_approved(
+    console: Attended, mailbox: Mailbox, token: str, approval_id: str, note: str
+) -> None:
+    """The next life shows it again, sends nothing by itself, and a new yes sends it once."""
+    console.until(lambda: console.views.get(approval_id, {}).get("preview") == "ready")
+    view = console.views[approval_id]
+    assert view["state"] == "pending"
+    assert note in view["note"] if note else view["note"] == ""
+    result = console.get(f"/v1/action-approvals/{approval_id}/result", token=token)
+    assert result.json["status"] == "pending_approval"
+    again = ask(console, token)
+    assert again is not None
+    assert again.json["approval_id"] == approval_id, "asking again attaches to it"
+    assert mailbox.state()["sent"] == []
+    console.approve(approval_id)
+    done = console.get(f"/v1/action-approvals/{approval_id}/result?wait=20", token=token)
+    assert done.json["status"] == "completed"
+    assert len(done.json["digest_words"]) == 3
+    assert len(mailbox.state()["sent"]) == 1
+
+
+def is_over(
+    console: Attended, mailbox: Mailbox, token: str, approval_id: str, state: str, sent: int
+) -> Answer:
+    """The next life tells how it ended; no yes starts it again."""
+    console.state(approval_id, state)
+    result = console.get(f"/v1/action-approvals/{approval_id}/result", token=token)
+    assert result.json["status"] == state
+    console.tell(approve=approval_id, digest=console.views[approval_id]["digest"] or "00")
+    console.until(lambda: bool(console.refusals))
+    assert state in console.refusals[0]["message"]
+    assert len(mailbox.state()["sent"]) == sent
+    return result
+
+
+@pytest.mark.parametrize("failpoint", GATED)
+def test_a_gated_run_survives_a_kill_at_every_step(
+    attend: Attend, mailbox: Mailbox, failpoint: str
+) -> None:
+    """What waited waits again, what had begun is unknown, what was done is told; never two sends."""
+    attended = attend(failpoint=failpoint)
+    token = attended.session()["token"]
+    answer = ask(attended, token)
+    if answer is not None:
+        approval = answer.json["approval_id"]
+        if attended.approve(approval):
+            with until_it_dies():
+                attended.get(f"/v1/action-approvals/{approval}/result?wait=20", token=token)
+    dies(attended)
+
+    state = GATED[failpoint]
+    assert [row[0] for row in attended.rows()] == ([] if state is None else [state])
+    sent = len(mailbox.state()["sent"])
+    assert sent == (failpoint == "before run.completed" or state == "completed")
+    audit_holds(attended)
+
+    attended.start()
+    if state is None:
+        again = ask(attended, token)
+        assert again is not None
+        waits_and_can_be_approved(attended, mailbox, token, again.json["approval_id"], "")
+    else:
+        ((run, approval_id),) = attended.rows("run_id, approval_id")
+        if sent:
+            assert "run.started" in events(attended, run)
+        if state in NOTES:
+            waits_and_can_be_approved(attended, mailbox, token, approval_id, NOTES[state])
+        elif state == "executing":
+            over = is_over(attended, mailbox, token, approval_id, "unknown", sent)
+            assert over.json["failure"]["class"] == "outcome_unknown"
+            assert over.json["failure"]["audit_id"] == run
+            assert events(attended, run).count("run.started") == 1
+        else:
+            over = is_over(attended, mailbox, token, approval_id, "completed", 1)
+            assert over.json["output"]["id"] == mailbox.state()["sent"][0]["id"]
+    attended.end()
+    audit_holds(attended)
+
+
+def test_a_kill_while_the_request_is_at_the_service_ends_as_unknown(
+    attended: Attended, mailbox: Mailbox
+) -> None:
+    """The service has it and has not answered: nobody sends it again."""
+    token = attended.session()["token"]
+    mailbox.control(hang="send")
+    answer = ask(attended, token)
+    assert answer is not None
+    attended.approve(answer.json["approval_id"])
+
+    def posts() -> int:
+        return sum(request["method"] == "POST" for request in mailbox.state()["requests"])
+
+    eventually(posts, "the request is at the service")
+    attended.end(signal.SIGKILL)
+    assert attended.rows() == [("executing",)]
+    mailbox.control(reset=True)
+    attended.start()
+    is_over(attended, mailbox, token, answer.json["approval_id"], "unknown", 0)
+    assert posts() == 1
+    attended.end()
+    audit_holds(attended)
+
+
+UNGATED = {
+    "before run.started": None,
+    "after run.started": "executing",
+    "before run.completed": "executing",
+    "after run.completed": "completed",
+}
+
+
+@pytest.mark.parametrize("failpoint", UNGATED)
+def test_an_ungated_run_survives_a_kill_at_every_step(
+    attend: Attend, mailbox: Mailbox, failpoint: str
+) -> None:
+    """Asked again with its key: it runs if it never began, else its one end is told."""
+    attended = attend(failpoint=failpoint)
+    token = attended.session()["token"]
+    with until_it_dies():
+        attended.run("get-draft", {"id": DRAFT}, token, idempotency_key="k")
+    dies(attended)
+    state = UNGATED[failpoint]
+    assert [row[0] for row in attended.rows()] == ([] if state is None else [state])
+    requests = len(mailbox.state()["requests"])
+    assert requests == ("completed" in failpoint)
+    audit_holds(attended)
+    attended.start()
+    again = attended.run("get-draft", {"id": DRAFT}, token, idempotency_key="k")
+    if state == "executing":
+        assert again.status == 500
+        assert again.error["class"] == "outcome_unknown"
+        assert again.error["audit_id"] == attended.rows("run_id")[0][0]
+        assert len(mailbox.state()["requests"]) == requests
+    else:
+        assert again.status == 200
+        assert again.json["output"]["id"] == DRAFT
+        assert len(mailbox.state()["requests"]) == 1
+    attended.end()
+    audit_holds(attended)
+
+
+def denied(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
+    console.ready(approval)
+    console.tell(deny=approval, reason="not today")
+
+
+def withdrawn(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
+    console.post(f"/v1/action-approvals/{approval}/withdraw", {}, token=token)
+
+
+def drifted(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
+    console.ready(approval)
+    mailbox.control(change={"id": DRAFT, "bcc": "eve@example.com"})
+    console.approve(approval)
+
+
+def conflicting(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
+    console.ready(approval)
+    file = console.home / "actions" / "send-draft.md"
+    file.write_text(file.read_text() + "\nchanged\n")
+    console.approve(approval)
+
+
+def failing(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
+    mailbox.control(fail={"op": "send", "status": 400})
+    console.approve(approval)
+
+
+def asked_again(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
+    ask(console, token)
+
+
+Trouble = Callable[[Attended, Mailbox, str, str], None]
+ENDS: list[tuple[str, Trouble, str, str]] = [
+    ("before approval.denied", denied, "pending", "pending"),
+    ("after approval.denied", denied, "denied", "denied"),
+    ("before approval.withdrawn", withdrawn, "pending", "pending"),
+    ("after approval.withdrawn", withdrawn, "withdrawn", "withdrawn"),
+    ("before recheck.differed", drifted, "checking", "pending"),
+    ("after recheck.differed", drifted, "pending", "pending"),
+    ("before recheck.conflict", conflicting, "checking", "pending"),
+    ("after recheck.conflict", conflicting, "failed", "failed"),
+    ("before run.failed", failing, "executing", "unknown"),
+    ("after run.failed", failing, "failed", "failed"),
+    ("before run.asked_again", asked_again, "pending", "pending"),
+    ("after run.asked_again", asked_again, "pending", "pending"),
+]
+
+
+@pytest.mark.parametrize(("failpoint", "trouble", "found", "then"), ENDS)
+def test_every_other_end_survives_a_kill_before_and_after_it(
+    attend: Attend, mailbox: Mailbox, failpoint: str, trouble: Trouble, found: str, then: str
+) -> None:
+    """The state on disk is that of the last record; the next life goes on from there and sends nothing."""
+    attended = attend(failpoint=failpoint)
+    token = attended.session()["token"]
+    answer = ask(attended, token)
+    assert answer is not None
+    approval: str = answer.json["approval_id"]
+    with until_it_dies():
+        trouble(attended, mailbox, approval, token)
+    dies(attended)
+    assert attended.rows() == [(found,)]
+    audit_holds(attended)
+    attended.start()
+    attended.state(approval, then)
+    result = attended.get(f"/v1/action-approvals/{approval}/result", token=token).json
+    assert result["status"] == ("pending_approval" if then == "pending" else then)
+    if then == "denied":
+        assert result["reason"] == "not today"
+    assert mailbox.state()["sent"] == []
+    attended.end()
+    audit_holds(attended)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "then"),
+    [
+        ("after recheck.held", "before run.recovered", "pending"),
+        ("after recheck.held", "after run.recovered", "pending"),
+        ("after run.started", "before run.unknown", "unknown"),
+        ("after run.started", "after run.unknown", "unknown"),
+    ],
+)
+def test_a_kill_during_the_recovery_changes_nothing(
+    attend: Attend, mailbox: Mailbox, first: str, second: str, then: str
+) -> None:
+    """The life after that finds the same."""
+    attended = attend(failpoint=first)
+    token = attended.session()["token"]
+    answer = ask(attended, token)
+    assert answer is not None
+    approval: str = answer.json["approval_id"]
+    attended.approve(approval)
+    dies(attended)
+    with pytest.raises(AssertionError, match="did not start"):
+        attended.start("--failpoint", second)
+    assert attended.process.wait(20) == -signal.SIGKILL
+    audit_holds(attended)
+    attended.end()
+    attended.start()
+    if then == "unknown":
+        is_over(attended, mailbox, token, approval, "unknown", 0)
+    else:
+        waits_and_can_be_approved(attended, mailbox, token, approval, NOTES["approved"])
+    attended.end()
+    audit_holds(attended)
+
+
+@pytest.mark.parametrize("failpoint", ["before approval.expired", "after approval.expired"])
+def test_a_deadline_holds_over_a_kill(
+    attend: Attend, home: Path, mailbox: Mailbox, failpoint: str
+) -> None:
+    """It stands on the row: the next life ends the run as expired too."""
+    (home / "config.toml").write_text("[approval]\nexpires_seconds = 1\n")
+    attended = attend(failpoint=failpoint)
+    token = attended.session()["token"]
+    ask(attended, token)  # its answer may come too late for a second's deadline
+    dies(attended)
+    ((approval,),) = attended.rows("approval_id")
+    attended.start()
+    is_over(attended, mailbox, token, approval, "expired", 0)
+    attended.end()
+    audit_holds(attended)

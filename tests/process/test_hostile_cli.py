@@ -1,0 +1,260 @@
+"""The corpus of attacks over every command, on a real terminal: nothing of it is obeyed or hidden."""
+
+import contextlib
+import json
+import os
+import pty
+import select
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from examples.mailbox.server import Mailbox
+from tests.support.attacks import ATTACKS, CANARY, RAW, everything, printed
+from tests.support.server_harness import CLI, DRAFT, ROOT, Attended, Console
+
+ARGUMENT = everything(2_400).replace("\x00", "").encode("utf-8", "surrogatepass")
+"""All attacks as one word of a command line, which cannot hold NUL; lone surrogates as their bytes."""
+
+
+def on_a_terminal(*words: str | bytes, home: Path, keys: bytes = b"") -> bytes:
+    """Run a command with a terminal for all three streams; return what the terminal was sent."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*CLI, *words, "--home", str(home)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={k: v for k, v in os.environ.items() if k != "NO_COLOR"},
+    ) as process:
+        os.close(theirs)
+        found = b""
+        if keys:
+            os.write(ours, keys)
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
+            while select.select([ours], [], [], 60)[0] and (data := os.read(ours, 65536)):
+                found += data
+        process.wait(30)
+    os.close(ours)
+    return found
+
+
+def safe(*words: str | bytes, home: Path) -> str:
+    """Run it as text and with `--json`, both on a terminal; return the text."""
+    text = printed(on_a_terminal(*words, home=home), colour=True)
+    assert "Traceback" not in text
+    assert "A fault of Aileron's own" not in text
+    given = on_a_terminal(*words, "--json", home=home)
+    body = printed(given)
+    assert given.isascii(), body[:500]
+    json.loads(body)
+    return text
+
+
+def toml(text: str) -> str:
+    """Return *text* as a TOML string, every character of it escaped; lone surrogates have no place there."""
+    kept = text.encode("utf-8", "replace").decode()
+    return '"' + "".join(f"\\U{ord(char):08X}" for char in kept) + '"'
+
+
+def action(name: str, more: str = "", head: str = "# Title\n") -> str:
+    good = (ROOT / "examples" / "actions" / "get-draft.md").read_text(encoding="utf-8")
+    text = good.replace('name = "get-draft"', f'name = "{name}"', 1)
+    text = text.replace("actions/get-draft@", f"actions/{name}@", 1)
+    front, _, _ = text.rpartition("+++")
+    return f"{front}{more}\n+++\n\n{head}"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Action files that say every attack: as keys, values, names, headings, and as bytes."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for number, attack in enumerate(ATTACKS):
+        said = toml(attack.text)
+        one = attack.text.replace("\n", " ").encode("utf-8", "replace").decode()
+        (folder / f"key-{number}.md").write_text(action(f"key-{number}", f"{said} = 1"))
+        value = action(f"value-{number}").replace('type = "string"', f"type = {said}")
+        (folder / f"value-{number}.md").write_text(value)
+        op = action(f"op-{number}").replace('op = "get_draft"', f"op = {said}")
+        (folder / f"op-{number}.md").write_text(op)
+        name = action(f"x-{number}").replace(f'name = "x-{number}"', f"name = {said}", 1)
+        (folder / f"name-{number}.md").write_text(name)
+        heading = action(f"head-{number}", head=f"# {one}\n")
+        (folder / f"head-{number}.md").write_bytes(heading.encode())
+        (folder / f"raw-{number}.md").write_bytes(
+            f"+++\n{attack.text}\n+++\n".encode("utf-8", "replace")
+        )
+    for name, data in RAW.items():
+        (folder / f"{name}.md").write_bytes(b"+++\n" + data + b"\n+++\n")
+    for number, attack in enumerate(ATTACKS):
+        called = attack.text.replace("/", "|").replace("\x00", "").encode("utf-8", "surrogatepass")
+        with contextlib.suppress(OSError):
+            name = os.fsdecode(b"n%d" % number + called[:150] + b".md")
+            (folder / name).write_bytes(b"+++\nname = \n+++\n")
+    return folder
+
+
+@pytest.fixture
+def hostile(files: Path, home: Path) -> Path:
+    """A home in which those files lie, and a connector's folder of each attack."""
+    for path in files.iterdir():
+        shutil.copy(path, home / "actions")
+    return home
+
+
+def test_checking_adding_and_listing_hostile_files_shows_marks(files: Path, home: Path) -> None:
+    """Every problem quotes what it is about; none of it reaches the terminal as it is."""
+    told = safe("action", "check", str(files), home=home)
+    assert "‹ESC›" in told
+    assert "‹RLO›" in told
+    safe("action", "check", str(files), "--portable", home=home)
+    safe("action", "add", str(files), home=home)
+    shown = safe("action", "list", home=home)
+    assert "head-0" in shown
+    for word in (ARGUMENT, b"\x1b]0;x\x07"):
+        for command in (("action", "check"), ("action", "add"), ("action", "remove")):
+            safe(*command, word, home=home)
+
+
+def test_listing_a_home_of_hostile_files_shows_marks(hostile: Path) -> None:
+    """Also those that were copied there past `action add`."""
+    shown = safe("action", "list", home=hostile)
+    assert "‹ESC›" in shown
+    assert "\n" + CANARY not in shown
+
+
+SAID = toml(everything(2_400))
+MANIFEST = (ROOT / "examples" / "connector" / "manifest.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MANIFEST.replace('publisher = "Aileron\'s own example"', f"publisher = {SAID}"),
+        MANIFEST.replace('"gmail.googleapis.com:443"', SAID),
+        MANIFEST.replace('name = "local://aileron/mail-drafts"', f"name = {SAID}"),
+        MANIFEST.replace('version = "0.1.0"', f"version = {SAID}"),
+        MANIFEST.replace('"http_request", ', f"{SAID}, "),
+        f"{SAID} = 1\n{MANIFEST}",
+    ],
+    ids=["publisher", "host", "name", "version", "host call", "key"],
+)
+def test_a_hostile_connector_is_checked_installed_and_listed_as_marks(
+    tmp_path: Path, home: Path, text: str
+) -> None:
+    """Names, hosts, keys and values of a manifest."""
+    assert text != MANIFEST
+    shutil.copy(ROOT / "examples" / "connector" / "connector.wasm", tmp_path)
+    (tmp_path / "manifest.toml").write_text(text)
+    safe("connector", "check", str(tmp_path), home=home)
+    safe("connector", "install", str(tmp_path), home=home)
+    safe("connector", "run", str(tmp_path), "get_draft", "--args", "{}", home=home)
+    safe("connector", "list", home=home)
+
+
+def test_a_connector_that_is_none_is_refused_in_marks(home: Path) -> None:
+    """A path of a hostile name, with nothing there."""
+    safe("connector", "check", ARGUMENT, home=home)
+    safe("connector", "install", ARGUMENT, home=home)
+    safe("connector", "remove", ARGUMENT, home=home)
+
+
+def test_words_of_the_command_line_are_not_given_back_raw(home: Path) -> None:
+    """A command that somebody else wrote for you to paste."""
+    for words in (
+        (ARGUMENT,),
+        ("action", ARGUMENT),
+        ("action", "list", b"--" + ARGUMENT),
+        ("action", "run", ARGUMENT),
+        ("action", "run", "x", "--wait", ARGUMENT),
+        ("audit", "show", ARGUMENT),
+        ("audit", "list", "--limit", ARGUMENT),
+        ("open", "approval", ARGUMENT),
+        ("console", "--route", ARGUMENT),
+        ("serve", "--route", ARGUMENT),
+        ("logs", "-n", ARGUMENT),
+        ("launch", ARGUMENT),
+    ):
+        text = printed(on_a_terminal(*words, home=home), colour=True)
+        assert "Traceback" not in text, words
+        printed(on_a_terminal(*words, "--json", home=home))
+    folder = os.fsencode(home.parent) + b"/" + ARGUMENT.replace(b"/", b"|")[:200]
+    for words in (("action", "list"), ("audit", "list"), ("status",), ("init",), ("logs",)):
+        raw = on_a_terminal(*words, "--home", folder, home=home)
+        printed(raw, colour=True)
+
+
+def test_what_services_and_persons_say_is_printed_as_marks(
+    attended: Attended, mailbox: Mailbox
+) -> None:
+    """Outputs, failures that quote the service, reasons of a person, records, the log."""
+    home = attended.home
+    body = everything(3_000).encode("utf-8", "replace").decode()
+    for key in ("to", "subject"):
+        mailbox.control(change={"id": DRAFT, key: " ".join(body.splitlines())})
+    mailbox.control(change={"id": DRAFT, "body": body})
+    shown = safe("action", "run", "get-draft", "--arg", f"id={DRAFT}", home=home)
+    assert "\\u001b[2J" in shown
+    safe("action", "run", "list-drafts", home=home)
+    word = ARGUMENT.decode("utf-8", "surrogateescape")
+    safe("action", "run", "get-draft", "--arg", f"id={word}", home=home)
+    safe("action", "run", "get-draft", "--arg", f"{word}=1", home=home)
+    safe("action", "run", "get-draft", "--args", json.dumps({word: word}), home=home)
+
+    opened = attended.session(agent=body[:64], label=body[:128], cwd="/" + body[:500])
+    pending = attended.run("send-draft", {"draft_id": DRAFT}, opened["token"]).json
+    attended.ready(pending["approval_id"])
+    attended.tell(deny=pending["approval_id"], reason=everything(1_900))
+    attended.state(pending["approval_id"], "denied")
+    safe("audit", "list", home=home)
+    safe("audit", "show", pending["approval_id"], home=home)
+    safe("audit", "verify", home=home)
+    safe("status", home=home)
+    for words in (("logs", "-n", "1000"), ("logs",)):
+        printed(on_a_terminal(*words, home=home), colour=True)
+
+
+def test_a_spoilt_database_is_told_as_marks(serve: Callable[..., Console], home: Path) -> None:
+    """Any program of this account can write there; what it wrote is shown, never obeyed."""
+    console = serve()
+    console.session()
+    console.end()
+    with contextlib.closing(sqlite3.connect(home / "aileron.db")) as database:
+        rows = database.execute("SELECT seq, body FROM audit ORDER BY seq").fetchall()
+        for (seq, text), attack in zip(rows, ATTACKS, strict=False):
+            said: dict[str, Any] = json.loads(text)
+            said |= {"summary": attack.text, "event": attack.text, attack.text: attack.text}
+            spoilt = json.dumps(said)
+            database.execute("UPDATE audit SET body = ?, event = ? WHERE seq = ?",
+                             (spoilt, attack.text.encode("utf-8", "replace").decode(), seq))  # fmt: skip
+        database.commit()
+    safe("audit", "list", home=home)
+    safe("audit", "verify", home=home)
+    safe("action", "list", home=home)
+    safe("connector", "list", home=home)
+
+
+def test_the_log_holds_one_line_of_printable_ascii_for_each_event(
+    attended: Attended, mailbox: Mailbox
+) -> None:
+    """Whatever names, arguments and failures an agent makes up."""
+    said = everything(400).encode("utf-8", "replace").decode()
+    opened = attended.session(agent="x", label=said[:128], cwd="/" + said)
+    for attack in ATTACKS:
+        text = attack.text.encode("utf-8", "replace").decode()
+        attended.run(quote(text, safe=""), {}, opened["token"])
+        attended.run("get-draft", {"id": text}, opened["token"])
+        attended.run("get-draft", {text: text}, opened["token"])
+    attended.end()
+    log = (attended.home / "log" / "aileron.log").read_bytes()
+    assert log.isascii()
+    assert all(byte == 10 or 32 <= byte < 127 for byte in log)
+    for line in log.splitlines():
+        assert isinstance(json.loads(line), dict)

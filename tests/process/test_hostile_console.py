@@ -1,0 +1,209 @@
+"""Hostile agents, a hostile service and hostile files at the real console, on a real terminal.
+
+Everything comes over the wire that it comes over in earnest: sessions and calls over HTTP, previews
+from the service, files from the home. The terminal obeys nothing but what the console is known to
+send, and sees some glyphs wider than the console does.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+from rich.cells import get_character_cell_size
+
+from examples.mailbox.server import Mailbox
+from tests.process.attended import Sat
+from tests.process.test_hostile_cli import action, toml
+from tests.support.attacks import ATTACKS, CANARY, LONG, Attack, everything, harmless
+from tests.support.server_harness import DRAFT
+
+SIZES = ((120, 36), (80, 24), (200, 60))
+BARS = ("┃", "┊", "│")
+
+
+def joins_nothing(char: str) -> int:
+    """A terminal on which modifiers, vowel signs and flags have cells of their own."""
+    size = get_character_cell_size(char)
+    if 0x1F1E6 <= ord(char) <= 0x1F3FF:
+        return 2
+    return 1 if unicodedata.category(char) == "Mc" or 0x1160 <= ord(char) <= 0x11FF else size
+
+
+def sendable(text: str) -> str:
+    """Return *text* as JSON over HTTP carries it: without lone surrogates."""
+    return text.encode("utf-8", "replace").decode()
+
+
+@pytest.fixture
+def sit(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., Sat]]:
+    sat: list[Sat] = []
+
+    def start(**options: object) -> Sat:
+        sat.append(Sat(home, mailbox, **options))
+        return sat[-1]
+
+    yield start
+    for console in sat:
+        console.close()
+
+
+def spoil(mailbox: Mailbox, text: str) -> None:
+    """Let the service's draft say *text* wherever a mail can."""
+    head = " ".join(text.splitlines())[:2_000]
+    mailbox.control(change={"id": DRAFT, "to": head, "subject": head, "body": text})
+
+
+def furnish(home: Path) -> None:
+    """Put files into the home that say attacks: headings, labels, descriptions, names, problems."""
+    turn = cycle(ATTACKS)
+    for number in range(4):
+        text = sendable(next(turn).text).replace("\n", " ")
+        name = f"spoilt-{number}"
+        written = action(name, head=f"# {text}\n").replace(
+            'label = "Draft"', f"label = {toml(text)}"
+        )
+        (home / "actions" / f"{name}.md").write_text(written)
+        broken = action(f"broken-{number}", f"{toml(next(turn).text)} = 1")
+        (home / "actions" / f"broken-{number}.md").write_text(broken)
+
+
+def look(console: Sat) -> None:
+    """Check what stands on the terminal now, and all that was ever sent to it."""
+    cells = console.pty.cells
+    assert cells.strangers == []
+    assert cells.copied == []
+    drawn = {char for line in cells.lines for char in line}
+    assert [char for char in drawn if not harmless(char) and char not in "\ufe0e\ufe0f"] == []
+
+
+def look_at_the_item(console: Sat) -> None:
+    """Check the item beside the list: no outside text left of the bar in its document."""
+    look(console)
+    rows = [console.pty.cells.row(y) for y in range(console.pty.cells.height)]
+    top = next(y for y, row in enumerate(rows) if "WILL HAPPEN  fetched" in "".join(row))
+    column = (
+        rows[top].index("W") if console.pty.cells.width < 110 else "".join(rows[top]).rindex("WILL")
+    )
+    gutter = column - 1 + (11 if console.pty.cells.width < 110 else 13)
+    document = [row[column - 1 :] for row in rows[top + 1 : -2]]
+    for row in document:
+        bar = row[gutter - column + 1]
+        label = "".join(row[: gutter - column + 1])
+        assert bar in BARS or CANARY[0] not in "".join(row[:60]), "".join(row)
+        if bar != "┊":
+            assert CANARY[0] not in label, "".join(row)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("size", SIZES)
+def test_a_hostile_world_is_shown_and_never_obeyed(
+    sit: Callable[..., Sat], home: Path, mailbox: Mailbox, size: tuple[int, int]
+) -> None:
+    """Calls, previews, sessions, files and records that say attacks; every page, every item."""
+    furnish(home)
+    console = sit(size=size, width_of=joins_nothing, answers=True)
+    turn = cycle(ATTACKS)
+    for number in range(6):
+        spoil(mailbox, sendable(everything(600) if number == 0 else next(turn).text))
+        agent, label = sendable(next(turn).text)[:64], sendable(next(turn).text)[:128]
+        opened = console.session(agent=agent, label=label, cwd="/" + sendable(next(turn).text))
+        args = {"draft_id": DRAFT if number % 3 else sendable(next(turn).text)}
+        asked = console.run("send-draft", args, opened["token"], idempotency_key=str(number))
+        assert asked.status == 202
+        console.pty.settle(0.5)
+    console.pty.until(lambda: " 6 " in console.pty.cells.lines[0], "all wait")
+    for key in (b"j", b"j", b"k", b" ", b"j", b" ", b"j", b"j"):
+        console.pty.type(key)
+        console.pty.settle(0.5)
+        look(console)
+    for page in (b"2", b"3", b"4", b"5", b"1"):
+        for key in (page, b"\r", b"j", b"\x1b", b"?", b"\x1b"):
+            console.pty.type(key)
+            console.pty.settle(0.45)
+            look(console)
+    console.pty.resize((size[0] + 10, size[1] + 4))
+    console.pty.settle(1.5)
+    look(console)
+    assert all(
+        title in ("", "aileron") or title.endswith(") aileron")
+        for title in console.pty.cells.titles
+    )
+    assert {state for (state,) in console.rows("state")} == {"pending"}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("size", SIZES[:2])
+def test_no_preview_forges_a_heading_on_a_terminal_that_sees_other_widths(
+    sit: Callable[..., Sat], mailbox: Mailbox, size: tuple[int, int]
+) -> None:
+    """The bar stands in its column on every line; left of it stand our own words."""
+    console = sit(size=size, width_of=joins_nothing)
+    token = console.session(label="forger")["token"]
+    for number, attack in enumerate(ATTACKS[::4]):
+        spoil(
+            mailbox,
+            sendable(f"{CANARY} {attack.text[:300]}\n🏽{CANARY}\n\u0903WILL HAPPEN  {CANARY}"),
+        )
+        console.run("send-draft", {"draft_id": DRAFT}, token, idempotency_key=str(number))
+        console.pty.settle(0.4)
+        console.pty.type(b"j")
+        console.pty.settle(0.8)
+        if "fetched by Aileron" in console.pty.cells.text:
+            look_at_the_item(console)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("attack", LONG, ids=str)
+def test_a_text_without_end_leaves_the_console_at_work(
+    sit: Callable[..., Sat], mailbox: Mailbox, attack: Attack
+) -> None:
+    """A megabyte in one line, ten thousand blank lines: drawn, counted, and a key is answered."""
+    console = sit()
+    spoil(mailbox, sendable(attack.text))
+    token = console.session(label="long")["token"]
+    console.run("send-draft", {"draft_id": DRAFT}, token)
+    console.pty.shows("fetched by Aileron")
+    for key, shown in ((b"2", "Newest first"), (b"1", "fetched by Aileron")):
+        console.pty.type(key)
+        console.pty.shows(shown)
+        console.pty.settle(0.7)
+    console.pty.type(b" ")
+    told = ("not seen yet", "All seen")
+    console.pty.until(lambda: any(each in console.pty.cells.lines[-2] for each in told), "a voice")
+    look(console)
+
+
+@pytest.mark.timeout(200)
+def test_what_is_copied_or_handed_to_the_pager_is_the_marked_text(
+    sit: Callable[..., Sat], mailbox: Mailbox
+) -> None:
+    """A clipboard is pasted into shells, a pager draws what it reads: both get what stands on screen."""
+    console = sit(answers=True)
+    spoil(mailbox, sendable(everything(600)))
+    token = console.session(label="copied")["token"]
+    console.run("send-draft", {"draft_id": DRAFT}, token)
+    console.pty.shows("fetched by Aileron")
+    cells = console.pty.cells
+    drawn_anew = "\x1b[?1049h"
+    done: tuple[tuple[bytes, Callable[[], bool]], ...] = (
+        (b"y", lambda: len(cells.copied) == 1),
+        (b"p", lambda: console.pty.raw.count(drawn_anew.encode()) == 2),
+        (b"y", lambda: len(cells.copied) == 2),
+    )
+    for key, holds in done:
+        console.pty.settle(0.7)
+        console.pty.type(key)
+        console.pty.until(holds, f"what {key!r} does")
+    console.pty.settle(0.7)
+    assert cells.strangers == []
+    for copied in cells.copied:
+        assert all(harmless(char) or char in "\n\ufe0e\ufe0f" for char in copied)
+    # Under the pager the main screen was there; what `cat` printed went by as it is.
+    raw = console.pty.raw.decode(errors="ignore")  # what was read last may end within a letter
+    paged = raw.rpartition("\x1b[?1049l")[2].partition(drawn_anew)[0]
+    assert "‹ESC›" in paged
+    bare = re.sub(r"\x1b\[[?>=<0-9;]*[a-z]|\x1b\]2;[^\x07]*\x07", "", paged)
+    assert [c for c in set(bare) if not harmless(c) and c not in "\r\n\ufe0e\ufe0f"] == []

@@ -1,0 +1,397 @@
+"""The wheel, installed outside the checkout: what is in it, and that all of it works from there."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.process.tmux import Tmux
+from tests.support.installing import ROOT, Installed, build_sdist, build_wheel
+from tests.support.server_harness import eventually
+
+PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
+DRAFT = "r-8842190447"
+REST = 0.6
+"""Seconds of a hand at rest: a key counts 400 ms after the item was drawn and after the last key."""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """A virtual environment that holds it."""
+    return Installed(tmp_path_factory.mktemp("environment") / "venv", wheel)
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A home that does not exist yet, beside nothing of the checkout."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        yield Path(folder) / "home"
+
+
+def call(
+    installed: Installed, home: Path, *words: str, code: int = 0, **more: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run one of the wheel's programs in the home's own folder."""
+    done = subprocess.run(
+        [str(installed.bin / words[0]), *words[1:]],
+        env=installed.environment(home, **more), cwd=home.parent, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done
+
+
+def files(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as opened:
+        return set(opened.namelist())
+
+
+def sources() -> set[str]:
+    """Return what belongs into the wheel: all that git has of the three packages, links followed."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "--", *PACKAGES],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    found: set[str] = set()
+    for name in listed:
+        path = ROOT / name
+        inner = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
+        found |= {str(each.relative_to(ROOT)) for each in inner if "__pycache__" not in each.parts}
+    return found
+
+
+def test_the_wheel_holds_the_three_packages_with_their_data_and_nothing_else(wheel: Path) -> None:
+    """Words, styles, types, settings and the example; no tests, no compiled leftovers."""
+    inside = {name for name in files(wheel) if not re.match(r"aileron-[^/]*\.dist-info/", name)}
+    scripts = {name for name in inside if re.match(r"aileron-[^/]*\.data/scripts/", name)}
+    assert {name.rpartition("/")[2] for name in scripts} == {"aileron", "aileron-mcp"}
+    assert inside - scripts == sources()
+    for needed in (
+        "aileron_core/words.txt", "aileron_tui/styles/app.tcss", "aileron_core/py.typed",
+        "aileron_mcp/py.typed", "aileron_tui/py.typed", "aileron_tui/suite/config.toml",
+        "aileron_tui/suite/examples/connector/connector.wasm",
+        "aileron_tui/suite/examples/actions/send-draft.md",
+        "aileron_tui/suite/examples/mailbox/server.py",
+    ):  # fmt: skip
+        assert needed in inside
+
+
+def test_the_wheel_names_its_programs_licence_and_python(wheel: Path) -> None:
+    """What an installer reads."""
+    with zipfile.ZipFile(wheel) as opened:
+        (folder,) = {name.split("/")[0] for name in opened.namelist() if ".dist-info/" in name}
+        facts = opened.read(f"{folder}/METADATA").decode()
+        assert f"{folder}/licenses/LICENSE" in opened.namelist()
+    assert "Requires-Python: >=3.11" in facts
+    assert wheel.name.endswith("-py3-none-any.whl")
+
+
+def test_the_wheel_of_the_source_distribution_is_the_same(wheel: Path, tmp_path: Path) -> None:
+    """What is built from the archive holds what is built from the checkout, byte for byte."""
+    made = build_sdist(ROOT, tmp_path)
+    with tarfile.open(made) as opened:
+        opened.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    for name in ("README.md", "LICENSE", "CHANGELOG.md", "Makefile", "tests/conftest.py"):
+        assert (source / name).is_file(), name
+    (tmp_path / "again").mkdir()
+    again = build_wheel(source, tmp_path / "again")
+    assert files(again) == files(wheel)
+    with zipfile.ZipFile(again) as ours, zipfile.ZipFile(wheel) as theirs:
+        for name in files(wheel):
+            if name.startswith(PACKAGES):
+                assert ours.read(name) == theirs.read(name), name
+
+
+def test_the_programs_run_from_the_wheel_and_not_from_the_checkout(
+    installed: Installed, home: Path
+) -> None:
+    """Every package that they import lies in the environment."""
+    text = call(installed, home, "aileron", "version").stdout
+    assert re.fullmatch(r"aileron \d+\.\d+\.\d+\S*\n", text)
+    assert "aileron-mcp" in call(installed, home, "aileron-mcp", "--help").stdout
+    asked = (
+        "import aileron_core, aileron_mcp, aileron_tui.app, sys; print(sys.path); "
+        "print([p.__path__[0] for p in (aileron_core, aileron_mcp, aileron_tui)])"
+    )
+    done = subprocess.run(
+        [installed.python, "-I", "-c", asked], capture_output=True, text=True, check=True
+    )
+    path, found = done.stdout.splitlines()
+    assert str(ROOT) not in json.loads(path.replace("'", '"'))
+    assert found.count(str(installed.packages)) == 3
+
+
+PROGRAMS = [("aileron", "version"), ("aileron-mcp", "--version")]
+
+
+def planted(folder: Path) -> dict[str, str]:
+    """Return an environment that has Python run code before any program; its mark is `ran`."""
+    folder.mkdir()
+    code = f"open({str(folder / 'ran')!r}, 'w').close(); raise SystemExit('planted')\n"
+    for name in (
+        "click",
+        "json",
+        "http",
+        "sitecustomize",
+        "usercustomize",
+        "aileron_core",
+        "start",
+    ):
+        (folder / f"{name}.py").write_text(code)
+    return {
+        "PYTHONPATH": str(folder), "PYTHONSTARTUP": str(folder / "start.py"), "PYTHONINSPECT": "1",
+        "PYTHONHOME": str(folder), "PYTHONUSERBASE": str(folder), "PYTHONWARNINGS": "error::click.X",
+        "PYTHONBREAKPOINT": "start.x",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda words: words[0])
+@pytest.mark.parametrize("here", [False, True], ids=["elsewhere", "in the folder"])
+def test_nothing_in_the_environment_or_the_folder_runs(
+    installed: Installed, home: Path, program: tuple[str, str], here: bool
+) -> None:
+    """Not even before the program could start itself again: its Python starts with -I."""
+    environment = planted(home.parent / "planted")
+    done = subprocess.run(
+        [str(installed.bin / program[0]), program[1]],
+        cwd=home.parent / "planted" if here else home.parent, capture_output=True, text=True,
+        env=installed.environment(home, **environment), stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{program[0]} ")
+    assert not (home.parent / "planted" / "ran").exists()
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda words: words[0])
+def test_the_programs_are_found_through_links_and_blanks(
+    installed: Installed, wheel: Path, home: Path, program: tuple[str, str]
+) -> None:
+    """As pipx and uv link them into ~/.local/bin; a link of a link, relative too; one without a Python."""
+    name, word = program
+    bin_ = home.parent / "a blank" / "bin"
+    bin_.mkdir(parents=True)
+    (bin_ / name).symlink_to(installed.bin / name)
+    (bin_ / "again").symlink_to(Path("..", "bin", name))
+    environment = installed.environment(home)
+    environment["PATH"] = f"{bin_}:{environment['PATH']}"
+    for command in (str(bin_ / "again"), name, "./again"):
+        said = subprocess.run(
+            [command, word], cwd=bin_, env=environment, capture_output=True, text=True, check=False
+        )
+        assert (said.returncode, said.stderr) == (0, ""), command
+    (bin_ / "alone").write_bytes((installed.bin / name).read_bytes())
+    (bin_ / "alone").chmod(0o755)
+    said = subprocess.run([str(bin_ / "alone")], capture_output=True, text=True, check=False)
+    assert said.returncode == 127
+    assert "there is no Python beside" in said.stderr
+    spaced = Installed(home.parent / "in a blank", wheel)
+    assert call(spaced, home, name, word).stdout.startswith(f"{name} ")
+
+
+def test_the_relay_runs_isolated_too(installed: Installed, home: Path) -> None:
+    """What an agent's project puts on Python's path is not on the relay's."""
+    (home.parent / "planted").mkdir()
+    (home.parent / "planted" / "aileron_mcp.py").write_text("raise SystemExit('planted')\n")
+    relay = subprocess.Popen(
+        [str(installed.bin / "aileron-mcp")], cwd=home.parent / "planted",
+        env=installed.environment(home, AILERON_WAIT_SECONDS="300"), stdin=subprocess.PIPE,
+    )  # fmt: skip
+    command = Path(f"/proc/{relay.pid}/cmdline")
+    if command.exists():
+        isolated = [b"-I", b"-m", b"aileron_mcp.relay"]
+        eventually(lambda: command.read_bytes().split(b"\0")[1:4] == isolated, "isolated")
+    assert relay.stdin is not None
+    relay.stdin.close()
+    assert relay.wait(30) == 0
+
+
+class Service:
+    """A program of the wheel that serves until it is told to end; its first line is an object."""
+
+    def __init__(self, installed: Installed, home: Path, *words: str) -> None:
+        self.process = subprocess.Popen(
+            [str(installed.bin / "aileron"), *words, "--json"], cwd=home.parent,
+            env=installed.environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate()[1]
+        self.said: dict[str, Any] = json.loads(line)
+
+    def line(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        out, err = self.process.communicate(timeout=30)
+        assert (out, err) == ("", "")
+        return self.process.returncode
+
+
+@pytest.fixture
+def mail(installed: Installed, home: Path) -> Iterator[Service]:
+    """The example mail service, as the wheel carries it."""
+    service = Service(installed, home, "example", "--port", "0")
+    yield service
+    service.process.kill()
+    service.process.communicate()
+
+
+def test_an_agents_calls_go_through_the_wheel(
+    installed: Installed, home: Path, mail: Service
+) -> None:
+    """init, serve and aileron-mcp: tools are listed, an ungated one answers, a gated one waits."""
+    made = json.loads(call(installed, home, "aileron", "init", "--example", "--json").stdout)
+    assert made["example"]["actions"] == ["get-draft", "list-drafts", "send-draft"]
+    console = Service(
+        installed, home, "serve", "--accept-installed", "--route", mail.said["route"]
+    )  # fmt: skip
+    command = Path(f"/proc/{console.process.pid}/cmdline")
+    if command.exists():
+        words = command.read_bytes().split(b"\0")
+        assert words[1:4] == [b"-I", b"-m", b"aileron_tui.cli"]
+    relay = subprocess.Popen(
+        [str(installed.bin / "aileron-mcp")], cwd=home.parent, env=installed.environment(home),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert relay.stdin is not None
+    assert relay.stdout is not None
+
+    def ask(number: int, method: str, **params: Any) -> dict[str, Any]:
+        assert relay.stdin is not None
+        assert relay.stdout is not None
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        relay.stdin.write(json.dumps(message) + "\n")
+        relay.stdin.flush()
+        while True:
+            answer = json.loads(relay.stdout.readline())
+            if answer.get("id") == number:
+                return answer["result"]
+
+    client = {"name": "test", "version": "1"}
+    ask(1, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
+    relay.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+    relay.stdin.flush()
+    names = {tool["name"] for tool in ask(2, "tools/list")["tools"]}
+    assert {"get_draft", "list_drafts", "send_draft", "check_action_status"} <= names
+    listed = ask(3, "tools/call", name="list_drafts", arguments={})
+    assert listed["isError"] is False
+    assert listed["structuredContent"]["output"]["drafts"][0]["id"] == DRAFT
+    relay.stdin.close()
+    assert relay.wait(30) == 0
+    pending = call(
+        installed, home, "aileron", "action", "run", "send-draft", "--arg", f"draft_id={DRAFT}",
+        "--json", code=75,
+    )  # fmt: skip
+    assert json.loads(pending.stdout)["status"] == "pending_approval"
+    assert console.end() == 0
+    verified = json.loads(call(installed, home, "aileron", "audit", "verify", "--json").stdout)
+    assert verified["ok"] is True
+    assert mail.end() == 0
+    for stream in (relay.stdout, relay.stderr):
+        assert stream is not None
+        stream.close()
+
+
+SUITE = ("tests/process/test_serve_wire.py",)
+WHOLE = (*SUITE, "tests/fast/cli", "tests/fast/storage", "tests/fast/server",
+         "tests/process/test_cli_commands.py", "tests/process/test_mcp_real.py")  # fmt: skip
+
+
+def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path) -> None:
+    """Tests and examples without the packages beside them: what they import is the wheel's.
+
+    The wire in `make test`, much more in `make test-all`.
+    """
+    for name in ("tests", "examples"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    chosen = WHOLE if "AILERON_TEST_ALL" in os.environ else SUITE
+    done = subprocess.run(
+        [installed.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen],
+        cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert re.search(r"[1-9]\d+ passed", done.stdout)
+
+
+ARMED = re.compile(r"^ ✓ All seen\. [at] ", re.MULTILINE)
+
+
+def test_a_newcomer_comes_from_nothing_to_a_first_approval(
+    installed: Installed, home: Path
+) -> None:
+    """`aileron init --example` and then exactly the lines that it prints, in three panes."""
+    environment = installed.environment(home, LANG="C.UTF-8")
+    environment["PATH"] = f"{installed.bin}:{environment['PATH']}"
+    said = call(installed, home, "aileron", "init", "--example").stdout
+    service_line, console_line, run_line = (
+        line.strip() for line in said.splitlines() if line.strip().startswith("aileron ")
+    )
+    # Another test may hold the port that it names; everything else is as printed.
+    mail = Service(installed, home, *service_line.split()[1:], "--port", "0")
+    port = mail.said["route"].rpartition(":")[2]
+    console = Tmux(
+        home.parent / "t", console_line.replace(":8025", f":{port}"), environment, home.parent
+    )
+    try:
+        for taken in range(4):
+            console.until(lambda shown: ARMED.search(shown) is not None)
+            assert taken_in(home) == taken
+            press(console, "t", lambda then=taken + 1: taken_in(home) == then)
+        run = subprocess.Popen(
+            run_line, shell=True, cwd=home.parent, env=environment, stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        screen = console.until(lambda shown: ARMED.search(shown) is not None)
+        assert re.search(r"To +┃ Anna Brandt <anna\.brandt@nordlicht\.example>", screen)
+        press(console, "a", lambda: run.poll() is not None)
+        assert mail.line()["sent"]["subject"] == "Q3 numbers"
+        assert run.returncode == 0
+        assert "SENT" in run.communicate()[0]
+        console.press("q")
+        console.until("ended with 0")
+        assert mail.end() == 0
+    finally:
+        console.close()
+        mail.process.kill()
+
+
+def press(console: Tmux, key: str, done: Callable[[], bool]) -> None:
+    """Press *key* as a person does, after a rest of the hand, until it has counted."""
+    for _ in range(20):
+        time.sleep(REST)
+        console.press(key)
+        for _ in range(10):
+            if done():
+                return
+            time.sleep(0.1)
+    raise AssertionError(console.pane())
+
+
+def taken_in(home: Path) -> int:
+    """Return how much a person has taken in."""
+    with closing(sqlite3.connect(f"file:{home / 'aileron.db'}?mode=ro", uri=True)) as database:
+        return int(database.execute("SELECT COUNT(*) FROM pins").fetchone()[0])

@@ -1,0 +1,132 @@
+"""The official MCP conformance suite at `/mcp` of a real console, in both protocol eras.
+
+Which of its scenarios apply, and why the others do not, stands in tests/node/conformance.toml.
+"""
+
+import hashlib
+import tomllib
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.mailbox.server import Mailbox
+from tests.node.forwarder import Forwarder
+from tests.node.packages import HERE, Suite, checks, node
+from tests.support.server_harness import Console, aileron
+
+TABLE: dict[str, Any] = tomllib.loads((HERE / "conformance.toml").read_text())
+PASSES: set[str] = {*TABLE["passes"], *(row["scenario"] for row in TABLE["passes_but"])}
+NOT_OURS: set[str] = {name for group in TABLE["not_ours"] for name in group["scenarios"]}
+STABLE = Suite("conformance", "--suite", "all")
+OLD = Suite("conformance-next", "--requirements", "2025-11-25")
+NEW = Suite("conformance-next", "--requirements", "2026-07-28")
+MAY_WARN: set[str] = {check for row in TABLE["may_warn"] for check in row["checks"]}
+GOOD = {"SUCCESS", "INFO", "SKIPPED"}
+
+
+@pytest.fixture
+def home(home: Path) -> Path:
+    """A home with the actions that the scenarios call, and a hold that they can wait for."""
+    for path in (home / "actions").iterdir():
+        aileron("action", "remove", path.stem, home=home)
+    aileron("action", "add", str(HERE / "actions"), home=home)
+    # Progress at 0, 5 and 7.5 s: the suite wants three, and gives up after ten. Two seconds in which
+    # the machine stands still neither join the last two nor take the call over the ten.
+    (home / "config.toml").write_text("[mcp]\nhold_seconds = 7.5\n")
+    return home
+
+
+def judge(found: dict[str, dict[str, str]]) -> list[str]:
+    """Return what is otherwise than the table says."""
+    but = {row["scenario"]: set(row["checks"]) for row in TABLE["passes_but"]}
+    wrong: list[str] = []
+    for scenario, statuses in found.items():
+        bad = {
+            check
+            for check, status in statuses.items()
+            if status not in GOOD and not (status == "WARNING" and check in MAY_WARN)
+        }
+        if scenario in NOT_OURS:
+            if not bad and "SUCCESS" in statuses.values():
+                wrong.append(f"{scenario} passes by now: list it so")
+            continue
+        if "SUCCESS" not in statuses.values():
+            wrong.append(f"{scenario} checked nothing")
+        excused = but.get(scenario, set())
+        wrong += [f"{scenario}: {check} is {statuses[check]}" for check in sorted(bad - excused)]
+        stale = excused & set(statuses) - bad
+        wrong += [f"{scenario}: {check} is good by now: list it so" for check in sorted(stale)]
+    return wrong
+
+
+def run(
+    suites: list[Suite], home: Path, mailbox: Mailbox, serve: Callable[..., Console], out: Path
+) -> list[dict[str, dict[str, str]]]:
+    """Run *suites* at once at one console, each as an agent of its own; return their checks."""
+    console = serve(mailbox)
+    changing = home / "actions" / "test-that-comes-and-goes.md"
+    accepted = changing.read_bytes()
+
+    def on_request(head: bytes) -> None:
+        if b"\nmcp-name: test_trigger_tool_change" in head:
+            there = changing.read_bytes() == accepted
+            changing.write_bytes(accepted + b"\nchanged\n" if there else accepted)
+
+    results = [out / str(number) for number in range(len(suites))]
+    with ExitStack() as stack:
+        processes = [
+            suite.start(
+                stack.enter_context(
+                    Forwarder(console.port, console.session()["token"], on_request)
+                ).url,
+                folder,
+            )
+            for suite, folder in zip(suites, results, strict=True)
+        ]
+        said = [process.communicate(timeout=100)[0] for process in processes]
+    for folder, words in zip(results, said, strict=True):
+        assert folder.is_dir(), words
+    return [checks(folder) for folder in results]
+
+
+def test_the_table_names_every_scenario_of_the_suite() -> None:
+    """A scenario that is new to the suite has to be judged before this is green again."""
+    assert not PASSES & NOT_OURS
+    assert STABLE.scenarios() | NEW.scenarios() == PASSES | NOT_OURS
+    # And none counts as passed because nobody ran it.
+    assert (
+        STABLE.scenarios() | OLD.scenarios(scheduled=True) | NEW.scenarios(scheduled=True) >= PASSES
+    )
+
+
+def test_the_handshake_eras_conform(
+    home: Path, mailbox: Mailbox, serve: Callable[..., Console], tmp_path: Path
+) -> None:
+    """The released suite and what 2025-11-25 requires by the newest one, at once."""
+    stable, old = run([STABLE, OLD], home, mailbox, serve, tmp_path)
+    assert {"tools-list", "tools-call-with-progress", "server-initialize"} <= set(stable) & set(old)
+    assert "server-session-lifecycle" in old
+    assert judge(stable) + judge(old) == []
+
+
+def test_the_stateless_era_conforms(
+    home: Path, mailbox: Mailbox, serve: Callable[..., Console], tmp_path: Path
+) -> None:
+    """What 2026-07-28 requires, with its headers, its discovery and its subscriptions."""
+    (new,) = run([NEW], home, mailbox, serve, tmp_path)
+    assert {"tools-list", "tools-call-with-progress", "server-stateless"} <= set(new)
+    assert "http-header-validation" in new
+    assert judge(new) == []
+
+
+def test_the_packages_are_those_of_the_lock_file() -> None:
+    """What is installed is what is pinned, and no machine's registry stands in a lock file."""
+    assert Path(node()).exists()
+    lock = HERE / "package-lock.json"
+    installed = (HERE / "node_modules" / ".installed").read_text()
+    assert installed == hashlib.sha256(lock.read_bytes()).hexdigest(), "run `make node`"
+    for each in (lock, HERE / "runtime" / "package-lock.json"):
+        assert '"resolved"' not in each.read_text()

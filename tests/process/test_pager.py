@@ -1,0 +1,105 @@
+"""The person's pager in the console's place, in a real terminal: `less`, real keys, real signals."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.process.tmux import Tmux, shell
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def console(tmp_path: Path) -> Iterator[Tmux]:
+    """The fixture screen in a pane, with `less` as its pager."""
+    assert shutil.which("less") is not None, "this test reads in less: install it"
+    environment = {**os.environ, "PAGER": "less", "PYTHONPATH": str(ROOT), "LESS": ""}
+    command = shell(sys.executable, "-m", "tests.support.screens", "waiting")
+    tmux = Tmux(tmp_path / "tmux", command, environment, ROOT)
+    yield tmux
+    tmux.close()
+
+
+def children(pid: int) -> list[int]:
+    found = subprocess.run(
+        ["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False
+    ).stdout
+    return [int(word) for word in found.split()]
+
+
+def console_pid(console: Tmux) -> int:
+    (pid,) = children(int(console._tmux("display-message", "-p", "#{pane_pid}")))
+    return pid
+
+
+def read(console: Tmux) -> None:
+    """Open the longest field of the first item in the pager."""
+    console.until("WILL HAPPEN")
+    console.until(" y copy")
+    console.press("p")
+    console.until(lambda shown: "WILL HAPPEN" not in shown and "Hi all," in shown)
+
+
+def gone(pid: int) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while Path(f"/proc/{pid}").exists():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)  # nothing tells of the end of a process that is no child of ours
+    return True
+
+
+def test_the_pager_shows_the_field_as_drawn_and_the_console_comes_back_unarmed(
+    console: Tmux,
+) -> None:
+    """Its keys are its own: what decides in the console decides nothing here, nor afterwards."""
+    read(console)
+    console.press("a", "d", "t", "C-c", "q")
+    shown = console.until("Body was shown in less, as drawn here.")
+    assert "Waiting" in shown
+    assert "WILL HAPPEN" in shown
+    assert "Approved" not in shown
+    assert "What shall" not in shown
+
+
+@pytest.mark.parametrize("key", ["!", "|", "v"])
+def test_the_pager_starts_no_other_program(console: Tmux, key: str) -> None:
+    """Shell, pipe and editor of `less` are off: a person may press any key over a hostile text."""
+    read(console)
+    console.type(key)
+    console.until("not available")
+    console.press("Enter")
+    console.until(lambda shown: "not available" not in shown)
+    console.press("q")
+    console.until("was shown in less")
+
+
+def test_a_console_that_is_ended_ends_its_pager_and_gives_the_terminal_back(
+    console: Tmux,
+) -> None:
+    """SIGTERM while the pager holds the terminal: both go, the shell has its line again."""
+    read(console)
+    pid = console_pid(console)
+    (pager,) = children(pid)
+    os.kill(pid, signal.SIGTERM)
+    console.until(f"ended with {128 + signal.SIGTERM}")
+    assert gone(pager)
+
+
+@pytest.mark.parametrize("paging", [False, True])
+def test_a_console_whose_terminal_goes_ends(console: Tmux, paging: bool) -> None:
+    """Nothing waits for ever for a terminal that takes no more; the home's lock is free again."""
+    console.until("WILL HAPPEN")
+    if paging:
+        read(console)
+    pid = console_pid(console)
+    console.close()
+    assert gone(pid)

@@ -1,0 +1,86 @@
+"""A project's settings count once a person took them in: the route, its record, and what is no authority."""
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+from tests.support.server_harness import Console, aileron_json
+
+DIGEST = "ab" * 32
+ASKED = {"agent": "codex", "path": "/srv/a project", "digest": DIGEST}
+
+
+def items(console: Console) -> list[dict[str, str]]:
+    return console.get("/v1/projects", local=True).json["items"]
+
+
+def test_what_was_taken_in_is_on_record_and_outlives_a_restart(home: Path) -> None:
+    """One pin per agent and folder, in the newest bytes; the record is what makes it count."""
+    console = Console(home)
+    assert console.post("/v1/projects", ASKED, local=True).status == 201
+    later = {**ASKED, "digest": "cd" * 32}
+    assert console.post("/v1/projects", later, local=True).status == 201
+    assert console.post("/v1/projects", {**ASKED, "agent": "pi"}, local=True).status == 201
+    console.end()
+    console.start()
+    found = [(each["agent"], each["path"], each["digest"]) for each in items(console)]
+    assert found == [
+        ("codex", "/srv/a project", "cd" * 32),
+        ("pi", "/srv/a project", DIGEST),
+    ]
+    said = [each for each in console.records() if each.get("kind") == "project"]
+    assert [each["digest"] for each in said] == [DIGEST, "cd" * 32, DIGEST]
+    assert {each["event"] for each in said} == {"library.accepted"}
+    assert aileron_json("audit", "verify", home=home)["ok"]
+    console.end()
+
+
+def test_a_row_alone_takes_no_project_in(home: Path) -> None:
+    """A row that another program wrote is no authority."""
+    console = Console(home)
+    console.post("/v1/projects", ASKED, local=True)
+    console.end()
+    with contextlib.closing(sqlite3.connect(home / "aileron.db")) as database:
+        database.execute("UPDATE pins SET digest = ? WHERE kind = 'project'", ("ee" * 32,))
+        database.execute(
+            "INSERT INTO pins VALUES('project', 'pi /srv/b', ?, 1.0, 'person', 1)", (DIGEST,)
+        )
+        database.commit()
+    console.start()
+    assert items(console) == []
+    console.end()
+
+
+def test_only_the_homes_socket_takes_a_project_in(home: Path) -> None:
+    """No session, by whatever way, says yes for a person; nor does the port."""
+    console = Console(home)
+    token = console.session()["token"]
+    for method in ("GET", "POST"):
+        body = ASKED if method == "POST" else None
+        assert console.request(method, "/v1/projects", body).status == 401
+        assert console.request(method, "/v1/projects", body, token=token).status == 403
+        assert console.request(method, "/v1/projects", body, token=token, local=True).status == 403
+    assert items(console) == []
+    console.end()
+
+
+WRONG: tuple[dict[str, object], ...] = (
+    {"agent": "vim"},
+    {"digest": "AB" * 32},
+    {"digest": "ab"},
+    {"path": "relative"},
+    {"path": "/a/../b"},
+    {"path": "/a//b"},
+    {"path": "//a"},
+    {"path": "/a/."},
+    {"more": 1},
+)
+
+
+def test_a_request_of_another_form_is_refused(home: Path) -> None:
+    """Strict: one spelling of a folder, one of a digest."""
+    console = Console(home)
+    for wrong in WRONG:
+        assert console.post("/v1/projects", {**ASKED, **wrong}, local=True).status == 400, wrong
+    assert items(console) == []
+    console.end()

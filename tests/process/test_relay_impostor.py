@@ -1,0 +1,323 @@
+"""Listeners that are not the console: none of them gets a token, or a byte where it can be told apart.
+
+Each of them does what another program of the same user can do: take the socket's name, take the
+old port, edit `daemon.json`, pass questions on to the real console.
+"""
+
+import contextlib
+import json
+import os
+import select
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.mcp_harness import (
+    NEW,
+    TOKEN,
+    RawRelay,
+    ThreadConsole,
+    listen_tcp,
+    listen_unix,
+    lock_home,
+)
+
+SHORT = {"AILERON_WAIT_SECONDS": "0.2"}
+
+
+class Listener:
+    """Takes every connection, keeps every byte, and answers each request with *answer*."""
+
+    def __init__(self, sock: socket.socket, answer: bytes = b"") -> None:
+        self._sock = sock
+        self._answer = answer
+        self.heard: list[bytes] = []
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._sock.accept()
+                self.heard.append(b"")
+                with connection, contextlib.suppress(OSError):
+                    connection.settimeout(5)
+                    while data := connection.recv(65536):
+                        self.heard[-1] += data
+                        connection.sendall(self._answer)
+
+    def close(self) -> bytes:
+        while self._thread.is_alive() and select.select([self._sock], [], [], 0)[0]:
+            time.sleep(0.01)  # who has come is heard
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._sock.close()
+        self._thread.join(10)
+        return b"".join(self.heard)
+
+
+def health(**more: Any) -> bytes:
+    body = json.dumps({"status": "ok", **more}).encode()
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    return head % len(body) + body
+
+
+def refused(home: Path, **environment: str) -> str:
+    """Have the relay ask something; return its one sentence once it has given up."""
+    relay = RawRelay(home, **SHORT, **environment)
+    relay.send("server/discover", 1, _meta=NEW)
+    answer = relay.answer(1)
+    code, said = relay.outcome()
+    assert code == 69
+    assert said.count("\n") == 1
+    assert TOKEN not in said
+    assert answer["error"]["message"] in said
+    return said
+
+
+@contextlib.contextmanager
+def locked_by_another_process(home: Path) -> Iterator[None]:
+    home.mkdir(mode=0o700)
+    program = (
+        "import fcntl, os, sys; f = os.open(sys.argv[1], os.O_RDONLY);"
+        "fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", program, str(home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        yield
+        assert holder.stdin is not None
+        holder.stdin.close()
+
+
+def test_a_socket_of_another_process_than_the_locks_gets_not_one_byte(tmp_path: Path) -> None:
+    """The kernel says who listens, before anything is sent."""
+    home = tmp_path / "home"
+    with locked_by_another_process(home):
+        listener = Listener(listen_unix(home / "run" / "console.sock"), health())
+        said = refused(home, AILERON_TOKEN=TOKEN)
+        heard = listener.close()
+    assert listener.heard, "it was connected to"
+    assert heard == b""
+    assert "is not the console" in said
+
+
+def test_a_socket_in_a_home_that_nobody_holds_is_not_even_connected_to(tmp_path: Path) -> None:
+    """What a dead console left, or somebody put there, is no console."""
+    home = tmp_path / "home"
+    home.mkdir()
+    listener = Listener(listen_unix(home / "run" / "console.sock"), health())
+    said = refused(home, AILERON_TOKEN=TOKEN)
+    listener.close()
+    assert listener.heard == []
+    assert "No console holds" in said
+
+
+def test_a_shared_lock_is_not_the_consoles(tmp_path: Path) -> None:
+    """Only the exclusive lock makes an owner; a reader's lock makes nobody the console."""
+    import fcntl
+
+    home = tmp_path / "home"
+    home.mkdir()
+    descriptor = os.open(home, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    listener = Listener(listen_unix(home / "run" / "console.sock"), health())
+    refused(home, AILERON_TOKEN=TOKEN)
+    listener.close()
+    os.close(descriptor)
+    assert listener.heard == []
+
+
+def test_a_listener_that_an_edited_daemon_json_names_is_never_asked(tmp_path: Path) -> None:
+    """The file is no authority: neither its url nor its pid nor its socket."""
+    home = tmp_path / "home"
+    home.mkdir()
+    tcp, unix = Listener(listen_tcp(), health()), Listener(listen_unix(tmp_path / "s"), health())
+    port = tcp._sock.getsockname()[1]
+    entry = {
+        "version": 1,
+        "url": f"http://127.0.0.1:{port}",
+        "socket": str(tmp_path / "s"),
+        "pid": os.getpid(),
+    }
+    (home / "daemon.json").write_text(json.dumps(entry))
+    refused(home, AILERON_TOKEN=TOKEN)
+    tcp.close()
+    unix.close()
+    assert (tcp.heard, unix.heard) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        health(),
+        health(proof="0" * 64),
+        health(proof=None),
+        health(proof=sha256(TOKEN.encode()).hexdigest()),
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n[]",
+        b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 307 Moved\r\nLocation: /v1/health\r\nContent-Length: 0\r\n\r\n",
+        b"\x00\xff" * 50,
+    ],
+)
+def test_a_listener_on_the_old_port_gets_a_question_and_no_token(
+    tmp_path: Path, answer: bytes
+) -> None:
+    """It cannot prove that it knows the token, whatever it answers."""
+    sock = listen_tcp()
+    port = sock.getsockname()[1]
+    listener = Listener(sock, answer)
+    said = refused(tmp_path / "home", AILERON_URL=f"http://127.0.0.1:{port}", AILERON_TOKEN=TOKEN)
+    heard = listener.close()
+    assert heard.startswith(b"GET /v1/health HTTP/1.1\r\n")
+    assert b"Aileron-Challenge: " in heard
+    assert TOKEN.encode() not in heard
+    assert sha256(TOKEN.encode()).hexdigest().encode() not in heard
+    assert b"uthorization" not in heard
+    assert b"/mcp" not in heard
+    assert "no token was sent" in said
+
+
+def test_the_old_port_is_not_asked_while_a_console_holds_the_home(tmp_path: Path) -> None:
+    """AILERON_URL may name a port that is somebody else's by now: the socket is taken instead."""
+    console = ThreadConsole(tmp_path / "home")
+    sock = listen_tcp()
+    listener = Listener(sock, health())
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    try:
+        relay = RawRelay(console.home, AILERON_URL=url, AILERON_TOKEN=TOKEN)
+        assert "result" in relay.handshake()
+        assert relay.end() == (0, "")
+    finally:
+        listener.close()
+        console.stop()
+    assert listener.heard == []
+
+
+def test_the_real_console_proves_itself_on_its_port(tmp_path: Path) -> None:
+    """Where only the port can be reached, the session goes on over it."""
+    console = ThreadConsole(tmp_path / "home")
+    try:
+        relay = RawRelay(
+            tmp_path / "elsewhere",
+            AILERON_URL=f"http://127.0.0.1:{console.port}",
+            AILERON_TOKEN=TOKEN,
+        )
+        assert "result" in relay.handshake()
+        relay.send("tools/call", 1, name="read_inbox", arguments={})
+        assert relay.answer(1)["result"]["isError"] is False
+        assert relay.end() == (0, "")
+    finally:
+        console.stop()
+
+
+def test_passing_the_question_on_to_the_real_console_proves_nothing(tmp_path: Path) -> None:
+    """The port stands in the proof, so one for another port is worthless."""
+    console = ThreadConsole(tmp_path / "home")
+    sock = listen_tcp()
+    heard: list[bytes] = []
+
+    def pass_on() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = sock.accept()
+                with connection, socket.create_connection(("127.0.0.1", console.port)) as real:
+                    heard.append(connection.recv(65536))
+                    real.sendall(heard[-1])
+                    connection.sendall(real.recv(65536))
+                    connection.settimeout(2)
+                    heard.append(connection.recv(65536))
+
+    thread = threading.Thread(target=pass_on)
+    thread.start()
+    try:
+        refused(
+            tmp_path / "elsewhere",
+            AILERON_URL=f"http://127.0.0.1:{sock.getsockname()[1]}",
+            AILERON_TOKEN=TOKEN,
+        )
+    finally:
+        sock.shutdown(socket.SHUT_RDWR)
+        sock.close()
+        thread.join(10)
+        console.stop()
+    assert b"Aileron-Challenge" in heard[0]
+    assert TOKEN.encode() not in b"".join(heard)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost:80",
+        "http://127.0.0.1",
+        "http://127.0.0.1:1@evil.example:80",
+        "http://0.0.0.0:80",
+        "https://127.0.0.1:1",
+        "ftp://127.0.0.1:1",
+        "127.0.0.1:80",
+    ],
+)
+def test_any_other_address_is_refused_with_the_forms_there_are(tmp_path: Path, url: str) -> None:
+    """Nothing but the named forms is ever connected to."""
+    assert "AILERON_URL must be" in refused(tmp_path / "home", AILERON_URL=url, AILERON_TOKEN=TOKEN)
+
+
+@pytest.mark.parametrize("right_pin", [True, False])
+def test_over_tls_the_certificate_is_the_pinned_one_or_nothing_is_sent(
+    tmp_path: Path, right_pin: bool
+) -> None:
+    """The pin decides, before the token leaves."""
+    request = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    subprocess.run(
+        [*request, "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=x"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    der = ssl.PEM_cert_to_DER_cert((tmp_path / "cert.pem").read_text())
+    pin = sha256(der).hexdigest() if right_pin else "0" * 64
+    tcp = listen_tcp()
+    url = f"https://127.0.0.1:{tcp.getsockname()[1]}"
+    body = b'{"jsonrpc":"2.0","id":1,"result":{"from":"tls"}}'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    listener = Listener(context.wrap_socket(tcp, server_side=True), head % len(body) + body)
+    environment = {"AILERON_URL": url, "AILERON_TOKEN": TOKEN, "AILERON_CERT_SHA256": pin.upper()}
+    if right_pin:
+        relay = RawRelay(tmp_path / "home", **environment)
+        relay.send("server/discover", 1, _meta=NEW)
+        assert relay.answer(1)["result"] == {"from": "tls"}
+        assert relay.end() == (0, "")
+    else:
+        assert "is not the one" in refused(tmp_path / "home", **environment)
+    assert (TOKEN.encode() in listener.close()) == right_pin
+
+
+def test_a_home_of_another_user_is_refused(tmp_path: Path) -> None:
+    """Whoever owns the folder could hold its lock and be believed."""
+    if os.getuid() != 0:
+        pytest.skip("giving a folder away needs root")
+    home = tmp_path / "home"
+    descriptor = lock_home(home)
+    listener = Listener(listen_unix(home / "run" / "console.sock"), health())
+    os.chown(home, 12345, 12345)
+    said = refused(home, AILERON_TOKEN=TOKEN)
+    listener.close()
+    os.close(descriptor)
+    assert listener.heard == []
+    assert "another user" in said

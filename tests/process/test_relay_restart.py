@@ -1,0 +1,244 @@
+"""A console that is killed, stopped and started again while an agent is connected through the relay."""
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.mcp_harness import (
+    NEW,
+    TOKEN,
+    ProcessConsole,
+    RawRelay,
+    eventually,
+    official_client,
+)
+
+OLD_ERA, NEW_ERA = "legacy", "2026-07-28"
+HOLD = 7.0
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The console runs on asyncio, so its clients here do too."""
+    return "asyncio"
+
+
+@pytest.fixture
+def console(tmp_path: Path) -> Iterator[ProcessConsole]:
+    """A console that holds a gated call for seven seconds."""
+    running = ProcessConsole(tmp_path / "home", hold_seconds=HOLD)
+    yield running
+    if running.process.poll() is None:
+        running.stop()
+
+
+def restart(console: ProcessConsole, *, softly: bool = False) -> None:
+    (console.stop if softly else console.kill)()
+    console.start()
+
+
+def status_of(answer: dict[str, Any]) -> str:
+    return answer["result"]["structuredContent"]["status"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("softly", [True, False])
+@pytest.mark.parametrize("era", [OLD_ERA, NEW_ERA])
+async def test_the_official_client_goes_on_after_a_restart(
+    console: ProcessConsole, era: str, softly: bool
+) -> None:
+    """The old era's session is replayed silently; the agent's next calls are served."""
+    async with official_client(console, "relay", era) as client:
+        assert (await client.call_tool("read_inbox", {"text": "before"})).is_error is False
+        await anyio.to_thread.run_sync(lambda: restart(console, softly=softly))
+        after = await client.call_tool("read_inbox", {"text": "after"})
+        names = {tool.name for tool in (await client.list_tools()).tools}
+    assert after.structured_content["output"]["args"] == {"text": "after"}
+    assert "read_inbox" in names
+
+
+@pytest.mark.anyio
+async def test_list_changes_arrive_after_a_restart_in_the_old_era(console: ProcessConsole) -> None:
+    """The standing stream is opened again, and the client is told to look, once it is."""
+    heard = 0
+    news = anyio.Event()
+
+    async def on_message(message: Any) -> None:
+        nonlocal heard, news
+        if getattr(message, "method", "") == "notifications/tools/list_changed":
+            heard += 1
+            news.set()
+
+    async with official_client(console, "relay", OLD_ERA, message_handler=on_message) as client:
+        await client.list_tools()
+        await anyio.to_thread.run_sync(lambda: restart(console))
+        with anyio.fail_after(15):
+            await news.wait()  # the relay's own word: what was known may be out of date
+        before, news = heard, anyio.Event()
+        console.control.add_action("after-restart")
+        with anyio.fail_after(10):
+            await news.wait()
+        assert heard > before
+        names = {tool.name for tool in (await client.list_tools()).tools}
+    assert "after_restart" in names
+
+
+def test_a_restart_before_the_standing_stream_is_open_is_told(console: ProcessConsole) -> None:
+    """What the client learned of the first console may be out of date with the second."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.initialize()
+    restart(console)
+    relay.send("notifications/initialized")
+    relay.read_until(lambda message: message.get("method") == "notifications/tools/list_changed")
+    relay.end()
+
+
+@pytest.mark.anyio
+async def test_list_changes_arrive_after_a_restart_in_the_new_era(console: ProcessConsole) -> None:
+    """The subscription outlives the console: same id, no second acknowledgement, no error."""
+    async with official_client(console, "relay", NEW_ERA) as client:
+        async with client.listen(tools_list_changed=True) as events:
+            await anyio.to_thread.run_sync(lambda: restart(console))
+            news = aiter(events)
+            with anyio.fail_after(15):
+                await anext(news)
+            console.control.add_action("after-restart")
+            with anyio.fail_after(10):
+                await anext(news)
+        names = {tool.name for tool in (await client.list_tools()).tools}
+    assert "after_restart" in names
+
+
+@pytest.mark.parametrize("meta", [None, NEW])
+def test_a_call_that_may_have_run_is_never_repeated(
+    console: ProcessConsole, meta: dict[str, Any] | None
+) -> None:
+    """The console dies in the middle of a run: the agent is told that the outcome is not known."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    more = {"_meta": meta} if meta else {}
+    relay.send("tools/call", 1, name="stall", arguments={"text": "once"}, **more)
+    eventually(lambda: console.control.facts()["runs"], "the run has begun")
+    console.kill()
+    answer = relay.answer(1)
+    assert answer["result"]["isError"] is True
+    assert status_of(answer) == "unknown"
+    assert "check_action_status" in answer["result"]["content"][0]["text"]
+    console.start()
+    relay.send("tools/call", 2, name="read_inbox", arguments={}, **more)
+    assert status_of(relay.answer(2)) == "completed"
+    assert [run["action"] for run in console.control.facts()["runs"]] == ["read-inbox"]
+    assert relay.end() == (0, "")
+
+
+@pytest.mark.parametrize("meta", [None, NEW])
+def test_a_held_call_ends_as_pending_when_the_console_stops(
+    console: ProcessConsole, meta: dict[str, Any] | None
+) -> None:
+    """A console that stops in order first hands back what it holds."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    more = {"_meta": meta} if meta else {}
+    relay.send("tools/call", 1, name="send_draft", arguments={}, **more)
+    eventually(lambda: console.control.facts()["polls"] == 1, "the call is held")
+    console.stop()
+    assert status_of(relay.answer(1)) == "pending_approval"
+    console.start()
+    relay.send("ping" if meta is None else "tools/list", 2, **more)
+    assert "result" in relay.answer(2)
+    assert relay.end() == (0, "")
+
+
+def test_a_request_made_while_the_console_is_away_waits_for_it(console: ProcessConsole) -> None:
+    """It was never sent, so it is served once, by the next console."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    console.kill()
+    relay.send("tools/call", 1, name="read_inbox", arguments={"text": "patient"})
+    console.start()
+    assert status_of(relay.answer(1)) == "completed"
+    assert len(console.control.facts()["runs"]) == 1
+    assert relay.end() == (0, "")
+
+
+def test_a_session_of_its_own_goes_on_after_a_restart(console: ProcessConsole) -> None:
+    """The new console knows it: it is held again, and ended with the relay."""
+    relay = RawRelay(console.home, AILERON_AGENT="self")
+    relay.handshake()
+    (opened,) = console.control.facts()["opened"]
+    restart(console)
+    relay.send("tools/call", 1, name="read_inbox", arguments={})
+    assert status_of(relay.answer(1)) == "completed"
+    facts = console.control.facts()
+    assert facts["opened"] == []
+    assert facts["runs"][0]["session"] == opened["session_id"]
+    eventually(
+        lambda: opened["session_id"] in console.control.facts()["holding"], "it is held again"
+    )
+    assert relay.end() == (0, "")
+    eventually(lambda: opened["session_id"] not in console.control.facts()["open"], "it was ended")
+
+
+@pytest.mark.parametrize("asking", [True, False])
+def test_a_console_that_stays_away_ends_the_relay(console: ProcessConsole, asking: bool) -> None:
+    """One sentence and exit 69, whether or not a request is waiting at that moment."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
+    relay.handshake()
+    relay.send("tools/list", 1)
+    relay.answer(1)
+    if asking:
+        # Asked of a console that stands still: once it is gone, the relay ends within a second.
+        console.process.send_signal(signal.SIGSTOP)
+        relay.send("tools/list", 2)
+    console.kill()
+    if asking:
+        assert "aileron console" in relay.answer(2)["error"]["message"]
+    code, said = relay.outcome()
+    assert code == 69
+    assert said.count("\n") == 1
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("meta", [None, NEW])
+def test_progress_comes_every_five_seconds_while_a_call_is_held(
+    console: ProcessConsole, meta: dict[str, Any] | None
+) -> None:
+    """At once, at five seconds, once more at the hold's end, and then the pending message."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    _meta = {"progressToken": "p", **(meta or {})}
+    begun = time.monotonic()
+    relay.send("tools/call", 1, name="send_draft", arguments={}, _meta=_meta)
+    told: list[float] = []
+    while (message := relay.read()).get("id") != 1:
+        if message["method"] == "notifications/progress":
+            assert message["params"]["progressToken"] == "p"
+            told.append(message["params"]["progress"])
+    assert time.monotonic() - begun > HOLD - 0.5
+    assert status_of(message) == "pending_approval"
+    # How long it means to wait each time, and not the time that passed: a machine may stand still.
+    waits = console.control.facts()["waits"]
+    assert waits[0] == 5
+    assert sum(waits) < HOLD + 0.1
+    assert len(told) == len(waits) + 1
+    assert all(before < after for before, after in pairwise(told))
+    assert told[-1] == HOLD
+    assert relay.end() == (0, "")
+
+
+def test_a_client_that_asked_for_no_progress_gets_none(console: ProcessConsole) -> None:
+    """Nothing but the answer is written for it."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    relay.send("tools/call", 1, name="send_draft", arguments={})
+    eventually(lambda: console.control.facts()["polls"] == 1, "the call is held")
+    console.control.approve()
+    assert json.dumps(relay.read()["id"]) == "1"
+    assert relay.end() == (0, "")

@@ -1,0 +1,461 @@
+"""Who may do what at a running console: tokens, other sessions, the socket's peers."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.sessions.registry import HOLD_GRACE_SECONDS, RESTART_GRACE_SECONDS
+from tests.support.server_harness import DRAFT, Answer, Attended, Console, eventually
+
+UNKNOWN = "act-20260101T000000-0123456789abcdef"
+NO_RUN = "run-" + "0" * 26
+PERSONS = [
+    ("GET", "/v1/action-approvals"),
+    ("GET", "/v1/action-approvals/{id}"),
+    ("POST", "/v1/action-approvals/{id}/decide"),
+    ("GET", "/v1/audit"),
+    ("GET", "/v1/audit/{run}"),
+]
+SESSIONS = [
+    ("GET", "/v1/actions"),
+    ("GET", "/v1/actions/get-draft"),
+    ("POST", "/v1/actions/get-draft/run"),
+    ("GET", "/v1/action-approvals/{id}/result"),
+    ("POST", "/v1/action-approvals/{id}/withdraw"),
+    ("GET", "/mcp"),
+    ("POST", "/mcp"),
+    ("DELETE", "/mcp"),
+]
+WRONG = [None, "", "x", "0" * 43, "\xe9", "Bearer"]
+
+
+@pytest.fixture
+def pending(shared: Console, token: str) -> Any:
+    """An approval of `token`'s session that waits, withdrawn at the end."""
+    answer = shared.run("send-draft", {"draft_id": DRAFT}, token)
+    assert answer.status == 202
+    yield answer.json
+    shared.post(f"/v1/action-approvals/{answer.json['approval_id']}/withdraw", token=token)
+
+
+def ask(shared: Console, method: str, path: str, pending: Any, known: bool, **more: Any) -> Answer:
+    path = path.format(
+        id=pending["approval_id"] if known else UNKNOWN,
+        run=pending["audit_id"] if known else NO_RUN,
+    )
+    body = {"approved": True} if method == "POST" else None
+    return shared.request(method, path, body, **more)
+
+
+@pytest.mark.parametrize(("method", "path"), PERSONS)
+def test_what_a_person_decides_is_403_to_every_session(
+    shared: Console, token: str, pending: Any, method: str, path: str
+) -> None:
+    """Its own approval, another's and one that is not there look alike, byte for byte."""
+    other = shared.session()["token"]
+    answers = [
+        ask(shared, method, path, pending, known, token=each, local=local)
+        for known in (True, False)
+        for each in (token, other)
+        for local in (True, False)
+    ]
+    assert {answer.status for answer in answers} == {403}
+    assert answers[0].error["class"] == "forbidden"
+    assert len({answer.raw for answer in answers}) == 1
+    # Whether the connection ends tells when the request's own body came, and nothing else.
+    told = [{k: v for k, v in each.headers.items() if k != "connection"} for each in answers]
+    assert all(each == told[0] for each in told)
+
+
+@pytest.mark.parametrize(("method", "path"), PERSONS)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_a_person_decides_is_401_to_everybody_else(
+    shared: Console, pending: Any, method: str, path: str, wrong: str | None
+) -> None:
+    """Over the home's socket too: no route decides."""
+    answers = [
+        ask(shared, method, path, pending, known, token=wrong, local=local)
+        for known in (True, False)
+        for local in (True, False)
+    ]
+    assert {answer.status for answer in answers} == {401}
+    assert len({answer.raw for answer in answers}) == 1
+    assert answers[0].error["class"] == "unauthorized"
+    assert answers[0].headers["www-authenticate"] == "Bearer"
+
+
+def test_nothing_that_was_refused_decided_anything(
+    shared: Console, token: str, pending: Any
+) -> None:
+    """The approval waits on, and nobody's approve is on record."""
+    for each in (token, None):
+        ask(
+            shared, "POST", "/v1/action-approvals/{id}/decide", pending, True, token=each,
+            local=True,
+        )  # fmt: skip
+    path = f"/v1/action-approvals/{pending['approval_id']}/result"
+    assert shared.get(path, token=token).json["status"] == "pending_approval"
+    events = [r["event"] for r in shared.records() if r["run"] == pending["audit_id"]]
+    assert not [event for event in events if event.startswith("approval.")]
+
+
+@pytest.mark.parametrize(("method", "path"), SESSIONS)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_sessions_routes_need_its_token(
+    shared: Console, pending: Any, method: str, path: str, wrong: str | None
+) -> None:
+    """401 otherwise, with the one error body."""
+    answer = ask(shared, method, path, pending, True, token=wrong)
+    assert (answer.status, answer.error["class"]) == (401, "unauthorized")
+
+
+def test_a_gateway_token_opens_none_of_them(shared: Console, pending: Any) -> None:
+    """It stands in settings and process lists, so it must not."""
+    opened = shared.session()
+    for method, path in (*SESSIONS, *PERSONS):
+        answer = ask(shared, method, path, pending, True, token=opened["gateway_token"])
+        assert answer.status == 401
+
+
+def test_another_scheme_than_bearer_opens_nothing(shared: Console, token: str) -> None:
+    """Case of the scheme apart (RFC 9110)."""
+    for value in (f"Basic {token}", token, f"Token {token}", f"Bearer{token}", "Bearer", ""):
+        answer = shared.get("/v1/actions", headers={"Authorization": value})
+        assert answer.status == 401
+    assert shared.get("/v1/actions", headers={"Authorization": f"bEARER {token}"}).status == 200
+
+
+def test_a_token_in_the_query_opens_nothing(shared: Console, token: str) -> None:
+    """Queries stand in logs."""
+    assert shared.get(f"/v1/actions?token={token}&access_token={token}").status == 401
+
+
+def test_another_sessions_approval_is_404_like_one_that_is_not_there(
+    shared: Console, pending: Any
+) -> None:
+    """The bodies are the same but for the id; it is neither told nor withdrawn."""
+    other = shared.session()["token"]
+    known, own = pending["approval_id"], None
+    for method, tail in (("GET", "result"), ("GET", "result?wait=1"), ("POST", "withdraw")):
+        bodies: list[str] = []
+        for each in (known, UNKNOWN):
+            own = shared.request(method, f"/v1/action-approvals/{each}/{tail}", token=other)
+            assert (own.status, own.error["class"]) == (404, "not_found")
+            bodies.append(own.raw.decode().replace(each, "ID"))
+        assert bodies[0] == bodies[1]
+    assert pending["approval_id"] not in shared.get("/v1/actions", token=other).raw.decode()
+
+
+@pytest.mark.parametrize(
+    "bad", ["x", "act-", "ACT-20260101T000000-0123456789ABCDEF", UNKNOWN + "0"]
+)
+def test_what_is_no_approval_id_is_404(shared: Console, token: str, bad: str) -> None:
+    """Like an unknown one."""
+    assert shared.get(f"/v1/action-approvals/{bad}/result", token=token).status == 404
+    assert shared.post(f"/v1/action-approvals/{bad}/withdraw", token=token).status == 404
+
+
+def test_a_withdrawal_ends_it_once(shared: Console, token: str) -> None:
+    """200 with how it stands; the second time 409 with the outcome."""
+    pending = shared.run("send-draft", {"draft_id": DRAFT}, token).json
+    path = f"/v1/action-approvals/{pending['approval_id']}/withdraw"
+    assert shared.post(path, {"reason": 5}, token=token).status == 400
+    assert shared.post(path, {"reason": "x" * 2001}, token=token).status == 400
+    first = shared.post(path, {"reason": "no longer needed"}, token=token)
+    assert (first.status, first.json["status"]) == (200, "withdrawn")
+    second = shared.post(path, token=token)
+    assert second.status == 409
+    assert second.error["details"] == {"outcome": "withdrawn"}
+
+
+def test_an_equal_call_is_attached_and_a_key_asks_anew(shared: Console, token: str) -> None:
+    """The same call is the same approval; its key decides instead."""
+    args = {"draft_id": DRAFT}
+    first = shared.run("send-draft", args, token).json
+    again = shared.run("send-draft", args, token)
+    assert again.json["approval_id"] == first["approval_id"]
+    assert "asked for before" in again.json["message"]
+    keyed = shared.run("send-draft", args, token, idempotency_key="a").json
+    same = shared.run("send-draft", args, token, idempotency_key="a").json
+    other = shared.run("send-draft", args, token, idempotency_key="b").json
+    assert same["approval_id"] == keyed["approval_id"]
+    assert len({first["approval_id"], keyed["approval_id"], other["approval_id"]}) == 3
+    clash = shared.run("get-draft", {"id": DRAFT}, token, idempotency_key="a")
+    assert (clash.status, clash.error["class"]) == (409, "conflict")
+    foreign = shared.run("send-draft", args, shared.session()["token"], idempotency_key="a").json
+    assert foreign["approval_id"] != keyed["approval_id"]
+
+
+def test_twenty_wait_and_the_next_is_refused(shared: Console) -> None:
+    """429, with when to try again; an ungated call still runs."""
+    token = shared.session()["token"]
+    for number in range(20):
+        assert shared.run("send-draft", {"draft_id": f"r-{number}"}, token).status == 202
+    answer = shared.run("send-draft", {"draft_id": "r-20"}, token)
+    assert (answer.status, answer.error["retriable"]) == (429, True)
+    assert answer.headers["retry-after"]
+    assert shared.run("list-drafts", {}, token).status == 200
+
+
+# The socket
+
+
+def test_opening_a_session_goes_over_the_socket_alone(shared: Console, token: str) -> None:
+    """Over TCP nobody opens one; nor does a session, over either."""
+    body = {"agent": "a", "cwd": "/"}
+    assert shared.post("/v1/sessions", body).status == 401
+    assert shared.post("/v1/sessions", body, token=token).status == 403
+    assert shared.post("/v1/sessions", body, token=token, local=True).status == 403
+    assert shared.post("/v1/sessions", body, token="wrong", local=True).status == 401
+    assert shared.get("/v1/status").status == 401
+    assert shared.get("/v1/status", token=token).status == 403
+    assert shared.get("/v1/status", local=True).status == 200
+
+
+def test_a_session_is_told_what_was_agreed(shared: Console) -> None:
+    """Two tokens of 256 bits, where to go, when it ends; not to be kept by anything between."""
+    answer = shared.post("/v1/sessions", {"agent": "a", "cwd": "/", "ttl_seconds": 60}, local=True)
+    assert answer.status == 201
+    assert answer.headers["cache-control"] == "no-store"
+    opened = answer.json
+    assert set(opened) == {"session_id", "token", "gateway_token", "url", "expires_at"}
+    assert opened["url"] == shared.url
+    assert len({opened["token"], opened["gateway_token"]}) == 2
+    assert min(len(opened["token"]), len(opened["gateway_token"])) >= 43
+
+
+def opened_record(shared: Console, session_id: str) -> dict[str, Any]:
+    (record,) = [
+        each
+        for each in shared.records()
+        if each["event"] == "session.opened" and each["session"] == session_id
+    ]
+    return record
+
+
+def test_a_pid_that_is_no_ancestor_is_not_believed(shared: Console) -> None:
+    """Only the kernel says who opens a session: claiming init, the console or a neighbour is nothing."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as neighbour:
+        for claim in (1, shared.process.pid, neighbour.pid, 2**31 - 1):
+            opened = shared.session(pid=claim)
+            assert opened_record(shared, opened["session_id"])["pid"] == os.getpid()
+        neighbour.communicate()
+    for claim in (os.getpid(), os.getppid()):
+        if claim > 1:
+            opened = shared.session(pid=claim)
+            assert opened_record(shared, opened["session_id"])["pid"] == claim
+
+
+def test_a_session_is_never_more_than_it_was_opened_as(shared: Console) -> None:
+    """What it says of itself does not make it a launched one."""
+    opened = shared.session(agent="launch", label="aileron launch")
+    assert opened_record(shared, opened["session_id"])["opened_by"] == "relay"
+
+
+_OTHER_USER = """
+import os, socket, sys
+os.setgid(65534); os.setuid(65534)
+s = socket.socket(socket.AF_UNIX)
+try:
+    s.connect(sys.argv[1])
+    s.sendall(b"GET /v1/status HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+    print(repr(s.recv(100)))
+except PermissionError:
+    print("refused")
+except ConnectionError:
+    print("dropped")
+"""
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_another_user_gets_nothing_from_the_socket(
+    console: Console, opened: bool, home: Path
+) -> None:
+    """Neither through its modes, nor, were they opened by accident, through its peer check."""
+    if os.getuid() != 0:
+        pytest.skip("being another user needs root")
+    path = home / "run" / "console.sock"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    if opened:
+        for folder in (home.parent, home, path.parent):
+            folder.chmod(0o755)
+        path.chmod(0o666)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", _OTHER_USER, str(path)], capture_output=True, text=True,
+        check=True, timeout=20,
+    )  # fmt: skip
+    assert done.stdout.strip() in ({"dropped", "b''"} if opened else {"refused"})
+
+
+# A session's end
+
+
+def test_ending_a_session_twice_is_204_twice(shared: Console) -> None:
+    """By its own token and over the socket; then its token opens nothing."""
+    opened = shared.session()
+    path, token = f"/v1/sessions/{opened['session_id']}/end", opened["token"]
+    for more in ({"token": token}, {"token": token}, {"local": True}, {"local": True}):
+        answer = shared.post(path, **more)
+        assert (answer.status, answer.raw) == (204, b"")
+    assert shared.get("/v1/actions", token=token).status == 401
+    assert shared.get(f"/v1/sessions/{opened['session_id']}/hold", token=token).status == 401
+    ended = [
+        r for r in shared.records()
+        if r["event"] == "session.ended" and r["session"] == opened["session_id"]
+    ]  # fmt: skip
+    assert len(ended) == 1
+
+
+def test_nobody_ends_or_holds_another_session(shared: Console, token: str) -> None:
+    """404 with another's token, as for one that is not there; 401 without one over TCP."""
+    victim = shared.session()
+    for tail, method in (("end", "POST"), ("hold", "GET")):
+        path = f"/v1/sessions/{victim['session_id']}/{tail}"
+        unknown = f"/v1/sessions/ses-{'0' * 26}/{tail}"
+        known, strange = (shared.request(method, each, token=token) for each in (path, unknown))
+        assert (known.status, known.raw) == (404, strange.raw)
+        assert shared.request(method, path).status == 401
+        assert shared.request(method, path, token=victim["gateway_token"]).status == 401
+    ended = shared.session()
+    shared.post(f"/v1/sessions/{ended['session_id']}/end", token=ended["token"])
+    path = f"/v1/sessions/{victim['session_id']}/end"
+    assert shared.post(path, token=ended["token"]).status == 401
+    assert shared.get("/v1/actions", token=victim["token"]).status == 200
+    assert shared.post("/v1/sessions/x/end", local=True).status == 404
+
+
+def test_a_session_ends_by_its_time(shared: Console) -> None:
+    """Its token opens nothing from then on."""
+    begun = time.monotonic()
+    token = shared.session(ttl_seconds=1)["token"]
+    status = shared.get("/v1/actions", token=token).status
+    assert status == 200 or time.monotonic() - begun >= 1
+    eventually(lambda: shared.get("/v1/actions", token=token).status == 401, "it has ended")
+
+
+def test_a_lost_hold_ends_the_session_after_five_seconds(shared: Console) -> None:
+    """Not before; and one that comes back in time keeps it."""
+    kept, lost = shared.session(), shared.session()
+    with shared.hold(lost["session_id"], token=lost["token"]):
+        with shared.hold(kept["session_id"]):
+            pass
+        with shared.hold(kept["session_id"]):
+            pass
+        begun = time.monotonic()
+    with shared.hold(kept["session_id"], token=kept["token"]):
+        eventually(
+            lambda: shared.get("/v1/actions", token=lost["token"]).status == 401, "it has ended", 20
+        )
+        assert 4 < time.monotonic() - begun < 15
+        assert shared.get("/v1/actions", token=kept["token"]).status == 200
+    (ended,) = [
+        r for r in shared.records()
+        if r["event"] == "session.ended" and r["session"] == lost["session_id"]
+    ]  # fmt: skip
+    assert "agent was gone" in ended["summary"]
+
+
+def test_after_a_restart_a_held_session_has_a_time_to_come_back(attended: Attended) -> None:
+    """30 s, shortened here; one that nobody holds again ends then, one never held goes on."""
+    assert (RESTART_GRACE_SECONDS, HOLD_GRACE_SECONDS) == (30.0, 5.0)
+    back, gone, never = attended.session(), attended.session(), attended.session()
+    with attended.hold(back["session_id"]), attended.hold(gone["session_id"]):
+        attended.end(signal.SIGKILL)
+    begun = time.monotonic()
+    attended.start("--restart-grace", "4")
+    with attended.hold(back["session_id"], token=back["token"]):
+        eventually(
+            lambda: attended.get("/v1/actions", token=gone["token"]).status == 401,
+            "it has ended",
+            20,
+        )
+        assert 3 < time.monotonic() - begun < 25
+        for other in (back, never):
+            assert attended.get("/v1/actions", token=other["token"]).status == 200
+
+
+def test_an_ended_sessions_approvals_stay(attended: Attended) -> None:
+    """Marked: the requester is gone. A person may still say yes."""
+    opened = attended.session()
+    answer = attended.run("send-draft", {"draft_id": DRAFT}, opened["token"])
+    approval = answer.json["approval_id"]
+    attended.ready(approval)
+    attended.post(f"/v1/sessions/{opened['session_id']}/end", token=opened["token"])
+    attended.until(lambda: attended.views[approval]["requester_gone"])
+    attended.approve(approval)
+    assert attended.state(approval, "completed")
+
+
+def test_an_agent_reads_pending_until_the_end(attended: Attended) -> None:
+    """Neither checking, approved nor executing tells it when to strike; then the words come."""
+    token = attended.session()["token"]
+    approval = attended.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
+    attended.approve(approval)
+    path = f"/v1/action-approvals/{approval}/result"
+    seen: list[str] = []
+    while not seen or seen[-1] == "pending_approval":
+        seen.append(attended.get(path, token=token).json["status"])
+    assert set(seen) <= {"pending_approval", "completed"}
+    done = attended.get(path, token=token)
+    assert done.headers["cache-control"] == "no-store"
+    assert len(done.json["digest_words"]) == 3
+    assert attended.views[approval]["digest"] not in done.raw.decode()
+
+
+def test_no_preview_reaches_an_agent(attended: Attended) -> None:
+    """Neither in the 202, nor in the result, nor in a log."""
+    token = attended.session()["token"]
+    answer = attended.run("send-draft", {"draft_id": DRAFT}, token)
+    attended.ready(answer.json["approval_id"])
+    attended.tell(deny=answer.json["approval_id"], reason="because")
+    attended.state(answer.json["approval_id"], "denied")
+    path = f"/v1/action-approvals/{answer.json['approval_id']}/result"
+    result = attended.get(path, token=token)
+    assert (result.json["status"], result.json["reason"]) == ("denied", "because")
+    draft = attended.run("get-draft", {"id": DRAFT}, token).json["output"]
+    headers = {each["name"]: each["value"] for each in draft["message"]["payload"]["headers"]}
+    subject: str = headers["Subject"]
+    assert len(subject) > 5
+    said = answer.raw.decode() + result.raw.decode()
+    said += (attended.home / "log" / "aileron.log").read_text()
+    assert subject not in said
+
+
+def test_a_listener_that_is_not_the_console_is_told_nothing(shared: Console) -> None:
+    """A health check's proof is only for who knows a token, and names the address it was asked at."""
+    from aileron_core.ids import token_hash
+    from aileron_core.server.auth import challenge_proof
+
+    opened = shared.session()
+    hashed = token_hash(opened["token"])
+    key_id, nonce = token_hash(hashed)[:16], "n" * 32
+    answer = shared.get("/v1/health", headers={"Aileron-Challenge": f"{key_id}:{nonce}"})
+    assert answer.json["proof"] == challenge_proof(hashed, nonce, f"127.0.0.1:{shared.port}")
+    for challenge in (f"{'0' * 16}:{nonce}", f"{key_id}:short", key_id, ":", f":{nonce}"):
+        answer = shared.get("/v1/health", headers={"Aileron-Challenge": challenge})
+        assert answer.json == {"status": "ok"}
+    assert "proof" not in shared.get(
+        "/v1/health", headers={"Aileron-Challenge": f"{key_id}:{nonce}"}, local=True
+    ).json  # fmt: skip
+
+
+def test_tcp_is_bound_to_loopback_alone(shared: Console) -> None:
+    """No other address of this machine answers."""
+    hexed = f"{shared.port:04X}"
+    tables = [Path(f"/proc/net/{name}") for name in ("tcp", "tcp6")]
+    listening = [
+        line.split()[1]
+        for table in tables if table.exists()
+        for line in table.read_text().splitlines()[1:]
+        if line.split()[3] == "0A" and line.split()[1].endswith(f":{hexed}")
+    ]  # fmt: skip
+    assert listening == [f"0100007F:{hexed}"]
+    assert socket.inet_aton("127.0.0.1") == bytes([127, 0, 0, 1])

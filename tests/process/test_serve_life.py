@@ -1,0 +1,354 @@
+"""How a console begins, is found again, and ends."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.mailbox.server import Mailbox
+from tests.support.mcp_harness import RawRelay
+from tests.support.server_harness import (
+    CLI,
+    DRAFT,
+    Attended,
+    Console,
+    aileron,
+    aileron_json,
+    eventually,
+    quiet_port,
+)
+
+Serve = Callable[..., Console]
+
+
+def test_daemon_json_says_where_it_is_and_no_secret(console: Console) -> None:
+    """Exactly the agreed fields, for this user alone."""
+    file = console.home / "daemon.json"
+    content = json.loads(file.read_text())
+    assert set(content) == {"version", "url", "socket", "pid", "started_at"}
+    assert content["version"] == 1
+    assert content["url"] == console.url == f"http://127.0.0.1:{console.port}"
+    assert content["socket"] == str(console.home / "run" / "console.sock")
+    assert content["pid"] == console.process.pid
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", content["started_at"])
+    for path in (file, console.home / "aileron.db", console.home / "audit.head"):
+        assert path.stat().st_mode & 0o777 == 0o600
+    for folder in (console.home, *(f for f in console.home.iterdir() if f.is_dir())):
+        assert folder.stat().st_mode & 0o777 == 0o700, folder
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_stops_it_in_order(serve: Serve, number: int) -> None:
+    """Exit 0 within a few seconds; neither socket nor address file is left; the end is on record."""
+    console = serve(accept=False)
+    begun = time.monotonic()
+    assert console.end(number) == 0
+    assert time.monotonic() - begun < 5
+    assert not (console.home / "run" / "console.sock").exists()
+    assert not (console.home / "daemon.json").exists()
+    assert console.records()[-1]["event"] == "console.stopped"
+
+
+def test_what_is_held_open_does_not_keep_it(console: Console) -> None:
+    """Long polls end with how it stands, hold streams end, and it stops in a few seconds."""
+    opened = console.session()
+    token = opened["token"]
+    approval = console.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
+    path = f"/v1/action-approvals/{approval}/result?wait=60"
+    poll = console.connection()
+    with console.hold(opened["session_id"]) as stream, console.hold(opened["session_id"]):
+        poll.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+        assert poll.sock is not None
+        mine = poll.sock.getsockname()[1]
+        eventually(lambda: _has_read(console, mine), "the poll is there")
+        begun = time.monotonic()
+        assert console.end() == 0
+        assert time.monotonic() - begun < 6
+        assert stream.read() == b"\n", "the event before is whole, and nothing comes after"
+    answer = poll.getresponse()
+    assert (answer.status, json.loads(answer.read())["status"]) == (200, "pending_approval")
+    poll.close()
+    console.start()
+    assert console.get("/v1/actions", token=token).status == 200, "draining ends no session"
+
+
+def _has_read(console: Console, client: int) -> bool:
+    """Say whether the console took the connection from port *client* and all that came over it."""
+    for line in Path(f"/proc/{console.process.pid}/net/tcp").read_text().splitlines()[1:]:
+        _, ours, theirs, _, queues, *_, inode = line.split()[:10]
+        if ours.endswith(f":{console.port:04X}") and theirs.endswith(f":{client:04X}"):
+            return inode != "0" and queues.endswith(":00000000")  # it has an inode once it is taken
+    return False
+
+
+def test_an_effect_in_flight_does_not_keep_it_for_long(
+    attended: Attended, mailbox: Mailbox
+) -> None:
+    """A service that never answers: it stops all the same, and the next life says unknown."""
+    token = attended.session()["token"]
+    mailbox.control(hang="send")
+    approval = attended.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
+    attended.approve(approval)
+    attended.state(approval, "executing")
+    eventually(
+        lambda: any(each["method"] == "POST" for each in mailbox.state()["requests"]), "it is out"
+    )
+    assert attended.process.stdin is not None
+    begun = time.monotonic()
+    attended.process.stdin.close()
+    assert attended.process.wait(20) == 0
+    assert time.monotonic() - begun < 12
+    attended.end()
+    attended.start()
+    attended.state(approval, "unknown")
+    path = f"/v1/action-approvals/{approval}/result"
+    assert attended.get(path, token=token).json["status"] == "unknown"
+
+
+def test_the_first_port_is_taken_again(home: Path, serve: Serve) -> None:
+    """Over a stop and over a kill; not while another has it, and again once it is free."""
+    (home / "config.toml").write_text(f'[server]\nlisten = "127.0.0.1:{quiet_port()}"\n')
+    console = serve(accept=False)
+    (home / "config.toml").unlink()
+    first = console.port
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        console.end(number)
+        console.start()
+        assert console.port == first
+    console.end()
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", first))
+        other.listen()
+        console.start()
+        assert console.port != first
+        assert json.loads((console.home / "daemon.json").read_text())["url"] == console.url
+        assert console.get("/v1/health").status == 200
+        console.end()
+    console.start()
+    assert console.port == first
+
+
+def test_a_port_of_the_persons_choice_is_used(home: Path, serve: Serve) -> None:
+    """`[server] listen`."""
+    port = quiet_port()
+    (home / "config.toml").write_text(f'[server]\nlisten = "127.0.0.1:{port}"\n')
+    assert serve(accept=False).port == port
+
+
+def test_a_home_with_a_long_path_has_a_socket_too(furnished: Path, mailbox: Mailbox) -> None:
+    """Over 100 bytes: bound and connected through the folder's handle."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        deep = Path(folder).joinpath(*["d" * 60] * 4)
+        home = deep / "home"
+        shutil.copytree(furnished, home)
+        console = Console(home, mailbox)
+        try:
+            assert len(os.fsencode(home / "run" / "console.sock")) > 108
+            assert aileron_json("status", home=home)["pid"] == console.process.pid
+            ran = aileron_json("action", "run", "list-drafts", home=home)
+            assert ran["status"] == "completed"
+            assert console.end() == 0
+            assert not (home / "run" / "console.sock").exists()
+        finally:
+            console.close()
+
+
+def test_a_second_console_on_a_home_is_refused(console: Console) -> None:
+    """With a sentence that names the first, which goes on undisturbed."""
+    before = (console.home / "daemon.json").read_text()
+    done = aileron("serve", home=console.home, code=1)
+    assert done.stdout == ""
+    assert (
+        f"A console already runs on {console.home} (process {console.process.pid})" in done.stderr
+    )
+    assert done.stderr.count("\n") == 1
+    error = aileron_json("serve", home=console.home, code=1)["error"]
+    assert "already runs" in error["message"]
+    assert (console.home / "daemon.json").read_text() == before
+    assert console.get("/v1/health", local=True).status == 200
+
+
+def test_a_home_of_another_program_is_refused(tmp_path: Path) -> None:
+    """With a sentence; nothing in it is changed."""
+    (tmp_path / "settings.json").write_text("{}")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path, *tmp_path.iterdir())}
+    mode = tmp_path.stat().st_mode
+    done = aileron("serve", home=tmp_path, code=1)
+    assert "another program (settings.json)" in done.stderr
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path, *tmp_path.iterdir())} == before
+    assert tmp_path.stat().st_mode == mode
+
+
+def test_what_a_killed_console_left_hinders_nobody(serve: Serve) -> None:
+    """Its socket and address file are replaced."""
+    console = serve(accept=False)
+    console.end(signal.SIGKILL)
+    assert (console.home / "run" / "console.sock").exists()
+    assert (console.home / "daemon.json").exists()
+    assert aileron_json("status", home=console.home, code=69)["running"] is False
+    console.start()
+    assert aileron_json("status", home=console.home)["pid"] == console.process.pid
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "code", "says"),
+    [
+        ("config.toml", "[server]\nlisten = '0.0.0.0:80'\n", 1, "127.0.0.1:PORT"),
+        ("config.toml", "not toml", 1, "config.toml"),
+        ("config.toml", "[sever]\n", 1, "sever"),
+        (
+            "aileron.db",
+            "this is no database at all, whatever its name says\n" * 20,
+            1,
+            "aileron.db",
+        ),
+    ],
+)
+def test_a_home_that_cannot_be_used_is_a_sentence(
+    home: Path, file: str, content: str, code: int, says: str
+) -> None:
+    """Never a traceback, and nothing keeps the home locked."""
+    (home / file).write_text(content)
+    done = aileron("serve", home=home, code=code)
+    assert says in done.stderr
+    assert done.stdout == ""
+    assert not (home / "daemon.json").exists()
+
+
+@pytest.mark.parametrize(
+    "route", ["x", "a:1=0.0.0.0:1", "a:1=127.0.0.1", "a:1=evil.example:1", "a:1=127.0.0.1:99999"]
+)
+def test_a_route_to_anywhere_else_is_a_usage_error(home: Path, route: str) -> None:
+    """`--route` leads to this machine alone."""
+    assert "--route" in aileron("serve", "--route", route, home=home, code=2).stderr
+
+
+def test_it_says_at_start_what_it_took_in_and_where_it_leads(console: Console) -> None:
+    """On screen, and in the audit."""
+    started = console.records()[0]
+    assert started["event"] == "console.started"
+    assert started["accept_installed"] is True
+    assert any("gmail.googleapis.com:443" in route for route in started["routes"])
+    taken = [each for each in console.records() if each["event"] == "library.accepted"]
+    assert len(taken) == 4
+    assert {each["by"] for each in taken} == {"--accept-installed"}
+    console.end()
+    command = [*CLI, "serve", "--home", str(console.home), "--accept-installed"]
+    command += ["--route", "gmail.googleapis.com:443=127.0.0.1:9"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        process.terminate()
+        assert process.wait(20) == 0
+    assert "Nobody can approve" in lines[0]
+    assert "gmail.googleapis.com:443 -> 127.0.0.1:9, without credential" in lines[1]
+    assert "was accepted (--accept-installed)" in lines[2]
+
+
+def test_a_long_poll_waits_as_long_as_it_was_told(attended: Attended) -> None:
+    """And no longer than the end."""
+    token = attended.session()["token"]
+    approval = attended.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
+    path = f"/v1/action-approvals/{approval}/result?wait="
+    begun = time.monotonic()
+    assert attended.get(path + "1", token=token).json["status"] == "pending_approval"
+    assert 0.9 < time.monotonic() - begun < 15
+    answers: list[Any] = []
+    poll = threading.Thread(target=lambda: answers.append(attended.get(path + "60", token=token)))
+    poll.start()
+    attended.approve(approval)
+    poll.join(20)
+    assert answers[0].json["status"] == "completed"
+    assert time.monotonic() - begun < 40
+
+
+# What counts, while it runs
+
+
+@contextlib.contextmanager
+def relayed(console: Console) -> Iterator[RawRelay]:
+    relay = RawRelay(console.home, AILERON_TOKEN=console.session()["token"])
+    relay.handshake()
+    yield relay
+    assert relay.end() == (0, "")
+
+
+def tools(relay: RawRelay, number: int) -> set[str]:
+    relay.send("tools/list", number)
+    return {tool["name"] for tool in relay.answer(number)["result"]["tools"]}
+
+
+def test_a_changed_file_is_held_back_within_a_second(console: Console) -> None:
+    """Agents see it no more, its run is a conflict, and their clients are told to look again."""
+    token = console.session()["token"]
+    file = console.home / "actions" / "list-drafts.md"
+    with relayed(console) as relay:
+        assert "list_drafts" in tools(relay, 1)
+        file.write_text(file.read_text() + "\nOne more line.\n")
+        changed = time.monotonic()
+        eventually(
+            lambda: console.get("/v1/actions/list-drafts", token=token).status == 404, "held back"
+        )
+        # The promise is one second; the rest is for a machine that does many things at once.
+        assert time.monotonic() - changed < 5
+        while (message := relay.read()).get("method") != "notifications/tools/list_changed":
+            pass
+        assert "id" not in message
+        assert time.monotonic() - changed < 10
+        assert "list_drafts" not in tools(relay, 2)
+    answer = console.run("list-drafts", {}, token)
+    assert (answer.status, answer.error["class"]) == (409, "conflict")
+    assert answer.error["details"] == {"outcome": "held_back"}
+    states = {i["name"]: i["state"] for i in aileron_json("action", "list", home=console.home)["items"]}  # fmt: skip
+    assert states == {"get-draft": "ready", "list-drafts": "held_back", "send-draft": "ready"}
+
+
+def test_what_nobody_took_in_is_held_back(serve: Serve, mailbox: Mailbox) -> None:
+    """Whatever lies in the home at the start: no agent sees it, and no run of it begins."""
+    console = serve(mailbox, accept=False)
+    token = console.session()["token"]
+    assert console.get("/v1/actions", token=token).json["items"] == []
+    for name in ("get-draft", "send-draft"):
+        assert console.run(name, {}, token).status == 409
+    listed = aileron_json("action", "list", home=console.home)["items"]
+    assert {each["state"] for each in listed} == {"held_back"}
+    installed = aileron_json("connector", "list", home=console.home)["items"]
+    assert {each["state"] for each in installed} == {"held_back"}
+    assert mailbox.state()["requests"] == []
+
+
+def test_a_file_that_comes_while_it_runs_is_held_back(console: Console) -> None:
+    """`--accept-installed` accepts what lies there at start, nothing after."""
+    token = console.session()["token"]
+    file = console.home / "actions" / "get-draft.md"
+    text = file.read_text().replace('name = "get-draft"', 'name = "other-draft"', 1)
+    (file.parent / "other-draft.md").write_text(text)
+    eventually(lambda: console.run("other-draft", {"id": DRAFT}, token).status == 409, "it is seen")
+    names = [each["name"] for each in console.get("/v1/actions", token=token).json["items"]]
+    assert names == ["get-draft", "list-drafts", "send-draft"]
+
+
+def test_a_removed_connector_takes_its_actions_along(console: Console) -> None:
+    """The files are there, their connector is not: listed as in error, to agents too."""
+    token = console.session()["token"]
+    shutil.rmtree(next((console.home / "store" / "connectors" / "sha256").iterdir()))
+    eventually(lambda: not console.get("/v1/actions", token=token).json["items"], "they are gone")
+    errors = console.get("/v1/actions", token=token).json["load_errors"]
+    assert {error["file"] for error in errors} == {"get-draft.md", "list-drafts.md", "send-draft.md"}  # fmt: skip
+    assert console.run("get-draft", {"id": DRAFT}, token).status == 409
+    listed = aileron_json("action", "list", home=console.home, code=1)["items"]
+    assert {each["state"] for each in listed} == {"error"}

@@ -1,0 +1,403 @@
+"""Requests as they come over a socket: what is not of the form is refused, in the one error body."""
+
+import contextlib
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.server_harness import DRAFT, Console
+
+MIB = 1024 * 1024
+RUN = "/v1/actions/list-drafts/run"
+
+
+def exchange(shared: Console, data: bytes, seconds: float = 10) -> bytes:
+    """Send *data* over TCP, return everything that comes until the console hangs up."""
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=seconds) as connection:
+        connection.sendall(data)
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+        return received
+
+
+def test_health_is_for_everybody(shared: Console) -> None:
+    """It says that it lives, and nothing else."""
+    for local in (False, True):
+        answer = shared.get("/v1/health", local=local)
+        assert (answer.status, answer.json) == (200, {"status": "ok"})
+        assert "server" not in answer.headers
+
+
+def test_the_document_is_served(shared: Console) -> None:
+    """To everybody, as OpenAPI 3.1."""
+    assert shared.get("/v1/openapi.json").json["openapi"] == "3.1.0"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost:{port}", "127.0.0.1", "127.0.0.1:1", "evil.example:{port}", "[::1]:{port}",
+        "127.0.0.1:{port}.evil.example", "", "127.1:{port}", "0.0.0.0:{port}",
+    ],
+)  # fmt: skip
+def test_any_other_host_is_refused(shared: Console, token: str, host: str) -> None:
+    """A page whose name was rebound to loopback reaches nothing, even with a token."""
+    name = host.format(port=shared.port)
+    for path in ("/v1/health", "/v1/actions", "/review/x", "/nowhere", "/mcp"):
+        answer = shared.get(path, token=token, headers={"Host": name})
+        assert answer.status == 403
+        assert answer.error["class"] == "forbidden"
+
+
+def test_two_hosts_or_none_are_refused(shared: Console) -> None:
+    """Whoever reads the first and whoever reads the last must not see two hosts."""
+    ours = b"Host: 127.0.0.1:%d\r\n" % shared.port
+    for hosts in (b"", ours + b"Host: evil.example\r\n", b"Host: evil.example\r\n" + ours):
+        head = b"GET /v1/health HTTP/1.1\r\n" + hosts + b"Connection: close\r\n\r\n"
+        assert exchange(shared, head).split(b" ")[1] in (b"400", b"403")
+
+
+@pytest.mark.parametrize("origin", ["null", "http://127.0.0.1:{port}", "https://evil.example", ""])
+@pytest.mark.parametrize("local", [False, True])
+def test_a_web_page_is_refused(shared: Console, token: str, origin: str, local: bool) -> None:
+    """Any Origin at all, our own address too; and no CORS header ever."""
+    headers = {"Origin": origin.format(port=shared.port)}
+    answer = shared.get("/v1/actions", token=token, headers=headers, local=local)
+    assert answer.error["class"] == "forbidden"
+    asked = {**headers, "Access-Control-Request-Method": "POST"}
+    preflight = shared.request("OPTIONS", RUN, headers=asked, local=local)
+    assert preflight.status == 403
+    assert not [name for name in (*answer.headers, *preflight.headers) if "access-control" in name]
+
+
+@pytest.mark.parametrize(
+    "media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
+)
+def test_only_json_is_read(shared: Console, token: str, media: str) -> None:
+    """What a form can send without asking is no request."""
+    answer = shared.request(
+        "POST", RUN, raw=b'{"args": {}}', token=token, headers={"Content-Type": media}
+    )
+    assert answer.status == 400
+    assert answer.error["class"] == "invalid_request"
+    assert "application/json" in answer.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"{", "not JSON"),
+        (b"[]", "object"),
+        (b"null", "object"),
+        (b'"x"', "object"),
+        (b"\xff\xfe{}", "not JSON"),
+        (b'{"args": {}} x', "not JSON"),
+        (b'{"args": {"n": NaN}}', "NaN"),
+        (b'{"args": {"n": -Infinity}}', "Infinity"),
+        (b'{"args": {}, "args": {"query": "x"}}', "twice"),
+        (b'{"args": {"query": "a", "query": "b"}}', "twice"),
+        (b'{"args": {}, "arg": 1}', "'arg'"),
+        (b'{"args": ' + b"[" * 100_000, "not JSON"),
+        (b'{"args": {"n": ' + b"9" * 10_000 + b"}}", "not JSON"),
+        (b"{}", "'args'"),
+        (b"", "'args'"),
+        (b'{"args": {}, "idempotency_key": ""}', "idempotency_key"),
+        (b'{"args": {}, "idempotency_key": 5}', "idempotency_key"),
+        (b'{"args": {}, "idempotency_key": "' + b"k" * 129 + b'"}', "idempotency_key"),
+        (b'{"args": {}, "idempotency_key": "\\ud800"}', "surrogate"),
+    ],
+)
+def test_a_body_that_is_not_of_the_form_is_refused(
+    shared: Console, token: str, body: bytes, says: str
+) -> None:
+    """With what is wrong, and 400."""
+    answer = shared.request("POST", RUN, raw=body, token=token)
+    assert answer.status == 400
+    assert answer.error["class"] == "invalid_request"
+    assert says in answer.error["message"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [[], None, "x", 5, {"nope": 1}, {"query": 5}, {"max_results": 1.5}, {"max_results": True},
+     {"max_results": 2**53 + 1}, {"query": "\ud800"}],
+)  # fmt: skip
+def test_arguments_that_do_not_fit_are_named(shared: Console, token: str, args: Any) -> None:
+    """400 with one problem for each, and nothing ran."""
+    answer = shared.run("list-drafts", args, token)
+    assert answer.status == 400
+    assert answer.error["class"] == "invalid_arguments"
+    for problem in answer.error["details"]["problems"]:
+        assert set(problem) == {"argument", "problem"}
+
+
+def test_a_null_for_an_optional_input_and_a_whole_float_fit(shared: Console, token: str) -> None:
+    """Absent, and an integer."""
+    answer = shared.run("list-drafts", {"query": None, "max_results": 2.0}, token)
+    assert answer.status == 200
+    assert len(answer.json["output"]["drafts"]) == 2
+
+
+def test_deep_but_closed_json_is_answered(shared: Console, token: str) -> None:
+    """As arguments that do not fit, whatever its depth; the console goes on."""
+    deep = b'{"args": {"query": ' + b"[" * 50_000 + b"]" * 50_000 + b"}}"
+    assert shared.request("POST", RUN, raw=deep, token=token).status == 400
+    assert shared.get("/v1/health").status == 200
+
+
+def test_a_body_over_one_mebibyte_is_refused(shared: Console, token: str) -> None:
+    """By its stated length before it is read; one of exactly that size is read."""
+    fits = b'{"args": {}}'.ljust(MIB)
+    assert shared.request("POST", RUN, raw=fits, token=token).status == 200
+    answer = shared.request("POST", RUN, raw=fits + b" ", token=token)
+    assert answer.status == 413
+    assert answer.error["class"] == "payload_too_large"
+
+
+def test_a_stated_length_is_refused_before_the_body_is_sent(shared: Console, token: str) -> None:
+    """Nobody has to send two gigabytes to be told."""
+    head = (
+        f"POST {RUN} HTTP/1.1\r\nHost: 127.0.0.1:{shared.port}\r\nAuthorization: Bearer {token}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 2000000000\r\nConnection: close\r\n\r\n"
+    )
+    assert exchange(shared, head.encode()).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_chunked_body_over_the_limit_is_refused(shared: Console, token: str) -> None:
+    """Without a stated length it is counted while it comes."""
+    connection = shared.connection()
+    chunks = (b'{"args": {"query": "' if n == 0 else b"x" * 65536 for n in range(40))
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # told before all was sent
+        connection.request("POST", RUN, chunks, headers, encode_chunked=True)
+    response = connection.getresponse()
+    assert response.status == 413
+    assert json.loads(response.read())["error"]["class"] == "payload_too_large"
+    connection.close()
+
+
+@pytest.mark.parametrize("size", [MIB + 1, 3 * MIB])
+@pytest.mark.parametrize("stated", [True, False])
+def test_what_is_mounted_has_the_same_limit(
+    shared: Console, token: str, size: int, stated: bool
+) -> None:
+    """`/mcp` answers 413 too, in the one error body."""
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    connection = shared.connection()
+    body = b'{"x": "' + b"x" * size
+    pieces = (body[at : at + 65536] for at in range(0, len(body), 65536))
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        if stated:
+            connection.request("POST", "/mcp", body, headers)
+        else:
+            connection.request("POST", "/mcp", pieces, headers, encode_chunked=True)
+    response = connection.getresponse()
+    assert response.status == 413
+    assert json.loads(response.read())["error"]["class"] == "payload_too_large"
+    connection.close()
+
+
+def test_a_chunked_body_within_the_limit_is_read(shared: Console, token: str) -> None:
+    """Chunked is not refused for its own sake."""
+    connection = shared.connection()
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    parts = iter([b'{"args"', b": {}}"])
+    connection.request("POST", RUN, parts, headers, encode_chunked=True)
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def test_a_head_without_an_end_is_cut_off(shared: Console) -> None:
+    """Headers are bounded too, before anybody is known."""
+    sent = 0
+    with (
+        socket.create_connection(("127.0.0.1", shared.port), timeout=10) as connection,
+        contextlib.suppress(BrokenPipeError, ConnectionResetError),
+    ):
+        connection.sendall(b"GET /v1/health HTTP/1.1\r\nX: ")
+        while sent < 64 * MIB:
+            connection.sendall(b"x" * 65536)
+            sent += 65536
+    assert sent < 16 * MIB
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/v2", "/v1", "/v1/actions/", "/v1/health/", "/v1/audit/", "/v1/nothing", "/review/",
+     "/v1/action-approvals/", "/v1/actions/a/b/run", "/v1/../v1/health", "//v1/health", "/%00",
+     "/v1/sessions/x", "/mcp/x", "/docs"],
+)  # fmt: skip
+def test_what_is_no_route_is_404_in_the_one_error_body(
+    shared: Console, token: str, path: str
+) -> None:
+    """No redirect, no page, no hint."""
+    for method in ("GET", "POST"):
+        answer = shared.request(method, path, token=token)
+        assert (answer.status, answer.error["class"]) in {(404, "not_found"), (405, "invalid_request")}  # fmt: skip
+    assert shared.get(path, token=token).status in (404, 405)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/v1/health", "GET"),
+        ("DELETE", "/v1/actions", "GET"),
+        ("GET", RUN, "POST"),
+        ("PUT", "/v1/sessions", "POST"),
+        ("GET", "/v1/sessions", "POST"),
+        ("PATCH", "/v1/action-approvals/x/result", "GET"),
+        ("GET", "/v1/action-approvals/x/decide", "POST"),
+        ("OPTIONS", RUN, "POST"),
+        ("TRACE", "/v1/health", "GET"),
+        ("HEAD", RUN, "POST"),
+    ],
+)
+def test_another_method_is_405_and_says_which_is_answered(
+    shared: Console, token: str, method: str, path: str, allowed: str
+) -> None:
+    """In the one error body, with Allow."""
+    answer = shared.request(method, path, token=token)
+    assert answer.status == 405
+    assert allowed in answer.headers["allow"]
+    if method != "HEAD":
+        assert answer.error["class"] == "invalid_request"
+
+
+def test_head_is_get_without_a_body_and_without_an_effect(shared: Console, token: str) -> None:
+    """It tells an agent nothing, so it delivers nothing and holds nothing."""
+    for path in ("/v1/health", "/v1/actions", "/v1/actions/get-draft", "/review/x"):
+        answer = shared.request("HEAD", path, token=token)
+        assert (answer.status, answer.raw) == (200, b"")
+    assert shared.request("HEAD", "/v1/actions").status == 401
+    opened = shared.session()
+    path = f"/v1/sessions/{opened['session_id']}/hold"
+    assert shared.request("HEAD", path, token=opened["token"]).status == 200
+    assert shared.get("/v1/actions", token=opened["token"]).status == 200
+
+
+@pytest.mark.parametrize(
+    "wait", ["61", "-1", "1.5", "x", "", "%D9%A3", "9" * 5000, "0x1", "1e1", "+1", " 1"]
+)
+def test_a_wait_that_is_not_0_to_60_is_refused(shared: Console, token: str, wait: str) -> None:
+    """400, never a fault of ours."""
+    wait = wait.replace(" ", "%20").replace("+", "%2B")
+    unknown = f"/v1/action-approvals/act-20260101T000000-{'0' * 16}/result?wait={wait}"
+    answer = shared.get(unknown, token=token)
+    assert answer.error["class"] == "invalid_request"
+
+
+def test_bytes_that_are_not_http_are_refused(shared: Console) -> None:
+    """And the console goes on."""
+    for data in (b"\x16\x03\x01\x02\x00\x01" * 20, b"GET\r\n\r\n", b"\x00" * 100 + b"\r\n\r\n"):
+        assert exchange(shared, data).startswith(b"HTTP/1.1 400 ")
+    smuggle = b"POST /v1/health HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % shared.port
+    smuggle += b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    assert exchange(shared, smuggle).startswith(b"HTTP/1.1 400 ")
+    assert shared.get("/v1/health").status == 200
+
+
+def test_a_hostile_host_on_the_socket_breaks_nothing(shared: Console) -> None:
+    """The Host is not looked at there; no answer is made from it either."""
+    answer = shared.get("/nowhere", local=True, headers={"Host": "[::1"})
+    assert answer.error["class"] == "not_found"
+    assert shared.get("/v1/health", local=True, headers={"Host": "a[b"}).status == 200
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"agent": ""}, {"agent": 5}, {"agent": "x" * 65}, {"cwd": None}, {"pid": 1.5}, {"pid": True},
+     {"pid": 0}, {"ttl_seconds": 0}, {"ttl_seconds": 1e9}, {"ttl_seconds": "1"}, {"more": 1},
+     {"label": "x" * 129}, {"agent": "\ud800"}],
+)  # fmt: skip
+def test_a_session_that_is_not_of_the_form_is_not_opened(
+    shared: Console, change: dict[str, Any]
+) -> None:
+    """400 names the key."""
+    body = {"agent": "a", "cwd": "/", **change}
+    answer = shared.post("/v1/sessions", body, local=True)
+    assert answer.status == 400
+    assert next(iter(change)) in answer.error["message"]
+    missing = shared.post("/v1/sessions", {"cwd": "/"}, local=True)
+    assert "'agent' is missing" in missing.error["message"]
+
+
+def test_actions_are_listed_as_agreed(shared: Console, token: str) -> None:
+    """Names, tools, schemas; and one of them by its name."""
+    answer = shared.get("/v1/actions", token=token).json
+    assert [item["name"] for item in answer["items"]] == ["get-draft", "list-drafts", "send-draft"]
+    assert [item["gated"] for item in answer["items"]] == [False, False, True]
+    assert answer["load_errors"] == []
+    for item in answer["items"]:
+        assert item["input_schema"]["additionalProperties"] is False
+        assert shared.get(f"/v1/actions/{item['name']}", token=token).json == item
+    assert shared.get("/v1/actions/nope", token=token).error["class"] == "not_found"
+
+
+def test_an_ungated_run_is_answered_at_once(shared: Console, token: str) -> None:
+    """200 with the output, and the audit id; of one step nothing is said twice."""
+    answer = shared.run("get-draft", {"id": DRAFT}, token)
+    assert answer.status == 200
+    assert set(answer.json) == {"status", "audit_id", "output"}
+    assert answer.json["status"] == "completed"
+    assert answer.json["output"]["id"] == DRAFT
+
+
+def test_an_op_that_fails_says_how_in_the_one_error_body(shared: Console, token: str) -> None:
+    """With the service's status and the run's audit id."""
+    answer = shared.run("get-draft", {"id": "r-0"}, token)
+    assert answer.status == 502
+    error = answer.error
+    assert (error["class"], error["retriable"], error["details"]["status"]) == (
+        "external_api_error", False, 404,
+    )  # fmt: skip
+    assert error["audit_id"].startswith("run-")
+
+
+def test_an_action_that_is_not_there_is_404(shared: Console, token: str) -> None:
+    """Whatever its name."""
+    for name in ("nope", "..", "%2e%2e", "a%20b", "x" * 5000, "%F0%9F%92%A5", "%00"):
+        assert shared.run(name, {}, token).status == 404
+
+
+def test_the_page_of_an_approval_is_one_page_for_every_id(shared: Console, token: str) -> None:
+    """It shows nothing, decides nothing, and is not kept."""
+    pending = shared.run("send-draft", {"draft_id": DRAFT}, token).json
+    known = shared.get(pending["review_url"].removeprefix(shared.url))
+    unknown = shared.get("/review/act-20260101T000000-0000000000000000")
+    assert known.raw == unknown.raw
+    assert known.headers == unknown.headers
+    assert known.headers["cache-control"] == "no-store"
+    assert known.headers["referrer-policy"] == "no-referrer"
+    assert "default-src 'none'" in known.headers["content-security-policy"]
+    assert b"<form" not in known.raw
+    assert b"<script" not in known.raw
+    shared.post(f"/v1/action-approvals/{pending['approval_id']}/withdraw", token=token)
+
+
+def test_a_fault_of_ours_is_500_in_the_one_error_body(serve: Callable[..., Console]) -> None:
+    """Without a word on what it was, on the wire or on stderr; the log has its kind."""
+    console = serve(accept=False)
+    token = console.session()["token"]
+    folder = console.home / "actions"
+    for file in folder.iterdir():
+        file.unlink()
+    # The console's own tables, taken away under it: what no handler expects.
+    import sqlite3
+
+    approval = "act-20260101T000000-0000000000000000"
+    with sqlite3.connect(console.home / "aileron.db") as database:
+        database.execute("ALTER TABLE runs RENAME TO gone")
+    database.close()
+    answer = console.get(f"/v1/action-approvals/{approval}/result", token=token)
+    assert answer.status == 500
+    assert answer.error["class"] == "internal_error"
+    assert "runs" not in answer.error["message"]
+    assert "OperationalError" in (console.home / "log" / "aileron.log").read_text()

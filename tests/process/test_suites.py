@@ -1,0 +1,205 @@
+"""A suite of 515 files at a real console: added, accepted with one key, and offered as the settings say."""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from aileron_core.home.owner import lock_owner
+from examples.mailbox.server import Mailbox
+from tests.process.test_console_plain import Plain
+from tests.process.test_taking_in import NEW, OLD, RELAY, REST, take_in
+from tests.process.tmux import Tmux, shell
+from tests.support.server_harness import (
+    CLI,
+    DRAFT,
+    ROOT,
+    Console,
+    aileron,
+    aileron_json,
+    eventually,
+)
+from tests.support.suites import FIRST, GATED, READS, write_actions
+
+ALL = GATED + READS + FIRST
+CORPUS = Path(os.environ.get("AILERON_CORPUS", ROOT.parent / "shared" / "corpus"))
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def home(home: Path) -> Path:
+    """A home with the connector alone."""
+    for file in (home / "actions").iterdir():
+        file.unlink()
+    return home
+
+
+@pytest.fixture
+def console(home: Path, mailbox: Mailbox) -> Iterator[Tmux]:
+    """The console of the home in a terminal of 120 by 48, the connector taken in."""
+    route = f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}"
+    command = shell(*CLI, "console", "--home", str(home), "--route", route)
+    foreign = ("COLUMNS", "LINES", "NO_COLOR", "TMUX")
+    environment = {name: text for name, text in os.environ.items() if name not in foreign}
+    running = Tmux(home.parent / "t", command, environment, home.parent)
+    take_in(running, "connector local://aileron/mail-drafts@0.1.0")
+    yield running
+    running.close()
+    eventually(lambda: lock_owner(home) is None, "nobody holds the home", 20)
+
+
+def press(console: Tmux, key: str, until: str) -> None:
+    """Press *key* at rest until the screen says *until*; one that came as it was drawn does not count."""
+    for _ in range(3):
+        time.sleep(REST)
+        console.press(key)
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: until in console.pane(), until)
+            return
+    raise AssertionError(console.pane())
+
+
+def listed(home: Path) -> dict[str, str]:
+    return {
+        each["name"]: each["state"] for each in aileron_json("action", "list", home=home)["items"]
+    }
+
+
+def test_a_suite_is_added_while_the_console_runs_and_taken_in_with_one_key(
+    home: Path, console: Tmux, tmp_path: Path
+) -> None:
+    """One item with all 515; what is unread is said once, then the same key takes all in, on record."""
+    suite = write_actions(tmp_path / "tracker")
+    aileron("action", "add", str(suite), home=home)
+    shown = console.until(lambda text: f"Accept these {ALL} actions?" in text)
+    assert f"{FIRST} run without asking you and are not marked as reads" in shown
+    assert "LOOK AT THESE FIRST" in shown
+    assert "first-511  runs get_draft" in shown
+    assert shown.index("first-511") < shown.index("gated-000")
+    press(console, "t", "lines not seen. Press t again")
+    press(console, "t", f"Accepted: {ALL} actions. They count from now on.")
+    console.until("Nothing is waiting.")
+    assert set(listed(home).values()) == {"ready"}
+    verified = aileron_json("audit", "verify", home=home)
+    assert verified["ok"] is True
+
+
+def test_another_key_leaves_those_to_look_at_and_what_no_add_brought(
+    home: Path, console: Tmux, tmp_path: Path
+) -> None:
+    """Both stay held back, each an item of its own."""
+    aileron(
+        "action", "add", str(write_actions(tmp_path / "few", gated=3, reads=2, first=2)), home=home
+    )
+    (home / "actions" / "late.md").write_text(
+        (home / "actions" / "gated-000.md").read_text().replace("gated-000", "late")
+    )
+    shown = console.until(lambda text: "Accept these 7 actions?" in text and "late" in text)
+    assert "late" in shown
+    console.until("T leaves out the 2 listed first.")
+    press(console, "T", "Accepted: 5 actions.")
+    console.until(lambda text: "t accepts the action first-005" in text)
+    states = listed(home)
+    assert {name for name, state in states.items() if state == "held_back"} == {
+        "first-005", "first-006", "late",
+    }  # fmt: skip
+    assert sum(state == "ready" for state in states.values()) == 5
+
+
+class Unaccepted(Plain):
+    """A console without a screen that took nothing in at its start."""
+
+    def start(self, *more: str) -> None:
+        self._words.remove("--accept-installed")
+        super().start(*more)
+
+
+def test_without_a_screen_the_list_is_printed_whole_and_answered(
+    home: Path, mailbox: Mailbox, tmp_path: Path
+) -> None:
+    """`n` goes to it; `T` and Enter take in all but those listed first."""
+    suite = write_actions(tmp_path / "few", gated=40, reads=20, first=2)
+    aileron("action", "add", str(suite), home=home)
+    plain = Unaccepted(home, mailbox)
+    try:
+        assert "63 files are not accepted; n shows them." in plain.asked()
+        plain.answer("n")
+        plain.asked()
+        plain.answer("t")
+        plain.hears("Accepted: local://aileron/mail-drafts@0.1.0.")
+        plain.asked()
+        plain.answer("n")
+        page = plain.asked()
+        assert "Accept these 62 actions?" in page
+        for name in ("first-060", "gated-000", "gated-039", "read-059"):
+            assert f"{name}  runs get_draft" in page
+        assert "t accepts all 62 as they are; T leaves out the 2 listed first." in page
+        assert "T accept the rest" in page
+        plain.answer("T")
+        plain.hears("Accepted: 60 actions. They count from now on.")
+        held = {name for name, state in listed(home).items() if state == "held_back"}
+        assert held == {"first-060", "first-061"}
+    finally:
+        plain.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", [OLD, NEW])
+async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
+    home: Path, serve: Callable[..., Console], mailbox: Mailbox, era: str
+) -> None:
+    """By action or tool, with globs; the list's size is what `action list` says."""
+    for file in (ROOT / "examples" / "actions").glob("*.md"):
+        (home / "actions" / file.name).write_bytes(file.read_bytes())
+    (home / "config.toml").write_text('[mcp]\ntools = ["list-*", "send_draft", "none-*"]\n')
+    serve(mailbox)
+    relay = StdioServerParameters(
+        command=RELAY, env={"PATH": os.environ["PATH"], "AILERON_HOME": str(home)}
+    )
+    async with Client(relay, mode=era, read_timeout_seconds=60) as client:
+        tools = (await client.list_tools()).tools
+        own = {"check_action_status", "withdraw_action"}
+        assert {tool.name for tool in tools} == {"list_drafts", "send_draft", *own}
+        refused = await client.call_tool("get_draft", {"id": DRAFT})
+        assert refused.is_error
+        assert refused.structured_content["error"]["class"] == "not_found"
+        assert not (await client.call_tool("list_drafts", {})).is_error
+    taken = sum(len(each.model_dump_json(by_alias=True, exclude_none=True)) + 1 for each in tools)
+    told = aileron_json("action", "list", home=home)
+    assert told["tools"] == {"count": 4, "bytes": taken}
+    offered = {each["name"]: each["offered"] for each in told["items"]}
+    assert offered == {"get-draft": False, "list-drafts": True, "send-draft": True}
+    text = aileron("action", "list", home=home).stdout
+    assert "names none-*: no action here has that name." in text
+    get_draft = next(line for line in text.splitlines() if "get-draft" in line)
+    assert get_draft.endswith("no tool")
+    assert text.splitlines()[-1] == f"Tools for agents: 4, {taken / 1000:,.1f} kB."
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus beside the checkout")
+@pytest.mark.parametrize(("suite", "refused"), [("athena", 0), ("google", 1), ("linear-sample", 0)])
+def test_published_suites_are_one_item_each(home: Path, suite: str, refused: int) -> None:
+    """Bound and brought together; the one file that wants another version is named and left out."""
+    folder = CORPUS / suite
+    manifest = (folder / "connector.manifest.toml").read_text()
+    installed = home.parent / "connector"
+    installed.mkdir()
+    (installed / "manifest.toml").write_text(manifest)
+    module = (ROOT / "examples" / "connector" / "connector.wasm").read_bytes()
+    (installed / "connector.wasm").write_bytes(module)
+    aileron("connector", "install", str(installed), home=home)
+    added = aileron_json("action", "add", str(folder), home=home, code=1 if refused else 0)
+    (listing,) = (home / "suites").iterdir()
+    assert len(json.loads(listing.read_text())["files"]) == len(added["items"]) > 10
+    assert len(added["problems"]) == refused
+    assert all(each["bound"] for each in added["items"])

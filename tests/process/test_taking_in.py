@@ -1,0 +1,160 @@
+"""A person takes files in at a real console; a real agent sees exactly that, and at once."""
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from aileron_core.home.owner import lock_owner
+from examples.mailbox.server import Mailbox
+from tests.process.tmux import Tmux, shell
+from tests.support.server_harness import CLI, DRAFT, eventually
+
+OLD, NEW = "legacy", "2026-07-28"
+RELAY = str(Path(sys.executable).with_name("aileron-mcp"))
+REST = 0.6
+"""Seconds: a key that follows another at once, or a new screen, counts for nothing."""
+NOTICED = 10.0
+"""Seconds; the promise is one, and the rest is for a machine that does many things at once."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def consoles(home: Path, mailbox: Mailbox) -> Iterator[Callable[[], Tmux]]:
+    """Start the console of the test's home in a terminal; nothing in the home is taken in."""
+    running: list[Tmux] = []
+
+    def start() -> Tmux:
+        for earlier in running:
+            earlier.close()  # it hangs up on the console, which then still has to end
+        eventually(lambda: lock_owner(home) is None, "nobody holds the home", 20)
+        route = f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}"
+        command = shell(*CLI, "console", "--home", str(home), "--route", route)
+        foreign = ("COLUMNS", "LINES", "NO_COLOR", "TMUX")
+        environment = {name: text for name, text in os.environ.items() if name not in foreign}
+        socket = home.parent / f"t{len(running)}"
+        running.append(Tmux(socket, command, environment, home.parent))
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.close()
+
+
+class Agent:
+    """One MCP client on the relay, and how often it was told that its tools changed."""
+
+    def __init__(self) -> None:
+        self.told = 0
+        self.client: Client
+
+    async def heard(self, message: Any) -> None:
+        if "list_changed" in str(getattr(message, "method", "")):
+            self.told += 1
+
+    async def tools(self) -> set[str]:
+        listed = await self.client.list_tools()
+        return {tool.name for tool in listed.tools} - {"check_action_status", "withdraw_action"}
+
+    async def until_told(self, times: int) -> None:
+        with anyio.fail_after(NOTICED):
+            while self.told < times:
+                await anyio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def connected(home: Path, era: str) -> AsyncIterator[Agent]:
+    agent = Agent()
+    relay = StdioServerParameters(
+        command=RELAY, env={"PATH": os.environ["PATH"], "AILERON_HOME": str(home)}
+    )
+    options: Any = {"mode": era, "read_timeout_seconds": 60}
+    if era == OLD:
+        options["message_handler"] = agent.heard
+    async with Client(relay, **options) as agent.client, anyio.create_task_group() as group:
+        if era == NEW:
+            listening = anyio.Event()
+
+            async def listen() -> None:
+                async with agent.client.listen(tools_list_changed=True) as events:
+                    listening.set()
+                    async for _ in events:
+                        agent.told += 1
+
+            group.start_soon(listen)
+            await listening.wait()
+        yield agent
+        group.cancel_scope.cancel()
+
+
+async def in_thread(work: Callable[[], Any]) -> Any:
+    return await anyio.to_thread.run_sync(work)
+
+
+def take_in(console: Tmux, name: str) -> None:
+    """Press the key on the file that the console shows, which must be *name*."""
+    console.until(lambda shown: f"t accepts the {name}" in shown)
+    said = f"Accepted: {name.partition(' ')[2]}."
+    for _ in range(3):  # a key that came as the screen was drawn again does not count
+        time.sleep(REST)
+        console.press("t")
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: said in console.pane(), said)
+            return
+    raise AssertionError(console.pane())
+
+
+def rewrite_with_its_old_time(path: Path) -> None:
+    status, data = path.stat(), path.read_bytes()
+    with path.open("r+b") as file:
+        file.write(data.replace(b"Nothing in the mailbox", b"Something in a mailbox"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+
+
+@pytest.mark.parametrize("era", [OLD, NEW])
+async def test_agents_see_what_a_person_took_in_and_nothing_else(
+    home: Path, consoles: Callable[[], Tmux], era: str
+) -> None:
+    """Nothing at first; an action the moment its key was pressed; nothing of a changed file, nor after a restart."""
+    console = await in_thread(consoles)
+    await in_thread(lambda: console.until("All seen."))
+    file = home / "actions" / "get-draft.md"
+    async with connected(home, era) as agent:
+        assert await agent.tools() == set()
+        await in_thread(lambda: take_in(console, "connector local://aileron/mail-drafts@0.1.0"))
+        assert (agent.told, await agent.tools()) == (0, set())  # nothing that it could see changed
+        await in_thread(lambda: take_in(console, "action get-draft"))
+        await agent.until_told(1)
+        assert await agent.tools() == {"get_draft"}
+        assert not (await agent.client.call_tool("get_draft", {"id": DRAFT})).is_error
+
+        await in_thread(lambda: rewrite_with_its_old_time(file))
+        await agent.until_told(2)
+        assert await agent.tools() == set()
+        refused = await agent.client.call_tool("get_draft", {"id": DRAFT})
+        assert refused.structured_content["error"]["class"] == "conflict"
+        await in_thread(lambda: console.until("action, changed"))
+
+    console = await in_thread(consoles)  # over a restart too
+    await in_thread(lambda: console.until("action, changed"))
+    async with connected(home, era) as agent:
+        assert await agent.tools() == set()
+        await in_thread(lambda: eventually(lambda: "get-draft" in console.pane(), "it is shown"))
+        file.write_bytes(
+            file.read_bytes().replace(b"Something in a mailbox", b"Nothing in the mailbox")
+        )
+        await agent.until_told(1)
+        assert await agent.tools() == {"get_draft"}

@@ -1,0 +1,100 @@
+"""The console on fixtures, for tests that drive it through a pseudo-terminal.
+
+    python terminal_child.py INTENTS CONTROL [ITEMS]
+
+Each intent becomes a line of the file INTENTS. Each line of the pipe CONTROL makes something happen:
+`arrive`, `drift`, `theme`, `fault`. ITEMS is how many short calls wait at the start.
+"""
+
+import os
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from aileron_core.clock import SystemClock
+from aileron_core.console_port import (
+    ApprovalUpdated,
+    ApprovalView,
+    Approve,
+    Deny,
+    Intent,
+    SessionsUpdated,
+    Snapshot,
+)
+from aileron_tui.app import AileronApp
+from tests.screen.driving import short, start
+from tests.screen.fake_port import RecordingPort
+from tests.support.screens.calls import drifted
+
+
+class Unsayable(str):
+    """An agent's name that no presenter can take."""
+
+    __slots__ = ()
+
+    def isascii(self) -> bool:
+        raise RuntimeError("a secret that no terminal may show")
+
+
+class FilePort(RecordingPort):
+    """Keeps intents in a file, and answers them as a core does."""
+
+    def __init__(self, snapshot: Snapshot, intents: Path) -> None:
+        super().__init__(snapshot)
+        self._file = intents
+
+    def submit(self, intent: Intent) -> None:
+        super().submit(intent)
+        with self._file.open("a") as opened:
+            opened.write(f"{type(intent).__name__} {getattr(intent, 'approval_id', '')}\n")
+        if isinstance(intent, Approve | Deny):
+            view = next(v for v in self.snapshot.approvals if v.approval_id == intent.approval_id)
+            state = "approved" if isinstance(intent, Approve) else "denied"
+            now = SystemClock().now()
+            self.tell(
+                ApprovalUpdated(
+                    view=replace(view, state=state, decided_at=now, decided_by="person")
+                )
+            )
+
+
+def item(number: int) -> ApprovalView:
+    now = SystemClock().now()
+    view = short(number)
+    preview = replace(view.preview, since=now)
+    return replace(view, requested_at=now, expires_at=now + 600, preview=preview)
+
+
+def obey(app: AileronApp, port: FilePort, control: Path) -> None:
+    arrived = 100
+    # Open for writing too: it never ends, and a writer never finds it without a reader.
+    with os.fdopen(os.open(control, os.O_RDWR)) as told:
+        for line in map(str.strip, told):
+            now = SystemClock().now()
+            match line:
+                case "arrive":
+                    arrived += 1
+                    port.tell(ApprovalUpdated(view=item(arrived)))
+                case "drift":
+                    first = port.snapshot.approvals[0]
+                    port.tell(ApprovalUpdated(view=replace(first, version=2, drift=drifted(now))))
+                case "theme":
+                    app.call_from_thread(setattr, app, "theme", "aileron-light")
+                case _:
+                    session = replace(start().sessions[0], agent=Unsayable("x"), connected=True)
+                    port.tell(SessionsUpdated(sessions=(session,)))
+
+
+def main() -> int:
+    intents, control = Path(sys.argv[1]), Path(sys.argv[2])
+    count = int(sys.argv[3]) if len(sys.argv) > 3 else 5
+    port = FilePort(start(*(item(number) for number in range(1, count + 1))), intents)
+    app = AileronApp(port)
+    threading.Thread(target=obey, args=(app, port, control), daemon=True).start()
+    return app.run_to_end()
+
+
+raise SystemExit(main())

@@ -1,0 +1,143 @@
+"""`y`, `p`, `O` and `u` on the real screen."""
+
+import base64
+import re
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aileron_core.console_port import FieldView, PreviewView
+from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.support.screens.calls import HOSTILE
+
+INVOICE = PreviewView(
+    status="ready",
+    fields=(
+        FieldView(label="To", value="sam@helio.example"),
+        FieldView(label="Body", value=HOSTILE, multiline=True),
+    ),
+    host="h.example",
+    since=NOW,
+)
+
+
+def listen(shown: Console) -> list[str]:
+    """Return the list of what is written to the terminal from now on."""
+    written: list[str] = []
+    driver = shown.app._driver
+    assert driver is not None
+    driver.write = written.append
+    shown.app.send = written.append  # headless, the App sends nothing of its own
+    return written
+
+
+def copies(written: list[str]) -> list[str]:
+    found = re.findall(r"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07", "".join(written))
+    return [base64.b64decode(each).decode() for each in found]
+
+
+async def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
+    """The voice says which, how much, and that marks are in it; the raw text never leaves."""
+    async with console(start(mail(preview=INVOICE))) as shown:
+        await shown.rest()
+        written = listen(shown)
+        await shown.go("y", "Copied To, as drawn here: 17 characters. y again copies the next.")
+        assert copies(written) == ["sam@helio.example"]
+        await shown.go("y", "Copied Body, as drawn here: 8 lines, ")
+        body = copies(written)[1]
+        assert body.startswith("Hi Sam,‹ESC›[2K‹CR›‹ESC›[1A the invoice is ready at\n")
+        assert "‹412 blank lines›" in body
+        assert all(char == "\n" or char.isprintable() for char in body)
+        assert " marks in it." in shown.voice
+        await shown.go("y", "Copied Hidden")
+        assert shown.port.intents == []
+
+
+async def test_a_copy_goes_around_tmux_as_well() -> None:
+    """tmux takes the plain sequence only where it is told to; the wrapped one it hands on."""
+    async with console(start(mail()), environment={"TMUX": "/tmp/tmux-0/default,1,0"}) as shown:
+        await shown.rest()
+        written = listen(shown)
+        await shown.go("y", "Copied To")
+        text = "".join(written)
+        plain = base64.b64encode(b"priya.nair@northwind.example\njonas.weber@northwind.example")
+        assert f"\x1b]52;c;{plain.decode()}\x07" in text
+        assert f"\x1bPtmux;\x1b\x1b]52;c;{plain.decode()}\x07\x1b\\" in text
+
+
+async def test_copying_works_in_an_opened_row_and_is_not_offered_over_a_list() -> None:
+    """There is no field in a list to be copied."""
+    async with console(start(short())) as shown:
+        await shown.go("2", "Newest first.")
+        assert "y copy" not in shown.keys
+        await shown.go("enter", "SO FAR")
+        written = listen(shown)
+        await shown.go("y", "Copied")
+        assert copies(written)
+
+
+async def test_a_copy_that_terminals_drop_is_said_to_be_too_long() -> None:
+    """A silent failure would be believed."""
+    long = replace(INVOICE, fields=(FieldView(label="Log", value="x" * 90_000, multiline=True),))
+
+    async with console(start(mail(preview=long))) as shown:
+        await shown.rest()
+        listen(shown)
+        await shown.go("y", "90 kB may be more than the terminal takes.")
+
+
+async def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
+    """What is drawn differs, so what was read counts for the other form alone."""
+    async with console(start(mail(preview=INVOICE)), size=(200, 60)) as shown:
+        await shown.read_all()
+        assert "u code points" in shown.keys
+        await shown.press_alone("u")
+        await shown.shows("‹U+202E RLO›")
+        assert "‹U+200B ZWSP›‹U+200B ZWSP›‹U+200B ZWSP›" in shown.text
+        assert not shown.armed
+        await shown.rest()
+        assert "lines not seen yet" in shown.voice
+        await shown.go("u", "‹412 blank lines›")
+        await shown.rest()
+        assert "✓ All seen." in shown.voice
+
+
+async def test_u_is_offered_only_where_something_is_marked() -> None:
+    """No dead keys."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        assert "code points" not in shown.keys
+        await shown.press_alone("u")
+        assert not shown.app._screens["waiting"].model.unfolded
+
+
+async def test_o_opens_the_page_of_the_call_at_the_consoles_own_address(tmp_path: Path) -> None:
+    """One word, made here; nothing of the agent's is in it."""
+    opener = tmp_path / "xdg-open"
+    opener.write_text(f'#!/bin/sh\nprintf "%s" "$*" > {tmp_path}/got\n')
+    opener.chmod(opener.stat().st_mode | stat.S_IXUSR)
+    got = tmp_path / "got"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(tmp_path), prepend=":")
+        async with console(start(short()), environment={"DISPLAY": ":0"}) as shown:
+            await shown.rest()
+            await shown.go("O", "Opened http://127.0.0.1:8517/review/act-")
+            assert got.read_text() == f"http://127.0.0.1:8517/review/{mail().approval_id}"
+
+
+async def test_without_a_browser_the_address_is_said() -> None:
+    """The console's terminal is never given to one that draws in it."""
+    async with console(start(short()), environment={}) as shown:
+        await shown.rest()
+        url = f"http://127.0.0.1:8517/review/{mail().approval_id}"
+        await shown.go("O", f"{url} (no browser here)")
+
+
+async def test_a_terminal_that_cannot_be_lent_says_so() -> None:
+    """Nothing is lost, and nothing hangs."""
+    async with console(start(short()), environment={}) as shown:
+        await shown.rest()
+        await shown.go("p", "This terminal cannot be lent to a pager.")

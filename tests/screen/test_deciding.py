@@ -1,0 +1,438 @@
+"""Keys that decide, through the whole application."""
+
+from dataclasses import replace
+
+import pytest
+from textual import events
+
+from aileron_core.console_port import (
+    Accept,
+    ApprovalUpdated,
+    Approve,
+    CoreLost,
+    Deny,
+    IntentRefused,
+    LibraryUpdated,
+    NotAcceptedView,
+    PreviewView,
+    StorageHealth,
+)
+from aileron_tui.draw.bars import footer_line
+from aileron_tui.input.situation import Situation
+from aileron_tui.widgets.reason import Reason
+from tests.screen.driving import NOW, console, mail, short, start
+
+HELD = NotAcceptedView(
+    kind="action",
+    name="post-invoice",
+    file="actions/post-invoice.md",
+    digest="ab" * 32,
+    why="new",
+    gated=True,
+    connector="billing",
+    hosts=("api.billing.example:443",),
+)
+
+
+async def test_approve_names_the_digest_that_stood_on_screen() -> None:
+    """A read item at rest is approved by one press, for exactly its digest."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        assert "  a  approve" in shown.keys
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+        view = shown.port.snapshot.approvals[0]
+        assert shown.port.intents == [
+            Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=0)
+        ]
+
+
+async def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
+    """A key that was on its way when the item appeared hits nothing."""
+    async with console(start(short())) as shown:
+        await shown.shows("WILL HAPPEN")
+        shown.clock.advance(0.3)
+        await shown.pilot.pause(0.2)
+        assert "[a]" not in shown.keys
+        await shown.press_alone("a")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.2)
+        assert shown.port.intents == []
+
+
+async def test_moving_and_approving_in_one_breath_does_nothing() -> None:
+    """`j a` leaves both items waiting."""
+    async with console(start(short(1), short(2))) as shown:
+        await shown.rest()
+        await shown.press("j", "a")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.2)
+        assert shown.port.intents == []
+
+
+async def test_a_paste_that_begins_with_the_decide_key_decides_nothing() -> None:
+    """Keys that come at once are a paste; the voice says how many were dropped."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        driver = shown.app._driver
+        assert driver is not None
+        for char in "approve it now":
+            key = "space" if char == " " else char
+            event = events.Key(key, char)
+            driver.process_message(event)
+        await shown.pilot.pause(0.1)
+        shown.clock.advance(0.05)
+        await shown.shows("keys came at once. Nothing was decided.")
+        assert shown.port.intents == []
+
+
+async def test_a_bracketed_paste_before_the_key_makes_the_key_rest() -> None:
+    """A paste counts as a key."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        driver = shown.app._driver
+        assert driver is not None
+        driver.process_message(events.Paste("a"))
+        await shown.pilot.pause(0.05)
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+
+
+async def test_a_pane_without_focus_decides_nothing() -> None:
+    """Keys that come while the pane is not in focus were not typed into it."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        shown.app.post_message(events.AppBlur())
+        await shown.until(lambda: not shown.armed)
+        shown.clock.advance(1)
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+
+
+async def test_unread_lines_want_a_second_press_and_are_counted() -> None:
+    """The first `a` says how many lines are unread; the second approves and reports them."""
+    async with console(start(mail()), size=(80, 24)) as shown:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.shows("lines not seen. Press a again to approve without reading them.")
+        assert shown.port.intents == []
+        await shown.rest()
+        assert "lines unread" in shown.keys
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+        intent = shown.port.intents[0]
+        assert isinstance(intent, Approve)
+        assert intent.unseen_lines > 0
+
+
+@pytest.mark.parametrize(("unseen", "told"), [(1, "1 line unread"), (2, "2 lines unread")])
+def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, told: str) -> None:
+    """The filled key names what it leaves unread."""
+    situation = Situation(
+        approval=short(), block="none", armed=True, unseen=unseen, total=9, confirmed="approve"
+    )
+    assert f"approve, {told} " in "".join(
+        piece.text for piece in footer_line("waiting", situation, 120)
+    )
+
+
+async def test_another_key_takes_the_first_press_back() -> None:
+    """After a look elsewhere the question is asked anew."""
+    async with console(start(mail()), size=(80, 24)) as shown:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.shows("Press a again")
+        await shown.press("b")
+        await shown.until(lambda: "Press a again" not in shown.text)
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.shows("Press a again")
+        assert shown.port.intents == []
+
+
+async def test_reading_to_the_end_makes_one_press_enough() -> None:
+    """`space` reads on; once all was on screen the key is filled."""
+    async with console(start(mail()), size=(80, 24)) as shown:
+        await shown.read_all()
+        assert "✓ All seen." in shown.voice
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents[0] == Approve(
+            approval_id=mail().approval_id, digest=mail().digest, unseen_lines=0
+        )
+
+
+async def test_approve_without_a_preview_wants_the_key_twice() -> None:
+    """What Aileron could not look at is not approved by one press."""
+    gone = PreviewView(status="unavailable", reason="timed out", host="h", since=NOW)
+
+    async with console(start(short(preview=gone))) as shown:
+        await shown.shows("Preview unavailable: timed out")
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.shows("Press a again to approve without one.")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+
+
+async def test_while_a_connector_is_prepared_the_service_is_not_said_to_be_asked() -> None:
+    """Compiling takes longer than a preview may; it has no limit on the screen."""
+    preparing = PreviewView(
+        status="fetching", host="api.github.com", since=NOW - 12, limit_seconds=5, preparing=True
+    )
+
+    async with console(start(short(preview=preparing))) as shown:
+        await shown.shows("preparing the connector … 12 s")
+        assert "of at most" not in shown.text
+        assert "approve" not in shown.keys
+
+
+async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() -> None:
+    """Nobody approves before the first answer."""
+    looking = PreviewView(status="fetching", host="api.github.com", since=NOW - 1)
+
+    async with console(start(short(preview=looking, digest=""))) as shown:
+        await shown.shows("asking api.github.com … 1 s of at most 5 s")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.2)
+        assert "approve" not in shown.keys
+        assert "deny…" in shown.keys
+        assert "Still looking. Approve is possible once the answer is here" in shown.voice
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+
+
+async def test_deny_tells_the_agent_the_reason_that_was_typed() -> None:
+    """`d`, a reason, `enter` after a rest."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press_alone("d")
+        await shown.shows('Deny "Send a mail draft". What shall codex be told?')
+        shown.clock.advance(0.1)
+        await shown.press(*"wrong", "space", *"list")
+        await shown.shows("wrong list")
+        await shown.rest()
+        await shown.press_alone("enter")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents == [Deny(approval_id=mail().approval_id, reason="wrong list")]
+
+
+async def test_enter_right_after_typing_does_not_deny() -> None:
+    """An unbracketed paste turns line ends into `enter`: it needs its own rest."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press_alone("d")
+        await shown.shows("What shall codex be told?")
+        shown.clock.advance(0.1)
+        await shown.press("x", "enter")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.2)
+        assert shown.port.intents == []
+
+
+async def test_a_burst_that_opens_the_panel_writes_nothing_into_it() -> None:
+    """What was pasted around the `d` does not become a reason."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        driver = shown.app._driver
+        assert driver is not None
+        for char in "deny":
+            driver.process_message(events.Key(char, char))
+        await shown.shows("What shall codex be told?")
+        await shown.shows("a reason; empty is fine")
+
+
+async def test_escape_leaves_it_waiting_and_approve_works_afterwards() -> None:
+    """Leaving the panel decides nothing, and the keys are back."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press_alone("d")
+        await shown.shows("What shall codex be told?")
+        await shown.press_alone("escape")
+        await shown.until(lambda: "What shall codex be told?" not in shown.text)
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+
+
+async def test_drift_disarms_and_shows_both_readings() -> None:
+    """What changed after the person looked is shown, and must be looked at anew."""
+    from tests.support.screens.calls import drifted
+
+    async with console(start(short())) as shown:
+        await shown.rest()
+        assert shown.armed
+        changed = replace(short(), version=2, drift=drifted(NOW), digest="f" * 64)
+        shown.port.tell(ApprovalUpdated(view=changed))
+        await shown.shows("CHANGED  after you looked.")
+        assert not shown.armed
+        assert "+ k.varga@mailbox.example" in shown.text
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+
+
+async def test_after_a_decision_the_next_item_is_selected_and_unarmed() -> None:
+    """The cursor goes to the next waiting item, which rests anew; the voice reports the decision."""
+    async with console(start(short(1), short(2), short(3))) as shown:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+        done = replace(short(1), state="approved", decided_at=NOW, decided_by="person")
+        shown.port.tell(ApprovalUpdated(view=replace(short(1), state="checking")))
+        shown.port.tell(ApprovalUpdated(view=done))
+        await shown.shows("✓ Approved: Send a mail draft")
+        assert shown.selected == short(2).approval_id
+        assert not shown.armed
+        assert "✓ approved" in shown.text
+
+
+async def test_a_deadline_within_a_second_takes_no_approval() -> None:
+    """A yes that could lose the race against the deadline is not taken."""
+    async with console(start(short(expires_at=NOW + 3))) as shown:
+        await shown.pilot.pause()
+        shown.clock.advance(2.5)
+        await shown.pilot.pause(0.3)
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+        await shown.shows("it expires now, and nothing of it runs")
+
+
+async def test_a_near_deadline_is_told_as_what_it_is() -> None:
+    """Nobody denies what nobody answered: it expires, and that is what its agent reads."""
+    async with console(start(short(expires_at=NOW + 30))) as shown:
+        await shown.shows("Ends in 30 s; then it expires.")
+
+
+async def test_an_audit_that_cannot_be_written_stops_every_decision() -> None:
+    """The banner and the voice say so; no decide key works."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        shown.port.tell(StorageHealth(writable=False, message="The disk is full."))
+        await shown.shows("NOTHING CAN RUN: the audit cannot be written. The disk is full.")
+        shown.clock.advance(1)
+        await shown.press_alone("a")
+        await shown.press_alone("d")
+        assert shown.port.intents == []
+        assert "What shall" not in shown.text
+
+
+async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
+    """Decide keys are off, one sentence says it, and quitting reports it."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        shown.port.tell(CoreLost(message="The core's thread ended."))
+        await shown.shows("THE CORE HAS ENDED")
+        shown.clock.advance(1)
+        await shown.press_alone("a")
+        await shown.press_alone("d")
+        assert shown.port.intents == []
+        await shown.press("q")
+    assert shown.app.return_code == 70
+
+
+async def test_a_held_back_file_is_taken_in_by_its_digest() -> None:
+    """One key takes in exactly what was shown."""
+    async with console(start(held=(HELD,))) as shown:
+        await shown.shows("Accept this action?")
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents == [
+            Accept(kind="action", name="post-invoice", digest=HELD.digest)
+        ]
+        shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=8))
+        await shown.shows("Nothing is waiting.")
+
+
+async def test_a_file_that_changes_on_disk_must_be_looked_at_anew() -> None:
+    """Other bytes are another question: the key rests, and names the new digest."""
+    async with console(start(held=(HELD,))) as shown:
+        await shown.rest()
+        other = replace(HELD, digest="cd" * 32)
+        shown.port.tell(LibraryUpdated(not_accepted=(other,), problems=(), actions_ready=7))
+        await shown.shows("cdcdcd")
+        assert not shown.armed
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents[0] == Accept(
+            kind="action", name="post-invoice", digest=other.digest
+        )
+
+
+async def test_a_refused_decision_is_said_and_can_be_made_again() -> None:
+    """The core's sentence stands in the voice; the item still waits."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+        refused = IntentRefused(approval_id=short().approval_id, message="Answered elsewhere.")
+        shown.port.tell(refused)
+        await shown.shows("Answered elsewhere.")
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: len(shown.port.intents) == 2)
+
+
+async def test_quit_asks_once_while_something_waits() -> None:
+    """The first `q` says what stays behind."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press_alone("q")
+        await shown.shows("1 waits. It stays waiting and expires on time. q again quits.")
+        assert shown.app.is_running
+        await shown.press("q")
+    assert shown.app.return_code == 0
+
+
+async def test_a_pane_that_is_too_small_decides_nothing() -> None:
+    """Below 60 x 16 one sentence stands there and no key decides."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.pilot.resize_terminal(50, 12)
+        await shown.shows("Make this pane at least 60 x 16. 1 call waits.")
+        shown.clock.advance(1)
+        await shown.press_alone("a")
+        await shown.press_alone("d")
+        assert shown.port.intents == []
+
+
+async def test_a_resize_makes_the_key_rest() -> None:
+    """What moved under the eye is not decided by a key on its way."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.pilot.resize_terminal(100, 30)
+        await shown.until(lambda: not shown.armed)
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+
+
+async def test_a_file_that_was_not_taken_in_can_be_tried_again() -> None:
+    """A refusal that is about a file gives its key back."""
+    async with console(start(held=(HELD,))) as shown:
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents))
+        shown.port.tell(IntentRefused(approval_id="", message="The file differs by now."))
+        await shown.shows("The file differs by now.")
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: len(shown.port.intents) == 2)
+
+
+async def test_what_comes_in_one_breath_with_the_key_that_asks_is_not_written_into_the_field() -> (
+    None
+):
+    """Typed ahead or pasted: the rest of it is no reason; what is typed after a moment is."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press("d", "a", "p", "p")
+        field = shown.app.screen.query_one("#reason", Reason)
+        await shown.shows('Deny "Send a mail draft"')
+        assert field.value == ""
+        await shown.type("no")
+        assert field.value == "no"
+        assert shown.port.intents == []

@@ -1,0 +1,272 @@
+"""The deny panel's other keys: equal calls too, and reasons that were given before."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from textual import events
+
+from aileron_core.console_port import ApprovalUpdated, ApprovalView, Deny
+from tests.screen.driving import NOW, Console, console, short, start
+
+SAME = "5a" * 32
+OTHER = "0f" * 32
+
+
+def equal(number: int, **changes: object) -> ApprovalView:
+    """A call that is equal to the others but for *changes*."""
+    return short(number, **{"args_sha256": SAME, **changes})
+
+
+def keys(shown: Console) -> set[str]:
+    """Return which calls were denied."""
+    return {each.approval_id for each in shown.port.intents if isinstance(each, Deny)}
+
+
+async def ask(shown: Console, text: str = "") -> None:
+    """Open the panel on what is selected, and write *text*."""
+    await shown.rest()
+    await shown.press_alone("d")
+    await shown.shows("shall codex be told?")
+    await shown.type(text)
+    await shown.rest()
+
+
+async def deny(shown: Console, reason: str) -> None:
+    """Deny what is selected for *reason*, and wait for the answer."""
+    before = shown.selected
+    await ask(shown, reason)
+    await shown.press_alone("enter")
+    await shown.until(lambda: shown.selected != before, "the next call")
+
+
+def field(shown: Console) -> str:
+    """Return what stands in the line of the reason."""
+    return shown.lines[-2].strip()
+
+
+# Equal calls
+
+
+async def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None:
+    """One press, one denial for each: of the same session, action and arguments, and of no other."""
+    views = (
+        equal(1),
+        equal(2),
+        equal(3, args_sha256=OTHER),
+        equal(4, session_id="ses-00000000000000000000000002"),
+        equal(5, action="drop-draft"),
+        equal(6),
+        equal(7, state="checking"),
+    )
+
+    async with console(start(*views)) as shown:
+        await ask(shown, "wrong list")
+        await shown.shows("2 equal calls of this session wait too.")
+        assert " ctrl+s  equal calls too" in shown.keys
+        await shown.press_alone("ctrl+s")
+        await shown.until(lambda: bool(shown.port.intents))
+        wanted = [views[0], views[1], views[5]]
+        assert shown.port.intents == [
+            Deny(approval_id=view.approval_id, reason="wrong list") for view in wanted
+        ]
+
+
+async def test_enter_denies_one_call_and_leaves_equal_ones_waiting() -> None:
+    """Only the key that says so takes others along."""
+    async with console(start(equal(1), equal(2))) as shown:
+        await ask(shown)
+        await shown.shows("1 equal call of this session waits too.")
+        await shown.press_alone("enter")
+        await shown.until(lambda: bool(shown.port.intents))
+        await shown.pilot.pause(0.1)
+        assert keys(shown) == {equal(1).approval_id}
+
+
+@pytest.mark.parametrize("other", [{"args_sha256": OTHER}, {"args_sha256": ""}])
+async def test_without_an_equal_call_the_key_is_not_there(other: dict[str, object]) -> None:
+    """Neither in the footer nor under the finger; what nobody knows is not equal."""
+    async with console(
+        start(equal(1, **other), equal(2, args_sha256=other["args_sha256"] and SAME))
+    ) as shown:
+        await ask(shown)
+        assert "equal" not in shown.text
+        await shown.press_alone("ctrl+s")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+
+
+async def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
+    """The number never grows under the hand; what has ended is left out of it."""
+    async with console(start(equal(1), equal(2), equal(3))) as shown:
+        await ask(shown)
+        await shown.shows("2 equal calls of this session wait too.")
+        shown.port.tell(
+            ApprovalUpdated(view=equal(4)),
+            ApprovalUpdated(view=equal(2, state="withdrawn", ended_at=NOW)),
+        )
+        await shown.shows("1 equal call of this session waits too.")
+        await shown.rest()
+        await shown.press_alone("ctrl+s")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert keys(shown) == {equal(1).approval_id, equal(3).approval_id}
+
+
+async def test_the_key_wants_a_rest_as_enter_does() -> None:
+    """A press right behind what was typed denies nothing; the same press at rest does."""
+    async with console(start(equal(1), equal(2))) as shown:
+        await ask(shown, "no")
+        await shown.press("x", "ctrl+s")
+        shown.clock.advance(0.2)
+        await shown.press_alone("ctrl+s")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("ctrl+s")
+        await shown.until(lambda: len(shown.port.intents) == 2)
+
+
+def _burst(shown: Console) -> None:
+    driver = shown.app._driver
+    assert driver is not None
+    driver.process_message(events.Key("ctrl+s", None))
+    driver.process_message(events.Key("a", "a"))
+
+
+def _paste(shown: Console) -> None:
+    driver = shown.app._driver
+    assert driver is not None
+    driver.process_message(events.Paste("never\x13\r\x1b[A"))
+
+
+@pytest.mark.parametrize("come", [_burst, _paste])
+async def test_a_burst_or_a_paste_that_carries_the_key_denies_nothing(
+    come: Callable[[Console], None],
+) -> None:
+    """Its first byte came at rest; what came with it shows that no hand pressed it."""
+    async with console(start(equal(1), equal(2))) as shown:
+        await ask(shown)
+        come(shown)
+        await shown.until(lambda: field(shown) in ("a", "never"), "it is text")
+        shown.clock.advance(0.05)
+        await shown.pilot.pause(0.1)
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+
+
+async def test_the_voice_says_how_many_were_denied() -> None:
+    """One sentence for all of them, with what the agent is told; the cursor is on what still waits."""
+
+    state = start(equal(1), equal(2), equal(3), short(4))
+    async with console(state, answers=True) as shown:
+        await ask(shown, "wrong list")
+        await shown.press_alone("ctrl+s")
+        await shown.shows('✗ Denied: Send a mail draft, 3 equal calls. codex is told: "wrong list"')
+        assert shown.selected == short(4).approval_id
+        assert not shown.armed
+
+
+async def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> None:
+    """The agent was faster than the person's no."""
+    async with console(start(equal(1), short(2))) as shown:
+        await ask(shown)
+        await shown.press_alone("enter")
+        await shown.until(lambda: bool(shown.port.intents))
+        shown.port.tell(ApprovalUpdated(view=equal(1, state="withdrawn", ended_at=NOW)))
+        await shown.shows("withdrawn without a key of yours")
+        assert "✓ Approved" not in shown.text
+
+
+# Earlier reasons
+
+
+async def test_earlier_reasons_come_back_newest_first_and_each_once() -> None:
+    """Up goes back to the first, down comes forward to what the person had written."""
+    async with console(start(*(short(number) for number in range(1, 6))), answers=True) as shown:
+        for reason in ("wrong list", "too early", "wrong list"):
+            await deny(shown, reason)
+        await ask(shown, "dr")
+        assert "↑ earlier" in shown.keys
+        seen: list[str] = []
+        for key in ("up", "up", "up", "down", "down", "down"):
+            shown.clock.advance(0.1)
+            await shown.press_alone(key)
+            seen.append(field(shown))
+        assert seen == ["wrong list", "too early", "too early", "wrong list", "dr", "dr"]
+        assert "↑ earlier" in shown.keys
+
+
+async def test_without_an_earlier_reason_the_key_is_not_there() -> None:
+    """A no without a reason leaves none behind; a new console knows of none."""
+    async with console(start(short(1), short(2)), answers=True) as shown:
+        await ask(shown)
+        assert "earlier" not in shown.keys
+        await shown.press_alone("enter")
+        await shown.shows("gave no reason")
+        await ask(shown)
+        assert "earlier" not in shown.keys
+
+
+async def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
+    """What stands there now was not read yet; after a rest it is what the agent is told."""
+    async with console(start(short(1), short(2), short(3)), answers=True) as shown:
+        await deny(shown, "wrong list")
+        await ask(shown)
+        await shown.press_alone("up")
+        assert field(shown) == "wrong list"
+        await shown.press_alone("enter")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert len(shown.port.intents) == 1
+        await shown.rest()
+        await shown.press_alone("enter")
+        await shown.until(lambda: len(shown.port.intents) == 2)
+        assert shown.port.intents[1] == Deny(approval_id=short(2).approval_id, reason="wrong list")
+
+
+async def test_a_reason_that_a_click_brought_back_has_to_rest_as_well() -> None:
+    """No key came before `enter`: what stands there is new all the same."""
+    async with console(start(short(1), short(2), short(3)), answers=True) as shown:
+        await deny(shown, "wrong list")
+        await ask(shown)
+        await shown.pilot.click("#panelkeys", offset=(shown.keys.index("earlier"), 0))
+        await shown.until(lambda: field(shown) == "wrong list", "it is back")
+        shown.clock.advance(0.1)
+        await shown.press_alone("enter")
+        await shown.rest()
+        assert field(shown) == "wrong list"
+        assert len(shown.port.intents) == 1
+
+
+async def test_a_burst_brings_nothing_back() -> None:
+    """Arrows that came at once with something else leave what is written as it is."""
+    async with console(start(short(1), short(2), short(3)), answers=True) as shown:
+        await deny(shown, "wrong list")
+        await ask(shown)
+        await shown.press("x", "up")
+        await shown.until(lambda: field(shown) == "x", "typed")
+        await shown.pilot.pause(0.1)
+        assert field(shown) == "x"
+
+
+async def test_a_click_on_the_key_decides_nothing() -> None:
+    """The mouse says which key to press."""
+    async with console(start(equal(1), equal(2))) as shown:
+        await ask(shown)
+        column = shown.keys.index("equal calls too")
+        await shown.pilot.click("#panelkeys", offset=(column, 0))
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+
+
+async def test_an_equal_call_whose_deadline_is_here_is_not_counted() -> None:
+    """A no that would lose the race is not promised."""
+
+    late = replace(equal(2), expires_at=NOW + 2)
+    async with console(start(equal(1), late, equal(3))) as shown:
+        await ask(shown)
+        await shown.shows("1 equal call of this session waits too.")

@@ -1,0 +1,243 @@
+"""Files that need a person, and what stands on screen where there is little room."""
+
+import pytest
+
+from aileron_core.console_port import (
+    ApprovalUpdated,
+    LibraryUpdated,
+    NotAcceptedView,
+    RecordView,
+)
+from aileron_core.errors import Problem
+from aileron_tui.draw.bars import top_bar
+from aileron_tui.draw.text import cells, plain
+from aileron_tui.state.queue import Queue
+from aileron_tui.state.tables.activity import ActivityTable
+from aileron_tui.widgets.document import Document
+from aileron_tui.widgets.rows import RowList
+from tests.screen.driving import NOW, Console, console, mail, short, start
+
+PROBLEMS = (
+    Problem(
+        file="actions/pay.md", line=12, key="execute.op", message="The connector has no such op."
+    ),
+    Problem(file="connectors/billing/manifest.toml", message="It is not valid TOML."),
+)
+
+
+def held(kind: str, name: str) -> NotAcceptedView:
+    return NotAcceptedView(
+        kind="action" if kind == "action" else "connector",
+        name=name,
+        file=f"{kind}s/{name}",
+        digest="ab" * 32,
+        why="changed",
+        gated=True,
+        connector="gmail",
+        hosts=(),
+    )
+
+
+def document(shown: Console) -> Document:
+    return shown.app.screen.query_one("#document", Document)
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 36)])
+async def test_the_top_bar_leads_to_every_problem_of_a_file(size: tuple[int, int]) -> None:
+    """The key it names goes there; file, line, key and message are read in full."""
+    async with console(
+        start(short(1), held=(held("action", "a"),), problems=PROBLEMS), size=size
+    ) as shown:
+        await shown.rest()
+        assert ": end" in shown.lines[0]
+        assert "1 Waiting" in shown.lines[0]
+        assert shown.lines[0].startswith(" aileron   1 Waiting  1   2 Activity") or size[0] < 80
+        await shown.press_alone("end")
+        await shown.shows("It is not valid TOML.")
+        assert "connectors/billing/manifest.toml" in shown.text
+        assert "approve" not in shown.keys
+        assert "deny" not in shown.keys
+        await shown.press_alone("k")
+        await shown.shows("actions/pay.md:12")
+        assert "execute.op" in shown.text
+        assert "The connector has no such op." in shown.text
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.press_alone("t")
+        assert shown.port.intents == []
+
+
+async def test_a_problem_that_is_mended_leaves_the_list() -> None:
+    """The list follows the files; where nothing is left the screen is calm."""
+    async with console(start(problems=PROBLEMS)) as shown:
+        await shown.shows("A file has a problem")
+        shown.port.tell(LibraryUpdated(not_accepted=(), problems=PROBLEMS[1:], actions_ready=1))
+        await shown.until(lambda: "execute.op" not in shown.text)
+        await shown.shows("It is not valid TOML.")
+        shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=2))
+        await shown.shows("Nothing is waiting.")
+
+
+def test_the_way_to_the_problems_is_told_from_every_view() -> None:
+    """In another view the key of the list comes first."""
+    for width in (60, 80, 120):
+        bar = top_bar(
+            view="activity",
+            waiting=3,
+            not_accepted=1,
+            problems=2,
+            sessions=(),
+            now=NOW,
+            width=width,
+        )
+        assert ": 1 end" in plain(bar)
+
+
+def test_a_held_back_connector_stands_before_the_actions_that_use_it() -> None:
+    """Calls, then connectors, then actions, then problems."""
+    queue = Queue()
+    files = (held("action", "a"), held("connector", "z"), held("action", "b"))
+    queue.load((short(1),), files, PROBLEMS[:1])
+    assert [item.key.rpartition(":")[0] or item.key for item in queue.items][1:4] == [
+        "held:connector",
+        "held:action",
+        "held:action",
+    ]
+    assert [item.file.name for item in queue.items if item.file] == ["z", "a", "b"]
+    assert queue.items[-1].problem == PROBLEMS[0]
+
+
+async def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
+    """As soon as the file is held back; the key rests anew, for the item looks different."""
+    warning = "its action file changed; approving will not run it"
+
+    async with console(start(short(1))) as shown:
+        await shown.rest()
+        assert warning not in shown.text
+        other = held("connector", "send-draft"), held("action", "send-other")
+        shown.port.tell(LibraryUpdated(not_accepted=other, problems=(), actions_ready=1))
+        await shown.shows("send-other")
+        assert warning not in shown.text
+        changed = (held("action", "send-draft"),)
+        shown.port.tell(LibraryUpdated(not_accepted=changed, problems=(), actions_ready=1))
+        await shown.shows(f"▲ {warning}")
+        assert not shown.armed
+        shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=1))
+        await shown.until(lambda: warning not in shown.text)
+
+
+@pytest.mark.parametrize("waiting", [1, 2, 9])
+async def test_the_document_keeps_five_rows_in_the_smallest_pane(waiting: int) -> None:
+    """With two banners and warnings in the head; the list has no more rows than calls."""
+
+    views = [mail(n, requester_gone=True, self_opened=True) for n in range(1, waiting + 1)]
+    routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
+    state = start(*views, routes=routes, accepted_installed=True)
+    async with console(state, size=(60, 16)) as shown:
+        await shown.rest()
+        assert document(shown).size.height >= 5
+        queue = shown.app.screen.query_one("#queue", RowList)
+        assert 1 <= queue.size.height <= min(waiting, 3)
+
+
+async def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
+    """In the compact layout an arrival moves the item down by a row; up to five, then no more."""
+    async with console(start(short(1)), size=(80, 40)) as shown:
+        await shown.rest()
+        queue = shown.app.screen.query_one("#queue", RowList)
+        assert queue.size.height == 1
+        shown.port.tell(ApprovalUpdated(view=short(2)))
+        await shown.until(lambda: queue.size.height == 2)
+        assert not shown.armed
+        shown.port.tell(*(ApprovalUpdated(view=short(n)) for n in range(3, 9)))
+        await shown.until(lambda: queue.size.height == 5)
+        await shown.rest()
+        await shown.pilot.resize_terminal(120, 36)
+        await shown.until(lambda: queue.size.height > 5)
+
+
+async def test_the_sentence_of_a_pane_that_is_too_small_is_wrapped() -> None:
+    """It is read whole at 30 columns."""
+    async with console(start(short(1))) as shown:
+        await shown.pilot.resize_terminal(30, 12)
+        sentence = "Make this pane at least 60 x 16. 1 call waits."
+        await shown.until(lambda: sentence in " ".join(shown.text.split()))
+
+
+async def test_reading_on_is_offered_only_where_there_is_more() -> None:
+    """An item that fits its pane has nothing to read on to."""
+    async with console(start(short(1)), size=(120, 60)) as shown:
+        await shown.rest()
+        assert "approve" in shown.keys
+        assert "read on" not in shown.keys
+        await shown.pilot.resize_terminal(80, 20)
+        await shown.until(lambda: "space read on" in shown.keys)
+    async with console(start(mail(1)), size=(80, 24)) as shown:
+        await shown.rest()
+        assert "space read on" in shown.keys
+
+
+def record(summary: str) -> RecordView:
+    return RecordView(
+        seq=7,
+        at=NOW,
+        event="run.failed",
+        run_id=None,
+        session_id=None,
+        action="an-action-with-a-name-that-is-longer-than-its-column",
+        actor="aileron",
+        agent="codex",
+        summary=summary,
+    )
+
+
+async def test_the_summary_of_the_selected_record_is_read_whole() -> None:
+    """Also what its row drops or cuts at 80 columns: agent and action."""
+    summary = (
+        "Nothing ran: the action file changed on disk after it was shown for approval. Ask again"
+    )
+
+    async with console(start(short(1), records=(record(summary),)), size=(80, 24)) as shown:
+        await shown.rest()
+        await shown.press_alone("2")
+        await shown.shows("Newest first.")
+        told = " ".join(shown.text.split())
+        assert summary in told
+        assert "action an-action-with-a-name-that-is-longer-than-its-column" in told
+
+
+def test_a_summary_beyond_three_rows_is_visibly_cut() -> None:
+    """Three rows, no wider than the pane, an ellipsis at the end."""
+    rows = ActivityTable((record("word " * 200),), NOW).about(80, NOW)
+    assert len(rows) == 3
+    assert all(cells(row) < 80 for row in rows)
+    assert plain(rows[-1]).endswith("…")
+
+
+async def test_another_width_of_the_same_layout_makes_the_key_rest_anew() -> None:
+    """Every line may stand elsewhere now; a hand that was on its way decides nothing."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.pilot.resize_terminal(130, 36)
+        await shown.until(lambda: shown.app._model.size == (130, 36), "the new size")
+        await shown.pilot.pause()
+        assert not shown.armed
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+
+
+async def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
+    """A line counts once it stood there for 100 ms, however fast one scrolls."""
+    async with console(start(mail()), size=(80, 24)) as shown:
+        await shown.rest()
+        model = shown.app._model
+        before = model.reading.unseen
+        assert before > 0
+        await shown.press("space")
+        await shown.pilot.pause(0.3)  # the screen looks again in real time; its clock stands still
+        assert model.reading.unseen == before
+        shown.clock.advance(0.2)
+        await shown.until(lambda: model.reading.unseen < before, "seen")

@@ -1,0 +1,191 @@
+"""The filter of a list: it leaves rows out, and moves nobody's cursor."""
+
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port import ApprovalUpdated, Approve
+from aileron_tui.state.filter import parse
+from aileron_tui.state.filter_fields import ITEM_FIELDS
+from aileron_tui.state.queue import Queue
+from tests.screen.driving import NOW, console, mail, short, start
+from tests.support.screens.home import library, not_accepted, sessions
+
+
+def call(number: int, agent: str, **changes: object):
+    return short(number, agent=agent, action=f"do-{agent}", requested_at=NOW - number, **changes)
+
+
+CALLS = (call(1, "codex"), call(2, "goose"), call(3, "codex"), call(4, "goose"), call(5, "pi"))
+
+
+def narrowed(text: str, *calls: object, now: float = NOW) -> Queue:
+    queue = Queue()
+    queue.load(calls or CALLS, (not_accepted(),))
+    queue.set_filter(parse(text, ITEM_FIELDS), now)
+    return queue
+
+
+def keys(queue: Queue) -> list[str]:
+    return [item.approval.agent if item.approval else item.key for item in queue.items]
+
+
+async def test_the_list_follows_every_key_and_keeps_the_selected_item_whatever_it_is() -> None:
+    """Two goose calls and the codex call under the cursor; the others are counted, not shown."""
+    async with console(start(*CALLS)) as shown:
+        await shown.rest()
+        before = shown.selected
+        await shown.go("slash", "Show which rows?")
+        await shown.type("agent:goose")
+        await shown.shows("2 of 5 match")
+        assert shown.selected == before
+        rows = [line for line in shown.lines if "● SEND" in line[:20]]
+        assert len(rows) == 3
+        await shown.go("enter", "esc shows all")
+        assert shown.selected == before
+        await shown.press_alone("j")
+        await shown.until(lambda: shown.selected == CALLS[1].approval_id)
+        assert len([line for line in shown.lines if "● SEND" in line[:20]]) == 2
+        await shown.press_alone("escape")
+        await shown.until(lambda: len([line for line in shown.lines if "● SEND" in line[:20]]) == 5)
+        assert shown.selected == CALLS[1].approval_id
+
+
+async def test_a_filter_that_nothing_matches_says_so_and_the_way_back() -> None:
+    """The item under the cursor stays to be read meanwhile."""
+    async with console(start(*CALLS)) as shown:
+        await shown.go("slash", "Show which rows?")
+        await shown.type("agent:codex effect:pay")
+        await shown.press_alone("enter")
+        await shown.shows("No item matches agent:codex effect:pay. esc shows all 5.")
+        assert "WILL HAPPEN" in shown.text
+
+
+async def test_what_is_not_understood_is_explained_and_loses_nothing() -> None:
+    """The text stays, the other words go on filtering, and the sentence stays after the panel."""
+    async with console(start(*CALLS)) as shown:
+        await shown.go("slash", "Show which rows?")
+        await shown.type("goose age:soon")
+        await shown.shows("soon is no age. Say it as in age:5m or age:>2h")
+        assert "goose age:soon" in shown.text
+        await shown.go("enter", "2 of 5 match goose age:soon")
+        assert "soon is no age. Say it as in age:5m or age:>2h" in shown.voice
+        await shown.go("slash", "goose age:soon")
+        await shown.go("escape", "oldest first")
+
+
+async def test_keys_that_decide_are_text_while_one_types() -> None:
+    """An `a` in a filter approves nothing, nor does the `enter` that keeps it."""
+    async with console(start(*CALLS)) as shown:
+        await shown.rest()
+        await shown.go("slash", "Show which rows?")
+        await shown.type("aadt")
+        await shown.rest()
+        await shown.press_alone("enter")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+
+
+async def test_after_a_decision_the_cursor_goes_on_among_what_matches() -> None:
+    """Who filtered for one agent goes on with that agent."""
+    async with console(start(*CALLS), answers=True) as shown:
+        await shown.go("slash", "Show which rows?")
+        await shown.type("agent:codex")
+        await shown.press_alone("enter")
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert isinstance(shown.port.intents[0], Approve)
+        await shown.until(lambda: shown.selected == CALLS[2].approval_id)
+        assert not shown.armed
+
+
+async def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -> None:
+    """The badge says all that waits; nothing moves."""
+    async with console(start(*CALLS)) as shown:
+        await shown.go("slash", "Show which rows?")
+        await shown.type("agent:codex")
+        await shown.press_alone("enter")
+        await shown.shows("2 of 5 match")
+        shown.port.tell(ApprovalUpdated(view=call(6, "goose")))
+        await shown.shows("2 of 6 match")
+        assert "Waiting  6 " in shown.lines[0]
+        shown.port.tell(ApprovalUpdated(view=call(7, "codex")))
+        await shown.shows("3 of 7 match")
+
+
+@pytest.mark.parametrize(
+    ("key", "state", "text", "told"),
+    [
+        ("2", start(short()), "list-drafts", "2 of 10 match list-drafts"),
+        ("4", start(library=library(NOW)), "state:ready kind:connector", "1 of 5 match"),
+        ("5", start(sessions=sessions(NOW)), "folder:aileron", "1 of 3 match folder:aileron"),
+    ],
+)
+async def test_every_list_has_a_filter_of_its_own(
+    key: str, state: object, text: str, told: str
+) -> None:
+    """Each knows what its rows have; `esc` shows all again."""
+    async with console(state) as shown:
+        await shown.go(key, "/ filter")
+        await shown.go("slash", "Show which rows?")
+        await shown.type(text)
+        await shown.go("enter", told)
+        await shown.press_alone("escape")
+        await shown.until(lambda: "match" not in shown.text)
+
+
+def test_words_find_what_an_item_is_about() -> None:
+    """Title, gist, agent, action, host, arguments, state; ages count from the asking."""
+    assert keys(narrowed("agent:goose")) == ["codex", "goose", "goose"]
+    assert keys(narrowed("DO-PI")) == ["codex", "pi"]
+    assert keys(narrowed("action:do-goose")) == ["codex", "goose", "goose"]
+    assert narrowed("gmail.googleapis").matching == 5
+    assert narrowed("r-8842190447").matching == 5
+    assert narrowed('state:"not accepted"').matching == 1
+    assert narrowed("state:waiting").matching == 5
+    assert narrowed("age:3s").matching == 3
+    assert narrowed("age:>3s").matching == 2
+    assert narrowed("nothing like it").matching == 0
+
+
+def test_an_age_lets_a_call_through_no_more_once_it_is_older() -> None:
+    """Time passes; the selected one stays."""
+    queue = narrowed("age:3s")
+    queue.tick(NOW + 2)
+    assert queue.matching == 1
+    assert queue.selected == CALLS[0].approval_id
+    queue.tick(NOW + 60)
+    assert queue.matching == 0
+    assert queue.length == 1
+
+
+def test_a_call_that_changes_its_state_joins_or_leaves_what_matches() -> None:
+    """The filter holds for what an item is now; nobody's cursor moves."""
+    queue = narrowed("state:pending")
+    queue.move(1)
+    gone = replace(CALLS[2], state="denied", decided_at=NOW, ended_at=NOW)
+    queue.apply(gone, NOW)
+    assert queue.matching == 4
+    assert queue.selected == CALLS[1].approval_id
+    own = replace(CALLS[1], state="denied", decided_at=NOW, ended_at=NOW)
+    queue.apply(own, NOW)
+    assert queue.selected == CALLS[1].approval_id
+    assert queue.matching == 3
+    assert queue.length == 4
+    queue.tick(NOW + 60)
+    assert queue.selected == CALLS[1].approval_id
+    queue.move(1)
+    assert queue.length == 3
+    queue.tick(NOW + 61)
+    queue.set_filter(parse("", ITEM_FIELDS), NOW)
+    assert queue.length == queue.total == 4
+
+
+def test_ten_thousand_calls_are_narrowed_within_a_keystroke() -> None:
+    """One walk over all of them: about the time of one frame."""
+    queue = Queue()
+    queue.load((mail(n, agent="codex" if n % 2 else "goose") for n in range(10_000)), ())
+    queue.set_filter(parse("agent:codex final", ITEM_FIELDS), NOW)
+    assert queue.matching == 5_000

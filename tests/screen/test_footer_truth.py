@@ -1,0 +1,93 @@
+"""The footer is never wrong about the selected item, and the registry never contradicts itself."""
+
+import re
+from itertools import product
+
+from aileron_core.console_port import PreviewView
+from aileron_tui.draw.bars import footer_line
+from aileron_tui.draw.text import cells, plain
+from aileron_tui.input.commands import COMMANDS, DEFAULT, PANEL_CONTEXTS
+from aileron_tui.input.situation import Situation, availability
+from tests.screen.driving import NOW, console, mail, short, start
+
+BLIND = PreviewView(status="unavailable", reason="timed out", since=NOW)
+
+
+def situations() -> list[Situation]:
+    views = (mail(), mail(preview=BLIND))
+    blocks = ("none", "lost", "storage", "small", "sending", "checking", "fetching", "deadline")
+    return [
+        Situation(
+            approval=view, block=block, deny_block=block, armed=armed, unseen=unseen,
+            total=9, confirmed="approve" if confirmed else "", rows=2,
+        )
+        for view, block, armed, unseen, confirmed in product(
+            views, blocks, (True, False), (0, 4), (True, False)
+        )
+    ]  # fmt: skip
+
+
+def test_approve_is_filled_exactly_when_the_next_press_decides() -> None:
+    """Filled means: at rest, nothing in the way, nothing left to say first."""
+    for now in situations():
+        blind = now.approval is not None and now.approval.preview.status == "unavailable"
+        told = now.confirmed or not (now.unseen or blind)
+        state = availability("approve", now)
+        assert state.filled == (now.block == "none" and now.armed and bool(told))
+        assert state.shown == (now.block == "none")
+
+
+def test_the_footer_fits_and_always_offers_help() -> None:
+    """What does not fit drops from the right; `? help` never drops."""
+    for now in situations():
+        for width in (60, 80, 120, 200):
+            pieces = footer_line("waiting", now, width)
+            assert cells(pieces) == width
+            assert plain(pieces).endswith("? help ")
+
+
+def test_the_footer_names_only_keys_that_do_something() -> None:
+    """No dead keys: what is not possible is not in the footer."""
+    for now in situations():
+        text = plain(footer_line("waiting", now, 300))
+        for each in DEFAULT.footer_order("waiting"):
+            if each.id in ("help", "view_waiting"):
+                continue
+            shown = (
+                re.search(rf"(^|\s){re.escape(DEFAULT.faces(each))}\s+{each.label}", text)
+                is not None
+            )
+            assert shown == availability(each.id, now).shown, (each.id, text)
+
+
+def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
+    """One key decides one thing, and leaving never decides."""
+    for context in ("waiting", "activity", "audit", "library", "sessions", "deny", "help"):
+        keys = [key for each in COMMANDS if context in each.contexts for key in each.keys]
+        # A pause and its end share a key: never is each of them there.
+        assert sorted(keys) == sorted([*set(keys), *(["P"] if "P" in keys else [])]), context
+    deciding = [key for each in COMMANDS if each.decides for key in each.keys]
+    # Where a reason is typed no character alone can decide: there the spec has `ctrl+s`.
+    assert sorted(set(deciding)) == ["P", "T", "a", "ctrl+s", "enter", "t", "x"]
+
+
+async def test_the_key_is_filled_on_screen_exactly_while_it_decides() -> None:
+    """On the real screen: hollow while fresh, filled at rest, gone while the core works."""
+    async with console(start(short())) as shown:
+        await shown.shows("WILL HAPPEN")
+        assert not shown.armed
+        await shown.rest()
+        await shown.until(lambda: "  a  approve " in shown.keys)
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+        await shown.until(lambda: "approve" not in shown.keys)
+        assert "Handing it over" in shown.voice
+
+
+async def test_every_command_of_a_screen_has_a_handler() -> None:
+    """A key that the footer may name is never dead, in any view."""
+    async with console(start(short())) as shown:
+        for view, screen in shown.app._screens.items():
+            here = {each.id for each in DEFAULT.here(view)}
+            asked = {each.id for context in PANEL_CONTEXTS for each in DEFAULT.here(context)}
+            assert here | asked <= set(screen.handlers), view

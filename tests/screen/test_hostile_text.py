@@ -1,0 +1,127 @@
+"""The corpus of attacks over every surface of the screen: what stands in each cell, and what is sent."""
+
+import re
+from collections.abc import Awaitable, Callable
+from itertools import cycle
+
+import pytest
+
+from tests.screen.driving import NOW, Console, console
+from tests.screen.grid import Cell, Grid
+from tests.screen.hostile_views import hostile_snapshot
+from tests.support.attacks import ATTACKS, CANARY, everything, harmless, short
+
+MARK = CANARY[0]
+TALL = 260
+"""Rows: every line of every document stands on one screen, and nothing has to be scrolled to."""
+WIDTHS = (80, 120, 200)
+SELECTORS = "\ufe0e\ufe0f"
+"""Kept where they follow an emoji."""
+
+Rule = Callable[[Cell, int], bool]
+
+
+def _after(pattern: str) -> Rule:
+    """Outside text stands after words of ours on the same line."""
+    return lambda cell, _: re.search(pattern, cell.before) is not None
+
+
+def _from(column: int) -> Rule:
+    return lambda cell, _: cell.x >= column
+
+
+def _document(cell: Cell, width: int) -> bool:
+    """Right of the bar; a name of the agent's own choice also left of the dotted one."""
+    gutter = 11 if width < 110 else 13
+    return cell.x > gutter + 1 and cell.before[gutter : gutter + 1] in ("┃", "┊", "│")
+
+
+RULES: dict[str, Rule] = {
+    "document": _document,
+    "queue": _from(10),
+    "decided": _from(9),
+    "head": _after(
+        r"^ +[A-Z?]+  |^ (?:the agent|agent|opened|file|via|by|[Rr]ecord \d+|(?:action|connector) · file) |^ [·✓✗?▶●▲–←◇○!][ a-z]*  |▲ | ┊ "
+    ),
+    "rail": _from(3),
+    "topbar": _after(r"aileron .*[●?] "),
+    "banner": _after(r"▲ |✗ "),
+    "helptext": _after(r"▲ |^ {4}"),
+    "list": _from(2),
+    "detail": _from(2),
+    "question": _after(r'Deny "'),
+    "empty": _after("Last: "),
+}
+"""Where outside text may stand; in a widget that is not named here it may not stand at all."""
+
+
+def check(shown: Console, width: int) -> int:
+    """Check every cell of the screen; return how many held outside text."""
+    grid, count = Grid(shown), 0
+    wrong: list[Cell] = []
+    for cell in grid.holding(MARK):
+        rule = RULES.get(cell.widget)
+        if rule is None or not rule(cell, width):
+            wrong.append(cell)
+        count += 1
+    assert wrong == []
+    assert grid.widths == {width}
+    assert [char for char in grid.characters if not harmless(char) and char not in SELECTORS] == []
+    return count
+
+
+async def walk_items(shown: Console, width: int) -> None:
+    """Look at every item that waits, and at the question of the panel."""
+    await shown.shows("WILL HAPPEN  fetched by Aileron")
+    model = shown.app._model
+    assert model is not None
+    seen = 0
+    for _ in range(len(model.queue.items)):
+        seen += check(shown, width)
+        await shown.press("j")
+    await shown.press("home")
+    shown.clock.advance(60)  # this screen takes seconds to draw, and a key's time is when it came
+    await shown.press_alone("d")
+    await shown.shows('Deny "')
+    check(shown, width)
+    await shown.press_alone("escape")
+    assert seen > 200
+
+
+async def walk_pages(shown: Console, width: int) -> None:
+    """Look at every other page, at one of its rows whole, and at help beside it."""
+    await shown.shows("WILL HAPPEN  fetched by Aileron")
+    seen = 0
+    for page in ("2", "3", "4", "5"):
+        for key in (page, "enter", "escape", "question_mark", "escape"):
+            shown.clock.advance(60)
+            await shown.press_alone(key)
+            seen += check(shown, width)
+    assert seen > 50
+
+
+def turned(turn: int) -> Callable[[], str]:
+    """Return what says one attack after the other, each field another one at each *turn*."""
+    order = cycle(range(turn * 7, turn * 7 + len(ATTACKS)))
+    return lambda: short(ATTACKS[next(order) % len(ATTACKS)], 400)
+
+
+@pytest.mark.parametrize("walk", [walk_items, walk_pages])
+@pytest.mark.parametrize("turn", range(6))
+async def test_no_attack_leaves_the_cells_of_outside_text(
+    turn: int, walk: Callable[[Console, int], Awaitable[None]]
+) -> None:
+    """On every page and in every state of an item, reserved columns hold our own words alone."""
+    width = WIDTHS[turn % len(WIDTHS)]
+
+    async with console(hostile_snapshot(NOW, turned(turn)), size=(width, TALL)) as shown:
+        await walk(shown, width)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+async def test_a_text_of_all_attacks_leaves_nothing_in_any_width(width: int) -> None:
+    """The same for all of them in every single field."""
+    text = everything(400)
+
+    async with console(hostile_snapshot(NOW, lambda: text), size=(width, TALL)) as shown:
+        await walk_items(shown, width)

@@ -1,0 +1,162 @@
+"""A megabyte to lay out holds up no key: its start stands there, and nothing decides until all does."""
+
+import asyncio
+import threading
+from dataclasses import replace
+from time import monotonic, process_time, thread_time
+
+import pytest
+from textual import events
+
+from aileron_core.console_port import ApprovalView, FieldView
+from aileron_tui.draw.text import plain
+from aileron_tui.items import Item
+from aileron_tui.state.background import KEPT, BackgroundWorker
+from aileron_tui.state.document_cache import LARGE, SHOWN, DocumentCache, LayoutOptions, weight
+from tests.screen.driving import NOW, console, mail, short, start
+
+PATIENCE = 40.0
+FORM = LayoutOptions(width=74, gutter=13)
+NOTE = "characters are being laid out"
+
+
+def large(number: int, characters: int = 1_000_000, **changes: object) -> ApprovalView:
+    view = mail(number)
+    text = ("lorem ipsum dolor sit amet\n" * (characters // 27 + 1))[: characters - 1] + "\u202e"
+    fields = (
+        FieldView(label="Subject", value="a large one"),
+        FieldView(label="Body", value=text, multiline=True),
+    )
+    return replace(view, preview=replace(view.preview, fields=fields), **changes)
+
+
+def text_of(pages: DocumentCache) -> str:
+    return "\n".join(plain(line) for line in pages.current.lines)
+
+
+def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been() -> None:
+    """The same lines, findings and warnings as laid out on the spot."""
+    done = threading.Semaphore(0)
+    pages = DocumentCache(ready=done.release)
+    item = Item(key="k", approval=large(1))
+    # Its own work alone: how long this thread stood still on a busy machine says nothing.
+    began = thread_time()
+    pages.layout(item, FORM, NOW)
+    at_once = thread_time() - began
+    assert not pages.whole
+    assert "Subject     ┃ a large one" in text_of(pages)
+    assert NOTE in text_of(pages)
+    deadline = monotonic() + PATIENCE
+    while not pages.whole:
+        assert done.acquire(timeout=deadline - monotonic())
+        pages.layout(item, FORM, NOW)
+    direct = DocumentCache()
+    began = thread_time()
+    expected = direct.layout(item, FORM, NOW)
+    directly = thread_time() - began
+    assert pages.current == expected
+    assert pages.warnings(item, file_moved=False) == direct.warnings(item, file_moved=False)
+    assert "1 hidden character" in str(pages.warnings(item, file_moved=False))
+    assert at_once < directly / 3
+
+
+@pytest.mark.parametrize(("characters", "at_once"), [(LARGE - 100, True), (LARGE + 1, False)])
+def test_only_what_is_large_is_laid_out_elsewhere(characters: int, *, at_once: bool) -> None:
+    """An ordinary mail or difference stands there whole with the key that selects it."""
+    pages = DocumentCache(ready=lambda: None)
+    view = large(1, characters)
+    assert weight(view) >= characters
+    pages.layout(Item(key="k", approval=view), FORM, NOW)
+    assert pages.whole is at_once
+    assert SHOWN < LARGE
+
+
+async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() -> None:
+    """The keys go on working meanwhile; then all of it counts as unseen but what stands on screen."""
+    async with console(start(short(1), large(2, 4000000))) as shown:
+        driver, model = shown.app._driver, shown.app._model
+        assert driver is not None
+        assert model is not None
+        # Past the pilot: while it waits for an idle machine the whole may come to stand there.
+        driver.send_message(events.Key("j", "j"))
+        await shown.until(lambda: shown.selected == mail(2).approval_id)
+        await shown.shows(NOTE)
+        while NOTE in shown.text:
+            assert model.laid_out_version is None
+            assert "approve" not in shown.keys
+            assert not shown.armed
+            await shown.pilot.pause(0.02)
+        await shown.until(lambda: "not seen yet" in shown.voice, "whole")
+        assert model.laid_out_version is not None
+        assert model.reading.total > 30_000
+        assert model.reading.unseen > model.reading.total - 60
+        await shown.shows("▲ hidden text")
+        assert "approve" in shown.keys
+
+
+async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
+    """Ten megabytes, one after the other: the cursor is at the end at once, and the last is laid out."""
+    async with console(start(short(1), *(large(n) for n in range(2, 12)))) as shown:
+        driver = shown.app._driver
+        assert driver is not None
+        began = process_time()
+        for number in range(2, 12):
+            # Past the pilot, which waits after each key until nothing works in the background.
+            driver.send_message(events.Key("j", "j"))
+            await shown.until(lambda n=number: shown.selected == mail(n).approval_id, "moved")
+        walked = process_time() - began
+        await shown.until(lambda: "not seen yet" in shown.voice, "whole")
+        began = process_time()
+        await asyncio.to_thread(
+            lambda: DocumentCache().layout(Item(key="k", approval=large(3)), FORM, NOW)
+        )
+        # What was worked in both threads: ten that were waited for were ten that were laid out.
+        assert walked < 8 * (process_time() - began)
+
+
+def test_a_fault_in_the_other_thread_is_met_where_its_work_is_asked_for() -> None:
+    """It does not end the thread, and not the console."""
+    done = threading.Semaphore(0)
+    room = BackgroundWorker[int](done.release)
+
+    def fails() -> int:
+        raise ValueError("broken")
+
+    assert room.ask("kind", 1, fails) is None
+    assert done.acquire(timeout=PATIENCE)
+    found = room.ask("kind", 1, fails)
+    assert found is not None
+    with pytest.raises(ValueError, match="broken"):
+        found.get()
+    assert room.ask("kind", 2, lambda: 7) is None
+    assert done.acquire(timeout=PATIENCE)
+    again = room.ask("kind", 2, lambda: 7)
+    assert again is not None
+    assert again.get() == 7
+
+
+def test_of_each_kind_only_the_last_that_was_asked_for_is_done() -> None:
+    """What is out of sight already is passed over; what nobody comes for is dropped."""
+    hold, begun, done = threading.Event(), threading.Event(), threading.Semaphore(0)
+    worked: list[object] = []
+    room = BackgroundWorker[int](done.release)
+
+    def first() -> int:
+        begun.set()
+        hold.wait(PATIENCE)
+        return 0
+
+    room.ask("kind", "first", first)
+    assert begun.wait(PATIENCE)
+    for key in range(5):
+        assert room.ask("kind", key, lambda key=key: worked.append(key) or key) is None
+    assert room.ask("kind", "first", first) is None
+    hold.set()
+    assert done.acquire(timeout=PATIENCE)
+    assert done.acquire(timeout=PATIENCE)
+    assert worked in ([4], [])
+    for number in range(KEPT + 20):
+        room.ask(number, number, lambda: 1)
+    for _ in range(KEPT + 20):
+        assert done.acquire(timeout=PATIENCE)
+    assert len(room._done) == KEPT

@@ -1,0 +1,122 @@
+"""The last steps: between a key and what it asks for, between a line and the terminal."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from textual import events
+from textual.geometry import Size
+
+from aileron_core.console_port import ApprovalUpdated
+from aileron_tui.messages import CoreEventArrived
+from aileron_tui.terminal.driver import ConsoleDriver, InputReceived
+from tests.screen.driving import Console, console, short, start
+
+
+def other_content(shown: Console) -> None:
+    other = replace(short(), version=2, digest="f" * 64)
+    shown.app.on_core_event_arrived(CoreEventArrived(ApprovalUpdated(view=other)))
+
+
+def other_size(shown: Console) -> None:
+    size = Size(130, 36)
+    shown.app._screens["waiting"].on_resize(events.Resize(size, size))
+
+
+@pytest.mark.parametrize("happen", [other_content, other_size])
+async def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
+    happen: Callable[[Console], None],
+) -> None:
+    """It came within the silence after the press: what was pressed on stands there no more."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press("a")
+        assert shown.app._model.arming.awaits_silence
+        happen(shown)
+        shown.clock.advance(0.03)
+        shown.app._screens["waiting"].settle(shown.clock.monotonic())
+        assert shown.port.intents == []
+
+
+async def test_a_key_that_was_read_takes_the_press_back_before_its_event_is_there() -> None:
+    """The press falls due between the reader's word that something came and the key itself."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press("a")
+        shown.app.on_input_received(InputReceived("key"))
+        shown.clock.advance(0.03)
+        shown.app._screens["waiting"].settle(shown.clock.monotonic())
+        assert shown.port.intents == []
+        await shown.shows("Nothing was decided.")
+
+
+async def test_input_that_lies_in_the_terminal_is_known_before_anybody_reads_it() -> None:
+    """What came right behind a press may still lie there when the press is to count."""
+    async with console(start(short())) as shown:
+        driver = ConsoleDriver(shown.app)
+        reader, writer = os.pipe()
+        try:
+            driver.fileno = reader
+            assert not driver.has_unread(0)
+            os.write(writer, b"a")
+            assert driver.has_unread(0)
+            os.read(reader, 1)
+            assert not driver.has_unread(0)
+            assert driver.has_unread(1), "it was read, and nobody was told yet"
+        finally:
+            os.close(reader)
+            os.close(writer)
+
+
+async def test_a_yes_that_is_on_its_way_cannot_be_given_twice() -> None:
+    """Until the core has answered the key is gone; a no can still be given."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: len(shown.port.intents) == 1)
+        await shown.shows("Handing it over …")
+        assert "approve" not in shown.keys
+        assert "d deny" in shown.keys
+        shown.clock.advance(2)
+        await shown.press_alone("a")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert len(shown.port.intents) == 1
+
+
+async def test_what_a_pager_had_covered_rests_anew_before_a_key_counts() -> None:
+    """A minute in the pager is no minute before the item: the first key afterwards decides nothing."""
+    async with console(start(short())) as shown:
+
+        async def lend(text: str, name: str) -> str:
+            shown.clock.advance(60)  # this screen has no terminal that could be lent
+            return f"{name} was read, {len(text)} characters."
+
+        shown.app.lend = lend
+        await shown.rest()
+        await shown.press_alone("p")
+        await shown.shows(" was read, ")
+        assert not shown.armed
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: len(shown.port.intents) == 1)
+
+
+async def test_all_that_the_console_writes_keeps_its_columns() -> None:
+    """The way to the terminal leads through what holds glyphs of unsure width in their cells."""
+
+    class Terminal:
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def write(self, text: str) -> None:
+            self.told.append(text)
+
+    async with console(start(short())) as shown:
+        driver, terminal = ConsoleDriver(shown.app), Terminal()
+        driver._writer_thread = terminal
+        driver.write("\x1b[1;1Ha🏽b")
+        assert terminal.told == ["\x1b[1;1H \x1b[1Ga🏽\x1b[2Gb"]

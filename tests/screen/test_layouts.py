@@ -1,0 +1,243 @@
+"""Every layout in every look: dark, light, without colour; pictures, and what must hold in all of them."""
+
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port import (
+    ApprovalUpdated,
+    CoreLost,
+    DriftView,
+    PauseChanged,
+    PreviewView,
+    Snapshot,
+    StorageHealth,
+)
+from aileron_tui.draw.glyphs import Glyphs
+from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
+from aileron_tui.widgets.document import Document
+from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.screen.picturing import LARGE, SMALL, Scenario, Snap, at_rest, picture
+from tests.support.screens.calls import drifted, snapshot
+
+WIDE = (200, 60)
+LOOKS = [DARK, LIGHT, PLAIN]
+
+
+async def changed(shown: Console) -> None:
+    for _ in range(3):
+        await shown.press_alone("j")
+    await shown.rest()
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"),
+    [(SMALL, DARK), (LARGE, DARK), (WIDE, DARK), (LARGE, LIGHT), (LARGE, PLAIN)],
+    ids=["80x24", "120x36", "200x60", "120x36-light", "120x36-plain"],
+)
+def test_a_mail_that_waits(snap_compare: Snap, size: tuple[int, int], theme: str) -> None:
+    """List, item and, from 160 columns on, the rail; regions by shade, without colour by blanks."""
+    assert picture(snap_compare, size, at_rest, start_theme=theme)
+
+
+@pytest.mark.parametrize("theme", LOOKS)
+def test_what_changed_after_the_look(snap_compare: Snap, theme: str) -> None:
+    """`−` and `+` and the words that differ, by ground or by underlining."""
+    assert picture(snap_compare, (120, 36), changed, start_theme=theme)
+
+
+@pytest.mark.parametrize("theme", LOOKS)
+def test_the_reason_for_a_no(snap_compare: Snap, theme: str) -> None:
+    """The key that denies is filled in red, or in reverse; the cursor is seen."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("d")
+        await shown.pilot.pause(0.1)
+        shown.clock.advance(0.1)
+        await shown.press(*"wrong")
+        await shown.rest()
+
+    assert picture(snap_compare, (80, 24), scenario, start_theme=theme)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, PLAIN])
+def test_nothing_waits(snap_compare: Snap, theme: str) -> None:
+    """A nearly empty screen is calm in every look."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.shows("Nothing is waiting.")
+
+    assert picture(snap_compare, (120, 36), scenario, start(), start_theme=theme)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, PLAIN])
+def test_the_core_has_ended(snap_compare: Snap, theme: str) -> None:
+    """What stands there greys, without colour it is dim; the banner does not."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        shown.port.tell(CoreLost(message="The database was taken over by another console."))
+        await shown.shows("THE CORE HAS ENDED")
+
+    assert picture(snap_compare, (120, 36), scenario, start_theme=theme)
+
+
+def test_in_ascii(snap_compare: Snap) -> None:
+    """The same places in other signs."""
+    assert picture(snap_compare, LARGE, at_rest, glyphs=Glyphs(ascii=True))
+
+
+def test_a_call_that_was_answered_stays_for_a_moment_dimmed(snap_compare: Snap) -> None:
+    """Its outcome stands where its time was; the cursor is on the next."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.read_all()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents), "approved")
+        view = replace(short(1), state="completed", decided_at=NOW, ended_at=NOW)
+        shown.port.tell(ApprovalUpdated(view=replace(view, decided_by="person")))
+        await shown.shows("✓ done")
+        await shown.until(lambda: shown.drawn, "drawn")
+        shown.clock.advance(0.6)
+        await shown.until(lambda: shown.armed, "armed")
+
+    assert picture(snap_compare, (120, 36), scenario, start(short(1), short(2), short(3)))
+
+
+def test_a_pane_that_is_too_small(snap_compare: Snap) -> None:
+    """One sentence; nothing can be decided there."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.shows("Make this pane at least 60 x 16.")
+
+    assert picture(snap_compare, (58, 15), scenario)
+
+
+@pytest.mark.parametrize("width", [80, 120, 160, 200, 320])
+async def test_no_value_goes_on_beyond_a_hundred_cells(width: int) -> None:
+    """However wide the pane is: longer lines are hard to read."""
+
+    long = mail(1)
+    body = tuple(replace(field, value="word " * 400) for field in long.preview.fields)
+    view = replace(long, preview=replace(long.preview, fields=body))
+    async with console(start(view), size=(width, 40)) as shown:
+        await shown.rest()
+        lines = shown.app.screen.query_one("#document", Document)._layout_shown.lines
+        for line in lines:
+            text = "".join(piece.text for piece in line)
+            bar = min((text.find(bar) for bar in "┃┊│" if bar in text), default=None)
+            if bar is not None:
+                assert len(text[bar + 2 :].rstrip()) <= 100
+
+
+@pytest.mark.parametrize("grow", [SMALL, LARGE, WIDE])
+async def test_what_was_seen_stays_seen_at_another_size(grow: tuple[int, int]) -> None:
+    """By place in the text, not by row: nothing must be read twice, and nothing unread counts."""
+    async with console(start(mail(1)), size=(100, 30)) as shown:
+        await shown.read_all()
+        model = shown.app._model
+        assert model is not None
+        assert model.reading.unseen == 0
+        await shown.pilot.resize_terminal(*grow)
+        await shown.pilot.pause()
+        assert not shown.armed
+        await shown.rest()
+        assert model.reading.unseen == 0
+        assert "All seen" in shown.voice
+
+
+def _states() -> dict[str, tuple[Snapshot, Scenario]]:
+    """Everything that a person has to tell apart at a glance, each as a console and what happens there."""
+    none = PreviewView(status="none", host="gmail.googleapis.com")
+    gone = PreviewView(status="unavailable", reason="answered 503", since=NOW - 2)
+    looking = replace(mail(1).preview, status="fetching", since=NOW - 1)
+    drift: DriftView = drifted(NOW)
+    ended = {"decided_at": NOW - 3, "ended_at": NOW - 1, "decided_by": "person"}
+    views = {
+        "waits, all seen": short(1),
+        "waits, not all seen": mail(1),
+        "no preview declared": short(1, preview=none),
+        "no preview to be had": short(1, preview=gone),
+        "still looking": short(1, preview=looking, digest=""),
+        "changed": short(1, drift=drift),
+        "waits for the vault": short(1, state="awaiting_vault"),
+        "rechecking": short(1, state="checking"),
+        "approved": short(1, state="approved"),
+        "running": short(1, state="executing"),
+        "requester gone": short(1, requester_gone=True),
+        "opened its session itself": short(1, self_opened=True),
+        "routed": short(1, routed=("gmail.googleapis.com:443 -> 127.0.0.1:9001",)),
+        "ends soon": short(1, expires_at=NOW + 30),
+    }
+
+    def ends(state: str) -> Scenario:
+        async def scenario(shown: Console) -> None:
+            await shown.pilot.pause()
+            view = short(1, state=state, outcome="It is said how." if state != "denied" else "")
+            shown.port.tell(ApprovalUpdated(view=replace(view, **ended)))
+            await shown.until(lambda: shown.app._model.queue.current.approval.state == state, state)
+
+        return scenario
+
+    async def lose(shown: Console) -> None:
+        shown.port.tell(CoreLost(message="It ended."))
+        await shown.shows("THE CORE HAS ENDED")
+
+    async def stop(shown: Console) -> None:
+        shown.port.tell(StorageHealth(writable=False, message="The disk is full."))
+        await shown.shows("NOTHING CAN RUN")
+
+    async def pause(shown: Console) -> None:
+        shown.port.tell(PauseChanged(paused_at=NOW - 5))
+        await shown.until(lambda: shown.app._model.paused_at is not None)
+
+    async def nothing(shown: Console) -> None:
+        await shown.pilot.pause()
+
+    async def ask(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("d")
+
+    found: dict[str, tuple[Snapshot, Scenario]] = {
+        name: (start(view), nothing) for name, view in views.items()
+    }
+    for state in ("completed", "failed", "unknown", "denied", "expired", "withdrawn"):
+        found[state] = (start(short(1)), ends(state))
+    found |= {
+        "the core has ended": (start(short(1)), lose),
+        "nothing can run": (start(short(1)), stop),
+        "paused": (start(short(1)), pause),
+        "asked for a reason": (start(short(1)), ask),
+        "a file is held back": (start(held=snapshot(NOW).not_accepted), nothing),
+        "nothing waits": (start(), nothing),
+    }
+    return found
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+@pytest.mark.parametrize("glyphs", [Glyphs(), Glyphs(ascii=True)], ids=["signs", "ascii"])
+async def test_with_all_colour_taken_away_no_two_states_look_the_same(
+    size: tuple[int, int], glyphs: Glyphs
+) -> None:
+    """A word or a sign says what a colour says: the bare letters on screen differ in every state."""
+    texts: dict[str, str] = {}
+    for name, (state, happens) in _states().items():
+        async with console(state, size=size, glyphs=glyphs) as shown:
+            await happens(shown)
+            await shown.pilot.pause()
+            shown.clock.advance(2)
+            await shown.pilot.pause(0.15)
+            shown.app.draw_all()
+            await shown.pilot.pause()
+            texts[name] = shown.text
+    alike = [
+        (one, two)
+        for at, one in enumerate(texts)
+        for two in list(texts)[at + 1 :]
+        if texts[one] == texts[two]
+    ]
+    assert alike == []
+    if glyphs.ascii:
+        ours = {name: text.replace("→", "") for name, text in texts.items()}
+        assert {name: text for name, text in ours.items() if not text.isascii()} == {}

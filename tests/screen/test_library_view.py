@@ -1,0 +1,158 @@
+"""View 4: what lies in the home; a key decides about a file where its facts stand, and nowhere else."""
+
+from dataclasses import replace
+
+from aileron_core.console_port import Accept, LibraryUpdated, WithdrawAcceptance
+from tests.screen.driving import NOW, Console, console, start
+from tests.support.screens.home import library, not_accepted, problems
+
+STATE = start(held=(not_accepted(),), library=library(NOW), problems=problems())
+HELD = next(item for item in library(NOW) if item.state == "held_back")
+READY = next(item for item in library(NOW) if item.name == "send-draft")
+
+
+async def to(shown: Console, name: str) -> None:
+    """Go to the row of *name* in view 4."""
+    await shown.go("4", "in error")
+    while name not in shown.row:
+        shown.clock.advance(0.5)
+        before = shown.row
+        await shown.press_alone("j")
+        await shown.until(lambda b=before: shown.row != b, "another row")
+
+
+async def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
+    """Ready, held back with why, in error; gated or not; hosts."""
+    async with console(STATE) as shown:
+        await shown.go("4", "● 3 ready · ▲ 1 not accepted · ! 1 in error")
+        text = shown.text
+        assert "list-drafts" in text
+        assert "▲ runs free" in text
+        assert "send-draft" in text
+        assert "asks you" in text
+        assert "gmail.googleapis.com" in text
+        await to(shown, "post-invoice")
+        assert "Nobody has accepted it." in shown.text
+
+
+async def test_take_in_shows_the_facts_first_and_then_takes_in_exactly_that_digest() -> None:
+    """In the list `t` opens; hosts, digest, gated, effect and preview stand there; `t` again decides."""
+    async with console(STATE, answers=True) as shown:
+        await to(shown, "post-invoice")
+        assert "t accept…" in shown.keys
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.shows("THE FILE")
+        assert shown.port.intents == []
+        for fact in (HELD.digest, "api.billing.example:443", "CREATE", "billing.get_invoice"):
+            assert fact in shown.text
+        await shown.press_alone("t")
+        shown.clock.advance(0.1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == [], "the page was not there for 400 ms"
+        await shown.rest()
+        assert " t  accept" in shown.keys
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents == [
+            Accept(kind="action", name="post-invoice", digest=HELD.digest)
+        ]
+        await shown.shows("✓ Accepted: post-invoice.")
+        assert "● ready" in shown.text
+
+
+async def test_hold_back_takes_what_is_ready_away_from_agents() -> None:
+    """`x` shows the facts first as well, and says what it would do."""
+    async with console(STATE, answers=True) as shown:
+        await to(shown, "send-draft")
+        await shown.rest()
+        await shown.press_alone("x")
+        await shown.shows("THE FILE")
+        await shown.rest()
+        assert "x withdraws acceptance; agents see send-draft no more." in shown.voice
+        await shown.press_alone("x")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents == [
+            WithdrawAcceptance(kind="action", name="send-draft", digest=READY.digest)
+        ]
+        await shown.shows("✓ Acceptance withdrawn: send-draft.")
+
+
+async def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_taken_in() -> None:
+    """The key is about the bytes that stood there, not about the name."""
+    other = replace(HELD, digest="cd" * 32, why="It changed on disk.")
+
+    async with console(STATE) as shown:
+        await to(shown, "post-invoice")
+        await shown.go("enter", "THE FILE")
+        await shown.rest()
+        await shown.press("t")
+        items = tuple(other if item.name == "post-invoice" else item for item in STATE.library)
+        held = (replace(not_accepted(), digest=other.digest),)
+        told = LibraryUpdated(not_accepted=held, problems=(), actions_ready=2, library=items)
+        shown.port.tell(told)
+        await shown.shows("It changed on disk.")
+        shown.clock.advance(0.03)
+        await shown.pilot.pause(0.2)
+        assert shown.port.intents == []
+        assert not shown.armed
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents[0] == Accept(
+            kind="action", name="post-invoice", digest=other.digest
+        )
+
+
+async def test_a_file_in_error_offers_nothing_and_says_its_problems() -> None:
+    """Line, key and message; neither take in nor hold back."""
+    async with console(STATE) as shown:
+        await to(shown, "pay")
+        await shown.go("enter", "PROBLEMS")
+        assert "line 12" in shown.text
+        assert "execute.op" in shown.text
+        assert "it has post_invoice" in shown.text
+        await shown.rest()
+        for key in ("t", "x"):
+            await shown.press_alone(key)
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+        assert "accept" not in shown.keys
+        assert "withdraw" not in shown.keys
+
+
+async def test_unread_facts_want_a_second_press() -> None:
+    """In a small pane the first `t` says how many lines are unread."""
+    hosts = tuple(f"h{number}.example:443" for number in range(40))
+    items = tuple(
+        replace(item, hosts=hosts) if item.name == "post-invoice" else item
+        for item in STATE.library
+    )
+
+    async with console(replace(STATE, library=items), size=(80, 24)) as shown:
+        await to(shown, "post-invoice")
+        await shown.go("enter", "THE FILE")
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.shows("Press t again to accept it without reading them.")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents))
+
+
+async def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
+    """Also where nobody has moved yet."""
+    new = replace(READY, name="a-new-one", digest="ee" * 32)
+
+    async with console(STATE) as shown:
+        await shown.go("4", "in error")
+        before = shown.row
+        items = (new, *STATE.library)
+        told = LibraryUpdated(
+            not_accepted=STATE.not_accepted, problems=(), actions_ready=3, library=items
+        )
+        shown.port.tell(told)
+        await shown.shows("a-new-one")
+        assert shown.row == before

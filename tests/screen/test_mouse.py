@@ -1,0 +1,115 @@
+"""The mouse selects, scrolls and shows; it never decides."""
+
+import pytest
+from textual.events import MouseScrollDown
+
+from aileron_tui.widgets.document import Document
+from aileron_tui.widgets.rows import RowList
+from tests.screen.driving import Console, console, mail, short, start
+
+SIZES = [(80, 24), (120, 36), (200, 60)]
+
+
+def key(number: int) -> str:
+    return mail(number).approval_id
+
+
+async def click(shown: Console, x: int, y: int) -> None:
+    await shown.pilot.click(offset=(x, y))
+    await shown.pilot.pause()
+
+
+def place(shown: Console, row: int, text: str) -> tuple[int, int]:
+    """Where *text* stands in line *row* of the screen."""
+    y = row % len(shown.lines)
+    return shown.lines[y].index(text), y
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[int, int]) -> None:
+    """On either line of a row; the item that is selected so is not armed."""
+    async with console(start(*(short(n) for n in range(1, 4))), size=size) as shown:
+        await shown.rest()
+        region = shown.app.screen.query_one("#queue", RowList).region
+        height = 1 if size[0] < 110 else 2
+        for number in (3, 1, 2):
+            for part in range(height):
+                await click(shown, region.x + 5, region.y + (number - 1) * height + part)
+                assert shown.selected == key(number)
+        assert not shown.armed
+        assert shown.port.intents == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_click_on_a_key_that_decides_or_asks_says_which_to_press(
+    size: tuple[int, int],
+) -> None:
+    """Also where that key is filled: not even then does the mouse decide."""
+    async with console(start(short(1)), size=size) as shown:
+        await shown.read_all()
+        assert " a  approve" in shown.keys
+        await click(shown, *place(shown, -1, "approve"))
+        assert "Press a to approve. The mouse decides nothing." in shown.voice
+        await click(shown, *place(shown, -1, "deny"))
+        assert "Press d to deny. The mouse decides nothing." in shown.voice
+        assert shown.app._model.panel == "none"
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+
+
+async def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys() -> None:
+    """What only looks elsewhere may be clicked."""
+    async with console(start(short(1))) as shown:
+        await shown.rest()
+        await click(shown, *place(shown, 0, "Activity"))
+        await shown.until(lambda: shown.app._model.view == "activity")
+        await shown.pilot.pause()
+        await click(shown, *place(shown, 0, "Waiting"))
+        await shown.until(lambda: shown.app._model.view == "waiting")
+        await shown.pilot.pause()
+        await click(shown, *place(shown, -1, "help"))
+        await shown.shows("fetch the preview again")
+
+
+async def test_a_click_on_read_on_reads_on() -> None:
+    """It only scrolls; what comes in view must rest there to count as seen."""
+    async with console(start(mail(1)), size=(80, 24)) as shown:
+        await shown.rest()
+        document = shown.app.screen.query_one("#document", Document)
+        await click(shown, *place(shown, -1, "read on"))
+        assert document.scroll_offset.y == document.size.height - 2
+
+
+async def test_a_click_changes_nothing_while_a_question_is_asked() -> None:
+    """Neither the row nor the view: what the person writes is about what stands there."""
+    async with console(start(short(1), short(2))) as shown:
+        await shown.rest()
+        await shown.press_alone("d")
+        await shown.shows("What shall codex be told?")
+        region = shown.app.screen.query_one("#queue", RowList).region
+        await click(shown, region.x + 5, region.y + 2)
+        assert shown.selected == key(1)
+        await click(shown, *place(shown, 0, "Activity"))
+        assert shown.app._model.view == "waiting"
+        assert shown.app._model.panel == "deny"
+
+
+async def test_the_wheel_scrolls_what_is_under_it_and_moves_no_cursor() -> None:
+    """The list or the document, and what is out of sight is counted anew."""
+    async with console(start(*(mail(n) for n in range(1, 61)))) as shown:
+        await shown.rest()
+        rows = shown.app.screen.query_one("#queue", RowList)
+        document = shown.app.screen.query_one("#document", Document)
+        for _ in range(4):
+            await shown.pilot._post_mouse_events([MouseScrollDown], offset=(10, 10), button=0)
+        await shown.pilot.pause()
+        assert rows.scroll_offset.y > 0
+        assert document.scroll_offset.y == 0
+        above = rows.scroll_offset.y // 2
+        await shown.shows(f"▴ {above} above")
+        await shown.pilot._post_mouse_events([MouseScrollDown], offset=(80, 15), button=0)
+        await shown.pilot.pause()
+        assert document.scroll_offset.y > 0
+        assert shown.selected == key(1)
+        assert shown.port.intents == []

@@ -1,0 +1,302 @@
+"""Being told of an arrival: at most once in 3 s, in words of ours alone, and harmless whatever fails."""
+
+import itertools
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.console_port import ApprovalUpdated, PauseChanged
+from aileron_core.settings import NotifySettings
+from aileron_tui.terminal.notifications import (
+    QUIET_SECONDS,
+    Attention,
+    Notification,
+    NotificationPolicy,
+    Notifier,
+    filled_in,
+    osc9,
+    terminal_notifies,
+)
+from tests.screen.driving import OwnedClock, console, mail, short, start
+
+HOSTILE = "\x1b]52;c;ZWNobw==\x07 [red]pay[/] $(touch /tmp/x); `id` \u202e"
+PATIENCE = 20.0
+
+WRITES = """
+import json, os, sys
+path = sys.argv[1]
+with open(path + ".part", "w") as file:
+    json.dump(sys.argv[2:], file)
+os.rename(path + ".part", path)
+"""
+
+
+class Told:
+    """Collects what a notifier did; `failed` comes on its thread."""
+
+    def __init__(self) -> None:
+        self.rung = 0
+        self.written: list[str] = []
+        self.failures: list[str] = []
+        self.failed = threading.Event()
+
+    def ring(self) -> None:
+        self.rung += 1
+
+    def fail(self, why: str) -> None:
+        self.failures.append(why)
+        self.failed.set()
+
+    def notifier(
+        self, settings: NotifySettings, environment: dict[str, str] | None = None, **more: object
+    ) -> Notifier:
+        return Notifier(
+            settings,
+            environment or {},
+            bell=True,
+            ring=self.ring,
+            write=self.written.append,
+            failed=self.fail,
+            **more,  # type: ignore[arg-type]
+        )
+
+
+def started_since(before: set[threading.Thread]) -> list[threading.Thread]:
+    """The threads of commands that began later: those of another test may still be ending."""
+    now = set(threading.enumerate()) - before
+    return [each for each in now if each.name == "aileron-notify"]
+
+
+def appears(path: Path) -> list[str]:
+    """Wait for what the command wrote."""
+    deadline = monotonic() + PATIENCE
+    while not path.exists():
+        assert monotonic() < deadline
+        threading.Event().wait(0.01)
+    return json.loads(path.read_text())
+
+
+def test_a_command_gets_its_words_as_they_are_and_no_shell_sees_them(tmp_path: Path) -> None:
+    """Count and name are filled in; nothing is split, expanded or run."""
+    out = tmp_path / "told"
+    command = (sys.executable, "-c", WRITES, str(out), "{count} wait: {action}", "$HOME; ls *")
+    told = Told()
+    told.notifier(NotifySettings(command=command)).tell(Notification(3, "send-draft"))
+    assert appears(out) == ["3 wait: send-draft", "$HOME; ls *"]
+    assert told.failures == []
+
+
+@pytest.mark.parametrize(
+    ("command", "seconds", "says"),
+    [
+        (("/no/such/program",), PATIENCE, "No such file or directory"),
+        ((sys.executable, "-c", "raise SystemExit(3)"), PATIENCE, "exit code 3"),
+        ((sys.executable, "-c", "import time; time.sleep(60)"), 0.2, "more than 0.2 s"),
+        ((".",), PATIENCE, "Permission denied"),
+    ],
+)
+def test_a_command_that_fails_is_said_once_and_harms_nothing(
+    command: tuple[str, ...], seconds: float, says: str
+) -> None:
+    """Not there, not well ended, or hanging: the console goes on, and rings."""
+    told = Told()
+    notifier = told.notifier(NotifySettings(command=command), command_seconds=seconds)
+    notifier.tell(Notification(1, "send-draft"))
+    assert told.failed.wait(PATIENCE)
+    assert says in told.failures[0]
+    assert told.rung == 1
+    told.failed.clear()
+    before = set(threading.enumerate())
+    notifier.tell(Notification(2, ""))
+    for again in started_since(before):
+        again.join(PATIENCE)
+    assert not told.failed.is_set()
+    assert told.rung == 2
+
+
+def test_a_command_that_hangs_does_not_become_many(tmp_path: Path) -> None:
+    """While one runs, no other is started; the bell rings all the same."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    command = (sys.executable, "-c", "import sys; open(sys.argv[1]).read()", str(fifo))
+    told = Told()
+    # It waits for this test alone: ended at its limit it would leave the pipe without a reader.
+    notifier = told.notifier(NotifySettings(command=command), command_seconds=2 * PATIENCE)
+    before = set(threading.enumerate())
+    for count in range(1, 6):
+        notifier.tell(Notification(count, ""))
+    running = started_since(before)
+    assert len(running) == 1
+    assert told.rung == 5
+    with fifo.open("w"):
+        pass
+    running[0].join(PATIENCE)
+    assert not running[0].is_alive()
+    notifier.tell(Notification(6, ""))
+    with fifo.open("w"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("environment", "takes"),
+    [
+        ({"TERM_PROGRAM": "iTerm.app"}, True),
+        ({"TERM_PROGRAM": "WezTerm"}, True),
+        ({"TERM": "xterm-kitty"}, True),
+        ({"TERM": "foot-extra"}, True),
+        ({"TERM_PROGRAM": "tmux", "TERM": "tmux-256color", "KITTY_WINDOW_ID": "1"}, True),
+        ({"TERM": "xterm-256color"}, False),
+        ({"TERM": "linux"}, False),
+        ({"TERM_PROGRAM": "Apple_Terminal", "TERM": "xterm-256color"}, False),
+        ({}, False),
+    ],
+)
+def test_only_a_terminal_that_is_known_to_show_it_gets_osc_9(
+    environment: dict[str, str], takes: bool
+) -> None:
+    """Others print it, or beep, or take it for something else; the setting overrides."""
+    assert terminal_notifies(environment) is takes
+    for setting, shows in (("auto", takes), ("always", True), ("never", False)):
+        told = Told()
+        told.notifier(NotifySettings(osc9=setting), environment).tell(Notification(2, ""))  # type: ignore[arg-type]
+        assert bool(told.written) is shows
+
+
+def test_osc_9_is_wrapped_for_tmux_and_screen() -> None:
+    """tmux hands on what is inside its own sequence, escapes doubled."""
+    bare = "\x1b]9;Aileron: 3 calls wait\x07"
+    text = Notification(3, "").text
+    assert osc9(text, {}) == bare
+    assert osc9(text, {"TMUX": "/tmp/tmux-0/default,1,0"}) == (
+        "\x1bPtmux;\x1b\x1b]9;Aileron: 3 calls wait\x07\x1b\\"
+    )
+    assert osc9(text, {"STY": "1.pts"}) == f"\x1bP{bare}\x1b\\"
+
+
+def test_osc_9_itself_lets_no_control_through() -> None:
+    """Whatever it is given: a sequence that ends early would let the rest be obeyed."""
+    assert osc9("a\x07\x1b]0;b\x9c\u202e\n", {}) == "\x1b]9;a]0;b\x07"
+
+
+@given(st.text(), st.integers(1, 20_000))
+def test_nothing_but_a_count_and_a_plain_name_is_ever_told(name: str, count: int) -> None:
+    """A name that is none of an accepted action's form is left out; no control character gets through."""
+    notices = NotificationPolicy()
+    notices.arrived(name)
+    notice = notices.take(count, 10.0)
+    assert notice is not None
+    plain = bool(name) and name.isascii() and name[0].isalnum() and name == notice.action
+    assert notice.action == (name if plain else "")
+    text = osc9(notice.text, {})
+    assert text.isascii()
+    assert text[4:-1].isprintable()
+    assert filled_in(["x", "{count}", "{action}"], notice) == ["x", str(count), notice.action]
+
+
+@given(st.lists(st.tuples(st.floats(0, 5), st.sampled_from(["a", "b"])), max_size=40))
+def test_at_most_one_in_three_seconds_and_no_arrival_is_left_untold(
+    arrivals: list[tuple[float, str]],
+) -> None:
+    """What comes in the quiet time is told together at its end."""
+    clock, told, later = OwnedClock(), list[float](), list[tuple[float, Callable[[], None]]]()
+    attention = Attention(
+        lambda _: told.append(clock.monotonic()),
+        waiting=lambda: 1,
+        clock=clock,
+        later=lambda seconds, then: later.append((clock.monotonic() + seconds, then)),
+    )
+
+    def pass_time(seconds: float) -> None:
+        until = clock.monotonic() + seconds
+        while later and later[0][0] <= until:
+            due, then = later.pop(0)
+            clock.advance(max(0.0, due - clock.monotonic()))
+            then()
+        clock.advance(max(0.0, until - clock.monotonic()))
+
+    for gap, name in arrivals:
+        pass_time(gap)
+        last = clock.monotonic()
+        attention.arrived(name)
+        pass_time(0)
+        assert len(later) <= 1
+        assert told
+        assert told[-1] == last or later
+    pass_time(QUIET_SECONDS + 0.01)
+    assert not later
+    # The frozen clock adds in floating point.
+    assert all(b - a >= QUIET_SECONDS - 1e-6 for a, b in itertools.pairwise(told))
+
+
+def test_what_was_answered_in_the_quiet_time_is_not_told() -> None:
+    """Nothing waits any more: nothing is rung."""
+    notices = NotificationPolicy()
+    notices.arrived("send-draft")
+    assert notices.take(1, 0.0) == Notification(1, "send-draft")
+    notices.arrived("send-draft")
+    assert notices.due_in(1.0) == pytest.approx(2.0)
+    assert notices.take(0, 3.0) is None
+    assert notices.due_in(3.0) is None
+
+
+def test_several_actions_are_told_by_their_number_alone() -> None:
+    """One name would be half the truth."""
+    notices = NotificationPolicy()
+    for name in ("send-draft", "merge"):
+        notices.arrived(name)
+    assert notices.take(2, 0.0) == Notification(2, "")
+
+
+def test_the_bell_can_be_turned_off() -> None:
+    """`[console] bell = false` leaves the other ways as they are."""
+    told = Told()
+    notifier = Notifier(
+        NotifySettings(osc9="always"),
+        {},
+        bell=False,
+        ring=told.ring,
+        write=told.written.append,
+        failed=told.fail,
+    )
+    notifier.tell(Notification(1, ""))
+    assert (told.rung, len(told.written)) == (0, 1)
+
+
+async def test_what_comes_while_all_calls_are_held_is_told_to_nobody() -> None:
+    """A person who paused does not want to be called; the count in the title grows all the same."""
+    async with console(start(short(1))) as shown:
+        await shown.rest()
+        shown.port.tell(PauseChanged(paused_at=shown.clock.now()), ApprovalUpdated(view=short(2)))
+        await shown.until(lambda: shown.app._model.queue.waiting == 2, "arrival")
+        assert shown.app._attention._notices._told_at == float("-inf")
+        await shown.until(lambda: shown.app._title_shown == "(2) aileron", "title")
+
+
+async def test_arrivals_ring_and_run_once_and_tell_nothing_that_came_from_outside(
+    tmp_path: Path,
+) -> None:
+    """Through the whole console: hostile texts in every field of what arrives."""
+    out = tmp_path / "told"
+    command = (sys.executable, "-c", WRITES, str(out), "{count}", "{action}")
+    view = mail(2)
+    preview = replace(view.preview, gist=HOSTILE)
+    hostile = replace(
+        view, agent=HOSTILE, session_label=HOSTILE, cwd=HOSTILE, title=HOSTILE, preview=preview
+    )
+
+    async with console(start(short(1)), notify=NotifySettings(command=command)) as shown:
+        await shown.rest()
+        shown.port.tell(
+            *(ApprovalUpdated(view=replace(hostile, approval_id=f"act-{n}")) for n in range(5))
+        )
+        await shown.until(lambda: shown.app._model.queue.waiting == 6, "arrivals")
+        assert appears(out) == ["2", "send-draft"]

@@ -1,0 +1,140 @@
+"""`o`: a person puts the waiting list in another order; nothing else ever does."""
+
+from dataclasses import replace
+from time import perf_counter
+
+import pytest
+
+from aileron_core.console_port import ApprovalUpdated, ApprovalView
+from aileron_tui.state.filter import parse
+from aileron_tui.state.filter_fields import ITEM_FIELDS
+from aileron_tui.state.queue import Queue
+from aileron_tui.widgets.document import Document
+from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.screen.picturing import Look, Snap, dark, taken
+
+LIVES = (300.0, None, 60.0, 900.0, 60.0)
+BY_DEADLINE = [3, 5, 1, 4, 2]
+"""Of equal deadlines the older first; what has none at the end."""
+
+
+def calls(*lives: float | None) -> list[ApprovalView]:
+    return [
+        short(n, expires_at=None if life is None else NOW + life)
+        for n, life in enumerate(lives, start=1)
+    ]
+
+
+def key(number: int) -> str:
+    return mail(number).approval_id
+
+
+def keys(queue: Queue) -> list[str]:
+    return [item.key for item in queue.items]
+
+
+def rows(shown: Console) -> list[str]:
+    assert shown.app._model is not None
+    return keys(shown.app._model.queue)
+
+
+async def test_the_list_stands_by_deadline_and_again_by_arrival() -> None:
+    """`o` twice is the list as it was; the line above it says which order it is."""
+    async with console(start(*calls(*LIVES))) as shown:
+        await shown.shows("WAITING  oldest first")
+        await shown.go("o", "WAITING  by deadline")
+        assert rows(shown) == [key(n) for n in BY_DEADLINE]
+        await shown.go("o", "WAITING  oldest first")
+        assert rows(shown) == [key(n) for n in (1, 2, 3, 4, 5)]
+
+
+async def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -> None:
+    """What is read stays under the eye; its row is another one, so the key rests anew."""
+
+    views = calls(*LIVES)
+    async with console(start(mail(1, expires_at=NOW + 300), *views[1:]), size=(120, 24)) as shown:
+        await shown.rest()
+        await shown.press("J", "J")
+        await shown.rest()
+        at = shown.app.screen.query_one("#document", Document).in_view
+        assert at[0] == 2
+        await shown.press("o")
+        await shown.shows("by deadline")
+        assert shown.selected == key(1)
+        assert shown.app.screen.query_one("#document", Document).in_view == at
+        assert not shown.armed
+        await shown.rest()
+
+
+async def test_a_call_with_a_near_deadline_comes_at_the_end_and_is_counted_there() -> None:
+    """No agent moves a row, or makes a key rest anew, by asking with a near deadline."""
+    async with console(start(*calls(*LIVES))) as shown:
+        await shown.go("o", "by deadline")
+        await shown.rest()
+        near = short(9, expires_at=NOW + 20)
+        shown.port.tell(ApprovalUpdated(view=near))
+        await shown.shows("1 new at the end")
+        assert rows(shown) == [*(key(n) for n in BY_DEADLINE), key(9)]
+        assert shown.armed
+
+
+def test_a_deadline_that_changes_moves_no_row() -> None:
+    """A call that is asked again gets a new deadline; its row stays until a person presses `o`."""
+    queue = Queue()
+    queue.load(calls(*LIVES), ())
+    queue.change_order(NOW)
+    queue.apply(short(2, expires_at=NOW + 5), NOW)
+    assert keys(queue) == [key(n) for n in BY_DEADLINE]
+    queue.change_order(NOW)
+    queue.change_order(NOW)
+    assert keys(queue)[0] == key(2)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_a_filter_keeps_the_order_and_says_it(size: tuple[int, int]) -> None:
+    """Both stand above the rows, at both widths."""
+    views = calls(*LIVES)
+    views[3], views[4] = replace(views[3], agent="goose"), replace(views[4], agent="goose")
+    async with console(start(*views), size=size) as shown:
+        await shown.go("o", "by deadline")
+        await shown.go("slash", "Show which rows?")
+        await shown.type("agent:goose")
+        await shown.go("enter", "2 of 5 match")
+        assert "by deadline" in shown.text
+        assert rows(shown) == [key(5), key(1), key(4)]
+
+
+async def test_one_row_has_no_order() -> None:
+    """No dead key: with one row `o` does nothing, and is not offered."""
+    async with console(start(short(1))) as shown:
+        await shown.rest()
+        await shown.press_alone("o")
+        assert "oldest first" in shown.text
+
+
+def test_ten_thousand_are_put_in_order_within_a_blink() -> None:
+    """Also with a filter over them that lets half of them through."""
+    queue = Queue()
+    near = ((n * 7919) % 10_000 for n in range(10_000))
+    queue.load((mail(n, expires_at=NOW + life) for n, life in enumerate(near)), ())
+    for text in ("", "age:<1h"):
+        queue.set_filter(parse(text, ITEM_FIELDS), NOW)
+        began = perf_counter()
+        queue.change_order(NOW)
+        took = perf_counter() - began
+        ends = [item.ends_at for item in queue.items[:9_000]]
+        assert (ends == sorted(ends)) is queue.by_deadline
+        assert took < 1.0, took
+
+
+@dark
+def test_a_list_by_deadline_says_so(snap_compare: Snap, look: Look) -> None:
+    """The next to end on top, the cursor on the item that it was on, a later call at the end."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.go("o", "by deadline")
+        shown.port.tell(ApprovalUpdated(view=short(9, expires_at=NOW + 20)))
+        await shown.shows("1 new at the end")
+        await shown.rest()
+
+    assert taken(snap_compare, look, scenario, start(*calls(*LIVES)))

@@ -1,0 +1,201 @@
+"""What stands over a page: every command by name, the keys, and nothing at all while it is locked."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from textual import events
+
+from aileron_core.console_port import ApprovalUpdated
+from aileron_tui.draw.text import cells, plain
+from aileron_tui.input.commands import DEFAULT, VIEW_CONTEXTS
+from aileron_tui.input.keymap import remapped
+from aileron_tui.input.situation import Situation, availability
+from aileron_tui.screens.help import help_lines
+from aileron_tui.screens.palette import commands
+from aileron_tui.widgets.reason import Reason
+from tests.screen.driving import NOW, console, short, start
+from tests.support.screens.home import library, sessions
+
+STATE = start(short(1), short(2), library=library(NOW), sessions=sessions(NOW))
+
+
+async def test_the_palette_does_what_it_names() -> None:
+    """Typed words choose; `enter` does it, as its key would."""
+    async with console(STATE) as shown:
+        await shown.rest()
+        await shown.go("colon", "every command by name")
+        await shown.type("audit")
+        await shown.until(lambda: "▌ audit" in shown.text)
+        await shown.go("enter", "not verified since")
+        await shown.go("ctrl+p", "every command by name")
+        await shown.type("verify")
+        await shown.go("enter", "no gap, chain verified")
+
+
+def test_no_decision_is_in_the_palette() -> None:
+    """Nor one that the registry calls so in any view."""
+    for view in VIEW_CONTEXTS:
+        now = Situation(view=view, block="none", deny_block="none", armed=True, rows=2)  # pyright: ignore[reportArgumentType]
+        found = commands(DEFAULT, now, "")
+        assert found
+        assert not any(each.decides for each in found)
+        assert all(availability(each.id, now).shown for each in found)
+        assert "approve" not in [each.id for each in found]
+
+
+async def test_a_paste_into_the_palette_does_nothing() -> None:
+    """`: quit enter` at once, with or without brackets."""
+    async with console(STATE) as shown:
+        await shown.rest()
+        driver = shown.app._driver
+        assert driver is not None
+        for key in ("colon", "q", "u", "i", "t", "enter"):
+            driver.process_message(events.Key(key, key if len(key) == 1 else None))
+        await shown.shows("every command by name")
+        shown.clock.advance(1)
+        await shown.go("escape", "WILL HAPPEN")
+        assert shown.app.is_running
+        assert shown.port.intents == []
+
+
+async def test_after_the_palette_every_key_rests_anew() -> None:
+    """It covered the item."""
+    async with console(STATE) as shown:
+        await shown.rest()
+        await shown.go("colon", "every command by name")
+        shown.clock.advance(1)
+        await shown.press_alone("escape")
+        await shown.until(lambda: "every command" not in shown.text)
+        assert not shown.armed
+        await shown.press_alone("a")
+        shown.clock.advance(0.1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+        await shown.rest()
+
+
+@pytest.mark.parametrize("width", [56, 68])
+@pytest.mark.parametrize("context", VIEW_CONTEXTS)
+def test_help_names_every_key_of_its_view_whole(context: str, width: int) -> None:
+    """From the registry; what does not fit is wrapped, never cut."""
+    rows = help_lines(DEFAULT, context, width)  # pyright: ignore[reportArgumentType]
+    text = re.sub(r"\s+", " ", " ".join(plain(row) for row in rows))
+    assert all(cells(row) < width for row in rows)
+    for each in DEFAULT.here(context):  # pyright: ignore[reportArgumentType]
+        if each.help and not each.id.startswith("view_"):
+            assert each.help in text, each.id
+
+
+def test_help_shows_the_keys_that_the_person_gave() -> None:
+    """And how long they rest."""
+    registry = remapped((("approve", "y"), ("copy", "c")))
+    text = [plain(row) for row in help_lines(registry, "waiting", 68, 0.6)]
+    assert any(re.match(r" y +approve what stands", line) for line in text)
+    assert not any(re.match(r" a +approve", line) for line in text)
+    assert any("0.6 s" in line for line in text)
+
+
+async def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> None:
+    """`y` approves, `a` does nothing, footer and voice say `y`."""
+    registry = remapped((("approve", "y"), ("copy", "c"), ("read_on", "n"), ("view_audit", "9")))
+
+    async with console(STATE, registry=registry) as shown:
+        await shown.rest()
+        assert " y  approve" in shown.keys
+        assert "y runs gmail.send_draft" in shown.voice
+        assert " 9 Audit" in shown.lines[0]
+        await shown.press_alone("a")
+        shown.clock.advance(0.1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("y")
+        await shown.until(lambda: len(shown.port.intents) == 1)
+        await shown.go("9", "not verified since")
+
+
+async def test_help_stands_beside_the_view_and_scrolls_to_its_end() -> None:
+    """The list stays in sight at its left; every line of help can be reached in 24 rows."""
+    async with console(STATE) as shown:
+        await shown.rest()
+        await shown.go("question_mark", "KEYS")
+        assert "WAITING" in shown.text
+        await shown.pilot.resize_terminal(80, 24)
+        await shown.shows("j k read on")
+        await shown.press_alone("end")
+        await shown.shows("the agent says so")
+        await shown.go("escape", "Waiting  2")
+
+
+async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_else() -> None:
+    """Nothing from outside is drawn; the count goes on; the key that shows it decides nothing."""
+    async with console(STATE, lock_seconds=60.0) as shown:
+        await shown.rest()
+        shown.clock.advance(70)
+        await shown.shows("Locked. 2 calls wait.")
+        for word in ("Q3", "codex", "SEND", "WILL", "gmail"):
+            assert word not in shown.text
+        shown.port.tell(ApprovalUpdated(view=short(3)))
+        await shown.shows("Locked. 3 calls wait.")
+        assert "Q3" not in shown.text
+        shown.clock.advance(5)
+        await shown.press_alone("a")
+        await shown.shows("WILL HAPPEN")
+        assert not shown.armed
+        shown.clock.advance(0.1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: len(shown.port.intents) == 1)
+
+
+async def test_a_console_that_is_used_does_not_lock_and_without_a_setting_none_does() -> None:
+    """Each key counts anew from zero."""
+    async with console(STATE, lock_seconds=60.0) as shown:
+        await shown.rest()
+        for _ in range(4):
+            shown.clock.advance(40)
+            await shown.press_alone("j")
+            await shown.pilot.pause(1.1)
+        assert "WILL HAPPEN" in shown.text
+    async with console(start(replace(short(), expires_at=None))) as shown:
+        shown.clock.advance(100_000)
+        await shown.pilot.pause(1.2)
+        assert "Locked" not in shown.text
+
+
+async def test_the_lock_covers_what_stood_over_the_page() -> None:
+    """Help, palette and an open question come back with the key."""
+    async with console(STATE, lock_seconds=60.0) as shown:
+        await shown.rest()
+        await shown.go("d", "What shall codex be told?")
+        await shown.type("no")
+        shown.clock.advance(70)
+        await shown.shows("Locked. 2 calls wait.")
+        await shown.press_alone("enter")
+        await shown.shows("What shall codex be told?")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("enter")
+        await shown.until(lambda: len(shown.port.intents) == 1)
+
+
+async def test_the_key_that_ends_the_lock_moves_nothing_either() -> None:
+    """It goes to no page, and writes nothing into a field that was open."""
+    async with console(STATE, lock_seconds=60.0) as shown:
+        await shown.rest()
+        before = shown.selected
+        shown.clock.advance(70)
+        await shown.shows("Locked. 2 calls wait.")
+        await shown.press_alone("j")
+        await shown.shows("WILL HAPPEN")
+        assert shown.selected == before
+        await shown.go("d", "What shall codex be told?")
+        await shown.type("no")
+        shown.clock.advance(70)
+        await shown.shows("Locked. 2 calls wait.")
+        await shown.press_alone("x")
+        await shown.shows("What shall codex be told?")
+        assert shown.app.screen.query_one("#reason", Reason).value == "no"

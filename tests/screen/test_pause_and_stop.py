@@ -1,0 +1,149 @@
+"""The brakes: `P` holds all calls, `ctrl+k` stops everything and asks once."""
+
+from dataclasses import replace
+
+from aileron_core.console_port import (
+    CoreLost,
+    PauseChanged,
+    SessionsUpdated,
+    SetPause,
+    StopEverything,
+    StorageHealth,
+)
+from tests.screen.driving import NOW, console, mail, short, start
+from tests.support.screens.home import sessions
+
+SESSIONS = sessions(NOW)
+STATE = start(short(1), short(2), sessions=SESSIONS)
+
+
+async def test_p_holds_all_calls_at_once_and_a_banner_says_so_in_every_view() -> None:
+    """It takes nothing but time, so it needs no rest."""
+    async with console(STATE, answers=True) as shown:
+        await shown.shows("WILL HAPPEN")
+        await shown.press_alone("P")
+        await shown.until(lambda: shown.port.intents == [SetPause(on=True)])
+        await shown.shows("▲ All calls are held. P lets them go on. Held since 14:02.")
+        for view in "2345":
+            await shown.go(view, "All calls are held.")
+        await shown.go("1", "WILL HAPPEN")
+
+
+async def test_going_on_obeys_the_arming() -> None:
+    """What was approved starts then: a key on its way from elsewhere must not do that."""
+    async with console(replace(STATE, paused_at=NOW), answers=True) as shown:
+        await shown.shows("All calls are held.")
+        await shown.press_alone("P")
+        shown.clock.advance(0.1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+        await shown.rest()
+        assert " P  let calls go on" in shown.keys
+        assert "P pause" not in shown.keys
+        await shown.press("j", "P")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("P")
+        await shown.until(lambda: shown.port.intents == [SetPause(on=False)])
+        await shown.until(lambda: "All calls are held." not in shown.text)
+
+
+async def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() -> None:
+    """The core takes no yes then, for it would run something later: the key is not offered."""
+    async with console(replace(STATE, paused_at=NOW)) as shown:
+        await shown.rest()
+        assert shown.voice.strip().startswith("Nothing is approved while calls are held. P lets")
+        assert "approve" not in shown.keys
+        assert "d deny" in shown.keys
+        await shown.press_alone("a")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+        shown.port.tell(PauseChanged(paused_at=None))
+        await shown.shows("a runs gmail.send_draft.")
+        await shown.rest()
+        assert " a  approve" in shown.keys
+
+
+async def test_a_pause_takes_back_the_first_of_two_presses() -> None:
+    """The voice promises no second press that would do nothing."""
+    async with console(start(mail()), size=(80, 24)) as shown:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.shows("Press a again to approve without reading them.")
+        shown.port.tell(PauseChanged(paused_at=NOW))
+        await shown.shows("All calls are held.")
+        assert "again" not in shown.voice
+
+
+async def test_a_pause_that_comes_makes_every_key_rest_anew() -> None:
+    """The screen moved by a row, and a yes means something else now."""
+    async with console(STATE) as shown:
+        await shown.rest()
+        shown.port.tell(PauseChanged(paused_at=NOW))
+        await shown.shows("All calls are held.")
+        assert not shown.armed
+
+
+async def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
+    """Two calls, three sessions, one run; `esc` leaves it all; the key itself decides nothing."""
+    async with console(STATE, answers=True) as shown:
+        await shown.rest()
+        question = "Stop everything? It denies 2 calls, ends 3 sessions, stops 1 run."
+        await shown.go("ctrl+k", question)
+        assert "WILL HAPPEN" in shown.text, "the item stays readable"
+        await shown.press_alone("enter")
+        assert shown.port.intents == []
+        await shown.press_alone("ctrl+k")
+        await shown.rest()
+        await shown.press_alone("escape")
+        await shown.until(lambda: question not in shown.text)
+        assert shown.port.intents == []
+        await shown.go("ctrl+k", question)
+        await shown.rest()
+        assert " enter  stop everything" in shown.keys
+        await shown.press_alone("enter")
+        await shown.until(lambda: shown.port.intents == [StopEverything()])
+        await shown.shows("✗ Everything stopped: 2 calls denied, 3 sessions ended, 1 run stopped.")
+
+
+async def test_the_brakes_work_in_every_view() -> None:
+    """Whoever sees something wrong in the audit does not look for a view first."""
+    async with console(STATE) as shown:
+        for view, word in (("2", "Newest"), ("3", "record"), ("4", "ready"), ("5", "sessions")):
+            await shown.go(view, word)
+            await shown.go("ctrl+k", "Stop everything?")
+            await shown.press_alone("escape")
+            await shown.until(lambda: "Stop everything?" not in shown.text)
+
+
+async def test_busy_agents_cannot_keep_a_person_from_stopping_everything() -> None:
+    """What they do meanwhile makes no key rest anew."""
+    async with console(STATE) as shown:
+        await shown.go("2", "Newest first.")
+        await shown.go("ctrl+k", "stops 1 run.")
+        await shown.rest()
+        busy = tuple(replace(each, running=5) for each in SESSIONS)
+        shown.port.tell(SessionsUpdated(sessions=busy))
+        await shown.shows("stops 15 runs.")
+        assert shown.armed
+        await shown.press_alone("enter")
+        await shown.until(lambda: shown.port.intents == [StopEverything()])
+
+
+async def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
+    """The question closes; pause, stop and end are gone from the keys."""
+    async with console(STATE) as shown:
+        await shown.rest()
+        await shown.go("ctrl+k", "Stop everything?")
+        shown.port.tell(StorageHealth(writable=False, message="The disk is full."))
+        await shown.until(lambda: "Stop everything?" not in shown.text)
+        shown.port.tell(CoreLost(message="It ended."))
+        await shown.shows("THE CORE HAS ENDED")
+        shown.clock.advance(2)
+        for key in ("P", "ctrl+k", "enter"):
+            await shown.press_alone(key)
+        assert shown.port.intents == []
+        assert "pause" not in shown.keys

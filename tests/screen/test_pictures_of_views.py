@@ -1,0 +1,384 @@
+"""Pictures of views 2 to 5 and of the keys of each. Each docstring names the promise in sight."""
+
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port import AuditVerified, Recorded, Snapshot
+from tests.screen.driving import NOW, Console, mail, short, start
+from tests.screen.picturing import (
+    LARGE,
+    SMALL,
+    Look,
+    Scenario,
+    Snap,
+    dark,
+    dark_and_light,
+    every_look,
+    opened,
+    picture,
+    taken,
+    to_row,
+)
+from tests.support.screens.calls import snapshot
+from tests.support.screens.home import library, not_accepted, problems, records, sessions
+
+CLAUDE = {"agent": "claude", "session_label": "", "session_id": sessions(NOW)[1].session_id}
+HOME = start(
+    mail(1), mail(2), mail(3, **CLAUDE), mail(4, **CLAUDE), held=(not_accepted(),),
+    library=library(NOW), problems=problems(), sessions=sessions(NOW),
+)  # fmt: skip
+NOTHING = start(sessions=(), records=(), library=(), actions_ready=0, head_words=None)
+
+
+def with_a_past() -> Snapshot:
+    """The fixtures, and what the calls of their records were about."""
+    gists = (
+        "Q3 numbers, final → 3 people",
+        "Offer 2291 → sam@helio.example",
+        "Release notes → all",
+    )
+    ended = {"run.completed": "completed", "run.unknown": "unknown", "approval.denied": "denied"}
+    told = [r for r in records(NOW) if r.event in ended and r.action == "send-draft"]
+    views = (
+        short(
+            20 + number, run_id=each.run_id, state=ended[each.event], decided_at=each.at,
+            ended_at=each.at, decided_by="person", can_fetch_again=each.event == "run.unknown",
+            reason="wrong list" if each.event == "approval.denied" else "",
+            preview=replace(
+                mail().preview, gist=gists[number % len(gists)], since=each.at - 20
+            ),
+        )
+        for number, each in enumerate(told)
+    )  # fmt: skip
+    state = snapshot(NOW)
+    return replace(state, approvals=(*state.approvals, *views))
+
+
+def view(key: str, text: str) -> Scenario:
+    """Return the way to another view, by its key."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.go(key, text)
+        await shown.rest()
+
+    return scenario
+
+
+def row(key: str, text: str, name: str, heading: str = "") -> Scenario:
+    """Return the way to a row of another view, and with *heading* into it."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.go(key, text)
+        await to_row(shown, name)
+        await shown.rest()
+        if heading:
+            await opened(shown, heading)
+
+    return scenario
+
+
+# Activity
+
+
+@dark
+def test_activity_before_anything_happened(snap_compare: Snap, look: Look) -> None:
+    """It says that nothing is on record yet; no key that needs a row is named."""
+    assert taken(snap_compare, look, view("2", "Nothing is on record yet."), NOTHING)
+
+
+@dark_and_light
+def test_activity_names_each_call_once_with_what_became_of_it(
+    snap_compare: Snap, look: Look
+) -> None:
+    """State in sign and word, newest first; what the selected one last did stands below."""
+    assert taken(snap_compare, look, view("2", "Newest first."), with_a_past())
+
+
+@dark
+def test_a_call_of_the_past_tells_its_whole_story(snap_compare: Snap, look: Look) -> None:
+    """Every record of it, oldest first, with who and number."""
+    scenario = row("2", "Newest first.", "? unknown", "SO FAR")
+    assert taken(snap_compare, look, scenario, with_a_past())
+
+
+@dark
+def test_rows_that_came_in_above_are_counted(snap_compare: Snap, look: Look) -> None:
+    """The cursor stays on its row; one key follows the newest again."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.go("2", "Newest first.")
+        await shown.go("j", "f follow")
+        await shown.go("j", "f follow")
+        newest = records(NOW)[-2]
+        for number in range(3):
+            later = replace(newest, seq=100 + number, run_id=f"run-{number}-later", at=NOW)
+            shown.port.tell(Recorded(record=later, head_words=("olive", "pixel")))
+        await shown.shows("3 new above")
+
+    assert taken(snap_compare, look, scenario)
+
+
+# Audit
+
+
+@dark
+def test_an_audit_without_a_record(snap_compare: Snap, look: Look) -> None:
+    """Empty, and said so."""
+    assert taken(snap_compare, look, view("3", "Nothing is on record yet."), NOTHING)
+
+
+@every_look
+def test_the_audit_has_every_record_by_its_number(snap_compare: Snap, look: Look) -> None:
+    """Number, time, event, who and what; that it was not verified yet is said."""
+    assert taken(snap_compare, look, view("3", "not verified since"))
+
+
+@dark
+def test_a_record_stands_whole_as_it_is_stored(snap_compare: Snap, look: Look) -> None:
+    """What it says, its hash and the one before, and the very text that was hashed."""
+    scenario = row("3", "not verified since", "run.unknown", "AS STORED")
+    assert taken(snap_compare, look, scenario)
+
+
+@every_look
+def test_the_screen_as_it_was_seen_says_that_it_is_not_live(snap_compare: Snap, look: Look) -> None:
+    """Head and document as they stood at the yes; the banner says when, and what was unread."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.shows("Press a again")
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.shows("✓ Approved")
+        shown.clock.advance(60)
+        await shown.go("3", "records")
+        await to_row(shown, "approval.approved")
+        await shown.go("s", "not live")
+        await shown.rest()
+
+    assert taken(snap_compare, look, scenario, start(mail(), mail(2)), answers=True)
+
+
+@dark
+def test_a_decision_in_the_audit_says_whether_its_screen_is_kept(
+    snap_compare: Snap, look: Look
+) -> None:
+    """Decided in an earlier console: `SCREEN` says that it is not, and why; no key is offered."""
+    scenario = row("3", "records", "approval.denied", "SCREEN")
+    assert taken(snap_compare, look, scenario)
+
+
+@dark_and_light
+def test_an_audit_that_was_verified_says_when(snap_compare: Snap, look: Look) -> None:
+    """How many records, that no number is missing, and until when the chain holds."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.go("3", "not verified since")
+        await shown.go("V", "chain verified")
+
+    assert taken(snap_compare, look, scenario)
+
+
+@dark_and_light
+def test_an_audit_that_does_not_hold_names_what_is_wrong(snap_compare: Snap, look: Look) -> None:
+    """Each problem by its record; red, and a sign before it."""
+    wrong = (
+        "Record 7 was changed after it was written.",
+        "Record 9 is missing.",
+        "The head outside the database names another record 36.",
+    )
+
+    async def scenario(shown: Console) -> None:
+        shown.port.deaf = True
+        await shown.go("3", "not verified since")
+        await shown.go("V", "verifying")
+        shown.port.tell(AuditVerified(records=36, problems=wrong, at=NOW, seconds=1.25))
+        await shown.shows("3 problems")
+
+    assert taken(snap_compare, look, scenario)
+
+
+@dark
+def test_an_audit_is_being_verified(snap_compare: Snap, look: Look) -> None:
+    """It says so, and does not offer to begin once more."""
+
+    async def scenario(shown: Console) -> None:
+        shown.port.deaf = True
+        await shown.go("3", "not verified since")
+        await shown.go("V", "verifying")
+
+    assert taken(snap_compare, look, scenario)
+
+
+@dark
+def test_a_record_that_is_missing_leaves_its_place(snap_compare: Snap, look: Look) -> None:
+    """A gap in the numbers is shown where it is."""
+    state = snapshot(NOW)
+    gap = replace(state, records=tuple(each for each in state.records if each.seq != 30))
+    assert taken(snap_compare, look, view("3", "no such record"), gap)
+
+
+@dark
+def test_a_filter_over_the_audit_says_how_far_it_looked(snap_compare: Snap, look: Look) -> None:
+    """What it found, of how many."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.go("3", "not verified since")
+        await shown.go("slash", "Show which rows?")
+        await shown.type("agent:claude")
+        await shown.go("enter", "match agent:claude")
+
+    assert taken(snap_compare, look, scenario)
+
+
+# Actions and connectors
+
+
+@every_look
+def test_actions_and_connectors_with_how_they_stand(snap_compare: Snap, look: Look) -> None:
+    """Ready, held back, in error; which ask and which run free; on which hosts."""
+    assert taken(snap_compare, look, view("4", "in error"), HOME)
+
+
+@dark
+def test_a_home_without_an_action_says_how_one_comes(snap_compare: Snap, look: Look) -> None:
+    """One sentence, one command."""
+    assert taken(snap_compare, look, view("4", "No action lies in the home."), NOTHING)
+
+
+@dark
+def test_the_list_says_why_a_file_is_held_back(snap_compare: Snap, look: Look) -> None:
+    """Below the rows; its key opens the facts first."""
+    assert taken(snap_compare, look, row("4", "in error", "post-invoice"), HOME)
+
+
+@dark_and_light
+def test_a_held_back_action_is_read_before_it_is_taken_in(snap_compare: Snap, look: Look) -> None:
+    """Gated or not, effect, op, preview, hosts, digest, and what follows; then the key is filled."""
+    assert taken(snap_compare, look, row("4", "in error", "post-invoice", "THE FILE"), HOME)
+
+
+@dark
+def test_an_action_that_was_taken_in_counts(snap_compare: Snap, look: Look) -> None:
+    """Who took it in and when; now it could be held back."""
+
+    async def scenario(shown: Console) -> None:
+        await row("4", "in error", "post-invoice", "THE FILE")(shown)
+        await shown.press_alone("t")
+        await shown.shows("Accepted: post-invoice")
+        await shown.shows("● ready")
+
+    assert taken(snap_compare, look, scenario, HOME, answers=True)
+
+
+@dark
+def test_a_ready_action_can_be_held_back(snap_compare: Snap, look: Look) -> None:
+    """What that does to agents is said before the key."""
+    assert taken(snap_compare, look, row("4", "in error", "send-draft", "THE FILE"), HOME)
+
+
+@dark
+def test_an_action_that_asks_nobody_is_warned_of(snap_compare: Snap, look: Look) -> None:
+    """`runs without asking you`, in the list and in the head."""
+    assert taken(snap_compare, look, row("4", "in error", "list-drafts", "THE FILE"), HOME)
+
+
+@dark
+def test_a_file_in_error_names_its_problems(snap_compare: Snap, look: Look) -> None:
+    """Line, key and message; no key decides about it."""
+    assert taken(snap_compare, look, row("4", "in error", "pay", "PROBLEMS"), HOME)
+
+
+@dark
+def test_a_connector_with_its_hosts(snap_compare: Snap, look: Look) -> None:
+    """What it may reach, and what actions may do with it."""
+    assert taken(snap_compare, look, row("4", "in error", "gmail 1.2.0", "THE FILE"), HOME)
+
+
+# Sessions
+
+
+@dark
+def test_without_a_session(snap_compare: Snap, look: Look) -> None:
+    """It says what starts one."""
+    assert taken(snap_compare, look, view("5", "No agent is at work."), NOTHING)
+
+
+@every_look
+def test_sessions_say_who_is_there_and_what_contains_them(snap_compare: Snap, look: Look) -> None:
+    """Connected or not, contained or not, what waits and runs; a self-given name behind its bar."""
+    assert taken(snap_compare, look, view("5", "sessions open"), HOME)
+
+
+@dark_and_light
+def test_a_session_as_the_kernel_saw_it(snap_compare: Snap, look: Look) -> None:
+    """Process, program, folder, parents behind the solid bar; below them what its client claims."""
+    assert taken(snap_compare, look, row("5", "sessions open", "codex", "CLAIMED"), HOME)
+
+
+@dark
+def test_a_session_that_nothing_contains(snap_compare: Snap, look: Look) -> None:
+    """Said in the head, with what it can do."""
+    assert taken(snap_compare, look, row("5", "sessions open", "claude", "CLAIMED"), HOME)
+
+
+@dark
+def test_a_session_that_opened_itself(snap_compare: Snap, look: Look) -> None:
+    """No kernel told of it; its name is a claim like everything else it says."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.go("5", "sessions open")
+        await shown.go("end", "it opened its session itself")
+        await opened(shown, "no kernel told who opened it")
+
+    assert taken(snap_compare, look, scenario, HOME)
+
+
+@dark
+def test_the_end_of_a_session_is_asked_first(snap_compare: Snap, look: Look) -> None:
+    """Whose it is, that its tokens open nothing, and that what it asked for stays."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.go("5", "sessions open")
+        await shown.go("x", "End the session of codex?")
+        await shown.rest()
+
+    assert taken(snap_compare, look, scenario, HOME)
+
+
+# Help
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("2", "Newest first."),
+        ("3", "not verified since"),
+        ("4", "in error"),
+        ("5", "sessions open"),
+    ],
+    ids=["activity", "audit", "actions", "sessions"],
+)
+def test_help_has_the_keys_of_its_view(snap_compare: Snap, key: str, text: str) -> None:
+    """Those of the view that stands beside it, each with what it does; what decides is marked."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.go(key, text)
+        await shown.go("question_mark", "KEYS")
+
+    assert picture(snap_compare, LARGE, scenario, HOME)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "120x36"])
+def test_help_ends_with_the_signs(snap_compare: Snap, size: tuple[int, int]) -> None:
+    """What each sign on the screen means."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.go("question_mark", "KEYS")
+        await shown.press_alone("end")
+        await shown.shows("the agent says so")
+
+    assert picture(snap_compare, size, scenario, start(short(1), short(2)))

@@ -1,0 +1,203 @@
+"""Beside the item: who asks, what its session did before, how equal calls were answered."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.console_port import (
+    ApprovalView,
+    FieldView,
+    ProcessView,
+    Recorded,
+    RecordView,
+)
+from aileron_tui.draw.context import (
+    RUNS,
+    Section,
+    before_this,
+    equal_calls,
+    rail_lines,
+    who_asks,
+)
+from aileron_tui.draw.text import cells, plain
+from tests.screen.driving import NOW, console, mail, short, start
+
+PROCESS = ProcessView(
+    pid=48112,
+    executable="/usr/bin/codex",
+    cwd="/home/ana/work/q3",
+    parents=((48000, "zsh"), (47000, "tmux: server")),
+    started_at=NOW - 1800,
+)
+
+
+def record(seq: int, event: str, run: str, **changes: object) -> RecordView:
+    view = RecordView(
+        seq=seq,
+        at=NOW - 1000 + seq,
+        event=event,
+        run_id=run,
+        session_id=mail().session_id,
+        action="send-draft",
+        actor="aileron",
+        agent="codex",
+        summary="",
+    )
+    return replace(view, **changes)
+
+
+def told(section: Section) -> list[str]:
+    lines = rail_lines((section,), 50, 100)
+    return [plain(line).strip() for line in lines if line]
+
+
+def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None:
+    """Process, parents, program, folder; then the agent's own words, each behind the dotted bar."""
+    view = mail(
+        process=PROCESS,
+        containment="none",
+        times_asked=3,
+        stopped_waiting_at=NOW - 60,
+        claims=(FieldView(label="client", value="codex-mcp-client 0.61"),),
+    )
+    assert told(who_asks(view)) == [
+        "WHO ASKS  seen by the kernel",
+        "agent     codex",
+        "process   48112 codex ← zsh ← tmux: server",
+        "program   /usr/bin/codex",
+        "session   q3-report",
+        "folder    /home/ana/work/q3",
+        "started   13:32",
+        "contained no: it can do what your account can",
+        "asked     3 times",
+        "waits     stopped waiting at 14:01",
+        "┊ client  codex-mcp-client 0.61",
+    ]
+
+
+def test_how_its_agent_is_contained_stands_there_as_far_as_it_was_seen() -> None:
+    """What a launcher said is no more than that."""
+    for containment, words in (
+        ("seen", "yes"),
+        ("said", "said to be contained"),
+        ("other_user", "as another user"),
+    ):
+        assert f"contained {words}" in told(who_asks(mail(containment=containment)))
+
+
+def test_where_the_kernel_saw_nothing_nobody_says_that_it_did() -> None:
+    """What a launcher or the agent itself says is called that."""
+    assert told(who_asks(mail()))[0] == "WHO ASKS  as its launcher says"
+    lines = told(who_asks(mail(self_opened=True, requester_gone=True)))
+    assert lines[0] == "WHO ASKS  its own word"
+    assert "agent     codex  its own word" in lines
+    assert "waits     the requester is gone" in lines
+
+
+def test_the_last_runs_of_its_session_are_told_as_far_as_they_came() -> None:
+    """Five, newest first, without the call itself, without other sessions'; what came after an end changes nothing."""
+    view = mail()
+    records = [
+        record(1, "run.requested", "run-1"),
+        record(2, "run.completed", "run-1", action="get-draft"),
+        record(3, "run.delivered", "run-1"),
+        record(4, "run.requested", "run-2"),
+        record(5, "approval.denied", "run-2"),
+        record(6, "run.started", "run-3", action="list-drafts"),
+        record(7, "run.failed", "run-3", action="list-drafts"),
+        record(8, "run.requested", view.run_id),
+        record(9, "run.completed", "run-9", session_id="ses-other"),
+        record(10, "session.opened", "", run_id=None),
+        record(11, "run.requested", "run-4", action=None),
+    ]
+    assert told(before_this(records, view)) == [
+        "BEFORE THIS  its session, newest first",
+        "● 13:45:31  run.requested",
+        "✗ 13:45:27  list-drafts",
+        "✗ 13:45:25  send-draft",
+        "✓ 13:45:22  get-draft",
+    ]
+    many = [record(n, "run.completed", f"run-{n}") for n in range(1, 40)]
+    assert len(before_this(many, view).details) == RUNS
+    assert told(before_this([], view)) == ["BEFORE THIS  nothing on record of its session"]
+
+
+def decided(number: int, state: str, **changes: object) -> ApprovalView:
+    given = {"state": state, "decided_at": NOW - 100 + number, "requested_at": NOW - 100, **changes}
+    return mail(number, **given)
+
+
+def test_equal_calls_are_told_by_how_they_were_answered() -> None:
+    """How many yeses and how long they took; noes with the last reason; those that nobody answered."""
+    before = [
+        decided(40, "denied", reason="wrong list"),
+        decided(39, "denied", reason="an older reason"),
+        decided(30, "completed"),
+        decided(10, "failed"),
+        decided(14, "unknown"),
+        decided(5, "expired", decided_at=None),
+        decided(6, "completed", action="other"),
+    ]
+    assert told(equal_calls(before, mail())) == [
+        "EQUAL CALLS  of this action, last 200 decisions",
+        "✓ 3 approved, median 14 s",
+        '✗ 2 denied: "wrong list"',
+        "– 1 expired",
+    ]
+    itself = [decided(1, "completed")]
+    assert told(equal_calls(itself, mail(1))) == ["EQUAL CALLS  none among the last 200 decisions"]
+
+
+TEXT = st.text(
+    alphabet=st.characters(exclude_categories=()) | st.sampled_from("漢\x1b\u202e┃\n "),
+    max_size=90,
+)
+
+
+@given(TEXT, st.integers(30, 60), st.integers(1, 40))
+def test_whatever_a_name_holds_the_rail_keeps_its_width_and_its_columns(
+    text: str, width: int, height: int
+) -> None:
+    """No line is wider, none starts with a foreign letter, and what has no room is counted."""
+    view = mail(
+        agent=text,
+        session_label=text,
+        process=replace(PROCESS, executable=text, cwd=text, parents=((1, text),)),
+        claims=(FieldView(label=text, value=text),),
+    )
+    denied = decided(2, "denied", reason=text)
+    records = [record(1, "run.completed", "run-1", action=text)]
+    sections = (who_asks(view), before_this(records, view), equal_calls([denied], view))
+    lines = rail_lines(sections, width, height)
+    assert len(lines) <= height
+    for line in lines:
+        assert cells(line) <= width
+        assert not any(char in plain(line) for char in "\x1b\u202e\n")
+        assert not line or not line[0].foreign
+    whole = rail_lines(sections, width, 10_000)
+    if len(whole) > height:
+        assert plain(lines[-1]).strip() == f"▾ {len(whole) - height + 1} more lines"
+
+
+@pytest.mark.parametrize(("width", "shown_there"), [(159, False), (160, True), (200, True)])
+async def test_the_rail_is_there_from_160_columns_on(width: int, *, shown_there: bool) -> None:
+    """Below that the item has the room."""
+    async with console(start(short(1, process=PROCESS)), size=(width, 40)) as shown:
+        await shown.rest()
+        rail = shown.app.screen.query_one("#rail")
+        assert rail.display is shown_there
+        if shown_there:
+            assert "WHO ASKS" in shown.text
+            assert rail.size.width == 50
+
+
+async def test_a_record_that_comes_is_told_and_leaves_the_key_armed() -> None:
+    """The rail is not what a person decides by: it may change at any time."""
+    async with console(start(short(1), records=()), size=(180, 40)) as shown:
+        await shown.rest()
+        fresh = record(99, "run.completed", "run-99", action="get-draft")
+        shown.port.tell(Recorded(record=fresh, head_words=("olive", "pixel")))
+        await shown.shows("get-draft")
+        assert shown.armed

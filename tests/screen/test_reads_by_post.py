@@ -1,0 +1,65 @@
+"""What a preview tried to read by POST: a row that says what accepting it means, and `t` accepts it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port import Accept, LibraryUpdated, NotAcceptedView
+from aileron_tui.draw.blocks import Block
+from aileron_tui.draw.document import approval_blocks, file_blocks
+from aileron_tui.draw.text import plain
+from tests.screen.driving import NOW, console, short, start
+
+CONNECTOR = "github://ALRubinger/aileron-connector-linear@1.0.0"
+OFFER = NotAcceptedView(
+    kind="preview",
+    name=f"{CONNECTOR} GraphQL queries at api.linear.app/graphql",
+    file="store/connectors/sha256/" + "ab" * 32,
+    digest="sha256:" + "ab" * 32,
+    why="new",
+    gated=None,
+    connector=CONNECTOR.partition("@")[0],
+    hosts=("api.linear.app:443",),
+)
+ATHENA = replace(OFFER, name=f"{CONNECTOR} AWS AmazonAthena.GetQueryExecution")
+
+
+def told(blocks: Iterable[Block]) -> str:
+    return "\n".join(plain(block.pieces) for block in blocks)
+
+
+@pytest.mark.parametrize(
+    ("offer", "means"),
+    [(OFFER, "lets one query alone pass"), (ATHENA, "that it only reads is for you to know")],
+)
+async def test_an_offer_says_what_it_means_and_is_accepted_by_the_digest(
+    offer: NotAcceptedView, means: str
+) -> None:
+    """The connector, its hosts and bytes, what would be read, and what follows: then the key."""
+    async with console(start(held=(offer,)), size=(140, 40)) as shown:
+        await shown.shows("Let this connector read by POST in its previews?")
+        read = offer.name.partition(" ")[2]
+        facts = told(file_blocks(offer))
+        await shown.shows(f"by POST: {read[:12]}")
+        for fact in (means, read, CONNECTOR, "api.linear.app:443", offer.digest):
+            assert fact in facts, fact
+        await shown.rest()
+        await shown.press_alone("t")
+        assert shown.port.intents == [Accept(kind="preview", name=offer.name, digest=offer.digest)]
+        shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=1))
+        await shown.shows("Accepted")
+
+
+async def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_that() -> None:
+    """Unseen is a warning; a person's own yes stands in the record."""
+    view = short(1)
+    reads = (("GraphQL queries", "--accept-installed"),)
+    marked = replace(
+        view, preview=replace(view.preview, status="ready", accepted_reads=reads, since=NOW)
+    )
+
+    async with console(start(marked), size=(140, 40)) as shown:
+        await shown.shows("reads by POST in previews, accepted unseen (--accept-installed)")
+        facts = told(approval_blocks(marked, NOW))
+        assert "may read by POST: GraphQL queries, accepted by --accept-installed" in facts

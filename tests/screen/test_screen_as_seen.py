@@ -1,0 +1,158 @@
+"""View 3 shows the screen in which a person decided, as it stood there, and says that it is not live."""
+
+import re
+from dataclasses import replace
+
+from aileron_core.console_port import ApprovalUpdated, PreviewView
+from aileron_tui.items import Item
+from aileron_tui.state.decision_screens import (
+    CHARACTERS_KEPT,
+    KEPT,
+    DecisionScreen,
+    DecisionScreens,
+)
+from tests.screen.driving import Console, console, mail, short, start
+
+KEY = "s screen as seen"
+
+
+async def decide(shown: Console, key: str, told: str) -> None:
+    await shown.rest()
+    await shown.press_alone(key)
+    await shown.shows(told)
+
+
+async def to_record(shown: Console, event: str) -> None:
+    """Go to view 3 and down to the newest record of *event*."""
+    shown.clock.advance(60)
+    await shown.go("3", "records")
+    while event not in shown.row:
+        await shown.go("j", "follow")
+
+
+def other_preview(item: PreviewView) -> PreviewView:
+    first = replace(item.fields[0], value="mallory@evil.example")
+    return replace(item, fields=(first, *item.fields[1:]))
+
+
+async def test_the_screen_of_a_decision_stands_there_as_it_was() -> None:
+    """Its head, its fields, its age at that time; the banner says of when it is."""
+    async with console(start(short(), short(2)), answers=True) as shown:
+        before = shown.text
+        await decide(shown, "a", "✓ Approved")
+        await to_record(shown, "approval.approved")
+        assert KEY in shown.keys
+        await shown.go("s", "▲ as shown at 14:02:02, not live")
+        for words in (
+            "WILL HAPPEN  fetched by Aileron",
+            "priya.nair@northwind.example",
+            "codex asks",
+        ):
+            assert words in before
+            assert words in shown.text
+        assert "1 min ago" not in shown.text
+
+
+async def test_what_came_later_does_not_change_it() -> None:
+    """The service says something else by now, and the agent is gone: the old screen stands."""
+    async with console(start(short(), short(2)), answers=True) as shown:
+        view = shown.port.snapshot.approvals[0]
+        await decide(shown, "a", "✓ Approved")
+        late = replace(view, state="completed", version=view.version + 9, requester_gone=True)
+        shown.port.tell(ApprovalUpdated(view=replace(late, preview=other_preview(view.preview))))
+        await to_record(shown, "run.completed")
+        await shown.go("s", "not live")
+        assert "jonas.weber@northwind.example" in shown.text
+        assert "mallory" not in shown.text
+
+
+def test_each_decision_about_a_call_has_its_own_screen() -> None:
+    """Approved, changed, approved again: each record shows what stood there at its own time."""
+    screens = DecisionScreens()
+    first, second = short(), replace(short(), version=9)
+    for at, view in ((10.0, first), (20.0, second)):
+        screens.keep(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
+    run = first.run_id
+    assert screens.find(run, 9.0) is None
+    assert screens.find(run, 15.0).item.approval is first
+    assert screens.find(run, 20.0).item.approval is second
+    assert screens.find("run-of-another", 30.0) is None
+    assert screens.find(None, 30.0) is None
+
+
+async def test_what_was_not_read_is_told() -> None:
+    """A person who approved without reading to the end finds that written above the screen."""
+    async with console(start(mail(), mail(2)), (80, 24), answers=True) as shown:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.shows("Press a again")
+        before = shown.text
+        await decide(shown, "a", "✓ Approved")
+        await to_record(shown, "approval.approved")
+        unread = re.search(r"(\d+) of \d+ lines not seen", before)
+        assert unread is not None
+        await shown.go("s", f"not live, {unread[1]} of ")
+        await shown.rest()
+        await shown.go("space", f"not live, {unread[1]} of ")
+        await shown.rest()
+        assert "not seen yet" not in shown.text, "it was read then, or never"
+        assert shown.app._model.reading.unseen == int(unread[1])
+
+
+async def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> None:
+    """`s` goes there and back; `esc` goes to the list, where nothing says that it is not live."""
+    async with console(start(short(), short(2)), answers=True) as shown:
+        await shown.rest()
+        await shown.press_alone("d")
+        await shown.shows("What shall codex be told?")
+        await shown.rest()
+        await shown.press_alone("enter")
+        await shown.shows("✗ Denied")
+        await to_record(shown, "approval.denied")
+        await shown.go("s", "not live")
+        assert "s the record" in shown.keys
+        await shown.go("s", "AS STORED")
+        assert "not live" not in shown.text
+        assert "kept as you saw it" in shown.text
+        await shown.go("s", "not live")
+        await shown.go("escape", "records")
+        assert "not live" not in shown.text
+
+
+async def test_a_call_that_was_decided_elsewhere_has_none_and_says_so() -> None:
+    """No key is offered; the opened record of a decision says who keeps screens."""
+    async with console(start(short())) as shown:
+        await to_record(shown, "approval.denied")
+        assert KEY not in shown.keys
+        await shown.go("enter", "only the console in which a person decided has it")
+        await shown.press_alone("s")
+        assert "not live" not in shown.text
+
+
+async def test_nothing_can_be_decided_on_an_old_screen() -> None:
+    """The keys that decide are not there; pressed all the same they ask nothing of the core."""
+    async with console(start(short(), short(2)), answers=True) as shown:
+        await decide(shown, "a", "✓ Approved")
+        await to_record(shown, "approval.approved")
+        await shown.go("s", "not live")
+        asked = list(shown.port.intents)
+        for key in ("a", "d", "r", "t"):
+            shown.clock.advance(1)
+            await shown.press_alone(key)
+        assert shown.port.intents == asked
+        assert " a " not in shown.keys
+
+
+def test_few_screens_are_kept_and_not_more_text_than_memory_allows() -> None:
+    """The oldest go; the last one stays, however large."""
+    screens = DecisionScreens()
+    views = [short(number + 1) for number in range(KEPT + 1)]
+    for at, view in enumerate(views):
+        screens.keep(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
+    assert screens.find(views[0].run_id, 1e9) is None
+    assert screens.find(views[1].run_id, 1e9) is not None
+    field = replace(views[0].preview.fields[0], value="x" * (CHARACTERS_KEPT + 1))
+    huge = replace(views[0], preview=replace(views[0].preview, fields=(field,)))
+    screens.keep(DecisionScreen(at=1e6, item=Item(key=huge.approval_id, approval=huge)))
+    assert screens.find(huge.run_id, 1e9) is not None
+    assert screens.find(views[-1].run_id, 1e9) is None

@@ -1,0 +1,127 @@
+"""View 5: who is at work; the kernel's facts against the agent's claims; the end of a session."""
+
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port import Containment, EndSession, SessionsUpdated
+from tests.screen.driving import NOW, console, mail, start
+from tests.support.screens.home import sessions
+
+CODEX, CLAUDE, RELAY = sessions(NOW)
+STATE = start(mail(), sessions=(CODEX, CLAUDE, RELAY))
+
+
+async def test_each_session_says_whether_it_is_there_and_whether_something_contains_it() -> None:
+    """And how many of its calls wait; what nothing contains is amber and named."""
+    async with console(STATE) as shown:
+        await shown.go("5", "3 sessions open, 2 connected · ▲ 2 not contained")
+        row = shown.row
+        assert "codex" in row
+        assert "● connected" in row
+        assert "yes" in row
+        assert any("claude" in line and "▲ no" in line for line in shown.lines)
+        assert any("┊ WILL HAPPEN" in line and "○" in line for line in shown.lines)
+
+
+@pytest.mark.parametrize(
+    ("containment", "short", "whole", "follows"),
+    [
+        ("said", "said to be", "said to be contained", "has not seen every process of it"),
+        ("other_user", "other user", "as another user", "it can do what that account can"),
+    ],
+)
+async def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
+    containment: Containment, short: str, whole: str, follows: str
+) -> None:
+    """In the row, in the opened session, and what it means; in the header where nobody saw it."""
+
+    sessions_now = (replace(CODEX, containment=containment), CLAUDE, RELAY)
+    async with console(start(mail(), sessions=sessions_now)) as shown:
+        count = "1 said to be contained" if containment == "said" else "2 not contained"
+        await shown.go("5", count)
+        assert short in shown.row
+        await shown.go("enter", follows)
+        above, below = "\n".join(shown.lines).split("SEEN")
+        assert whole in above
+        assert whole in below
+
+
+async def test_an_opened_session_shows_the_kernels_facts_and_below_them_claims_behind_their_bar() -> (
+    None
+):
+    """Process, program, folder and parents behind the solid bar; the client's name behind the dotted."""
+    async with console(STATE) as shown:
+        await shown.go("5", "sessions open")
+        await shown.go("enter", "CLAIMED")
+        lines = shown.lines
+        seen, claimed = (
+            next(i for i, x in enumerate(lines) if w in x) for w in ("SEEN", "CLAIMED")
+        )
+        above, below = "\n".join(lines[seen:claimed]), "\n".join(lines[claimed:])
+        for fact in ("48112 codex ← zsh ← tmux", "/usr/bin/codex", "/home/ana/work/q3"):
+            assert fact in above
+        assert "┊" not in above
+        assert any("client" in x and "┊ codex-mcp-client" in x for x in lines[claimed:])
+        assert "q3-report" in below
+
+
+async def test_a_session_that_opened_itself_has_no_facts_but_its_own_words() -> None:
+    """Its name is a claim too, and no line of ours repeats it."""
+    async with console(STATE) as shown:
+        await shown.go("5", "sessions open")
+        await shown.go("end", "it opened its session itself")
+        await shown.go("enter", "no kernel told who opened it")
+        assert any("agent" in x and "┊ WILL HAPPEN" in x for x in shown.lines)
+        await shown.go("x", "End the session of the agent?")
+        assert "WILL HAPPEN" not in "\n".join(shown.lines[-3:])
+
+
+async def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
+    """`x` asks, `esc` leaves it; `enter` ends it once it rested; its calls stay waiting."""
+    async with console(STATE, answers=True) as shown:
+        await shown.go("5", "sessions open")
+        await shown.go("x", "End the session of codex?")
+        assert "2 calls of it stay waiting" in shown.text
+        await shown.press_alone("enter")
+        assert shown.port.intents == [], "the question was not there for 400 ms"
+        await shown.go("escape", "Who is at work.")
+        assert shown.port.intents == []
+        await shown.go("x", "End the session of codex?")
+        await shown.rest()
+        assert " enter  end the session" in shown.keys
+        await shown.press_alone("enter")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents == [EndSession(session_id=CODEX.session_id)]
+        await shown.shows("✓ Ended the session of codex.")
+        assert not any("codex" in line for line in shown.lines[1:-2])
+        await shown.go("1", "the requester is gone")
+
+
+async def test_a_busy_agent_cannot_keep_its_session_from_being_ended() -> None:
+    """What it asks for meanwhile changes counts, and makes no key rest anew."""
+    async with console(STATE) as shown:
+        await shown.go("5", "sessions open")
+        await shown.go("x", "End the session of codex?")
+        await shown.rest()
+        for count in range(3, 6):
+            busy = replace(CODEX, waiting=count, running=count)
+            shown.port.tell(SessionsUpdated(sessions=(busy, CLAUDE, RELAY)))
+        await shown.shows("5 calls of it stay waiting")
+        assert shown.armed
+        await shown.press_alone("enter")
+        await shown.until(lambda: bool(shown.port.intents))
+
+
+async def test_a_question_about_a_session_that_has_ended_closes() -> None:
+    """The key does not fall upon its neighbour."""
+    async with console(STATE) as shown:
+        await shown.go("5", "sessions open")
+        await shown.go("x", "End the session of codex?")
+        await shown.rest()
+        shown.port.tell(SessionsUpdated(sessions=(CLAUDE, RELAY)))
+        await shown.until(lambda: "End the session" not in shown.text)
+        await shown.press_alone("enter")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []

@@ -1,0 +1,205 @@
+"""What one `aileron action add` brought is one item: its list, its keys, what a yes is to."""
+
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port import (
+    AcceptSuite,
+    IntentRefused,
+    LibraryUpdated,
+    NotAcceptedView,
+)
+from aileron_tui.draw.suite_page import suite_blocks
+from aileron_tui.draw.text import plain
+from aileron_tui.items import SuiteFiles
+from aileron_tui.state.queue import Queue
+from tests.screen.driving import console, short, start
+from tests.screen.picturing import Look, Snap, at_rest, every_look, taken
+from tests.screen.suite_files import SUITE, held_file, suite, suite_of_515
+
+FIRST = {"draft-create", "file-upload", "page-create", "page-update"}
+
+
+def named(intent: AcceptSuite) -> set[str]:
+    return {file.removesuffix(".md") for file, _ in intent.files}
+
+
+def library(*held: NotAcceptedView) -> LibraryUpdated:
+    return LibraryUpdated(not_accepted=held, problems=(), actions_ready=0)
+
+
+@every_look
+def test_515_files_are_one_item_that_begins_with_those_to_look_at(
+    snap_compare: Snap, look: Look
+) -> None:
+    """Four that run unasked and are not marked as reads; then source, hosts, hash, and the rest."""
+    assert taken(snap_compare, look, at_rest, start(held=suite_of_515()))
+
+
+@every_look
+def test_hostile_names_stand_escaped_in_the_list(snap_compare: Snap, look: Look) -> None:
+    """No sequence is obeyed, no name imitates a line of ours."""
+    hostile = replace(
+        held_file("x", gated=False),
+        name="pay\x1b[2J\u202egnp",
+        steps=("github://\x07evil.\r\n ┃ ✓ All seen", "github://\x07evil.second"),
+        hosts=("a\u0430.example:443",),
+        suite=replace(SUITE, source="/tmp/\x1b]0;owned\x07" + "a" * 200 + "/suite"),
+    )
+    assert taken(snap_compare, look, at_rest, start(held=suite(hostile, held_file("y"))))
+
+
+async def test_one_key_takes_in_every_file_in_the_digest_that_was_shown() -> None:
+    """What was not read is told first; the same key again hands over all 515."""
+    held = suite_of_515()
+
+    async with console(start(held=held), size=(80, 24)) as shown:
+        await shown.rest()
+        assert "Accept these 515 actions?" in shown.text
+        await shown.press_alone("t")
+        await shown.shows("lines not seen. Press t again")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents), "handed over")
+        (intent,) = shown.port.intents
+        assert isinstance(intent, AcceptSuite)
+        assert intent.suite_id == SUITE.suite_id
+        assert set(intent.files) == {(each.file, each.digest) for each in held}
+        shown.port.tell(library())
+        await shown.shows("Accepted: 515 actions. They count from now on.")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16)])
+async def test_another_key_leaves_those_to_look_at_held_back(size: tuple[int, int]) -> None:
+    """They stand alone afterwards, each its own item."""
+    held = suite_of_515()
+    left = [replace(each, suite=None) for each in held if each.name in FIRST]
+
+    async with console(start(held=held), size=size) as shown:
+        await shown.rest()
+        await shown.press_alone("T")
+        await shown.shows("lines not seen. Press T again")
+        await shown.rest()
+        await shown.press_alone("T")
+        await shown.until(lambda: bool(shown.port.intents), "handed over")
+        (intent,) = shown.port.intents
+        assert isinstance(intent, AcceptSuite)
+        assert named(intent) == {each.name for each in held} - FIRST
+        shown.port.tell(library(*left))
+        await shown.shows("Accepted: 511 actions.")
+        assert shown.selected == "held:action:draft-create"
+        assert "Accept this action?" in shown.text
+
+
+@pytest.mark.parametrize("held", [
+    suite(count=3),
+    suite(held_file("a", gated=False), held_file("b", gated=False)),
+], ids=["nothing to look at first", "nothing else"])  # fmt: skip
+async def test_the_other_key_is_there_only_where_it_does_something_else(
+    held: tuple[NotAcceptedView, ...],
+) -> None:
+    """With nothing to leave out, or nothing left to take in, there is one key."""
+    async with console(start(held=held)) as shown:
+        await shown.rest()
+        assert "accept the rest" not in shown.keys
+        await shown.press_alone("T")
+        assert shown.port.intents == []
+        await shown.rest()
+        assert f"t accepts all {len(held)} as they are." in shown.voice
+
+
+async def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
+    """It stands alone from then on; a yes to the others names only them."""
+    held = suite(count=4)
+    changed = replace(held_file(held[0].name, suite=None, text="2"), why="changed")
+
+    async with console(start(held=held)) as shown:
+        await shown.rest()
+        await shown.shows("Accept these 4 actions?")
+        shown.port.tell(library(*held[1:], changed))
+        await shown.shows("Accept these 3 actions?")
+        assert not shown.armed
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents), "handed over")
+        (intent,) = shown.port.intents
+        assert isinstance(intent, AcceptSuite)
+        assert set(intent.files) == {(each.file, each.digest) for each in held[1:]}
+
+
+async def test_what_was_not_taken_in_after_all_is_said() -> None:
+    """The core's sentence stands where the report of the others stood."""
+    held = suite(count=3)
+
+    async with console(start(held=held), size=(120, 36)) as shown:
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents), "handed over")
+        shown.port.tell(library(held_file(held[0].name, suite=None, text="2")))
+        told = f"Took in 2 of 3. {held[0].file} changed or went while you looked"
+        shown.port.tell(IntentRefused(approval_id="", message=told))
+        await shown.shows(told)
+        assert shown.selected == f"held:action:{held[0].name}"
+
+
+async def test_a_click_selects_it_and_decides_nothing() -> None:
+    """As everywhere: what changes anything wants its key."""
+    async with console(start(short(1), held=suite(count=3)), size=(120, 36)) as shown:
+        await shown.rest()
+        row = next(n for n, text in enumerate(shown.lines) if "3 actions from" in text)
+        await shown.pilot.click(offset=(12, row))
+        await shown.shows("Accept these 3 actions?")
+        await shown.rest()
+        column = shown.keys.index("accept")
+        await shown.pilot.click(offset=(column, len(shown.lines) - 1))
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+
+
+def test_connectors_stand_first_then_what_came_together_then_single_files() -> None:
+    """And every held-back file counts, whichever item it is in."""
+    connector = replace(
+        held_file("c", suite=None), kind="connector", name="github://example/c@1", gated=None
+    )
+    queue = Queue()
+    queue.load((short(1),), (held_file("alone", suite=None), *suite(count=3), connector))
+    assert [item.key for item in queue.items][1:] == [
+        "held:connector:github://example/c@1",
+        f"suite:{SUITE.suite_id}",
+        "held:action:alone",
+    ]
+    assert queue.not_accepted == 5
+    call = queue.get(short(1).approval_id)
+    assert call is not None
+    assert call.approval is not None
+    moved = replace(call, approval=replace(call.approval, action="issue-update-000"))
+    assert queue.file_moved(moved)
+
+
+def test_every_file_stands_in_the_list_under_what_it_does() -> None:
+    """Names, ops, and of several connectors which; hosts and connectors of all of them."""
+    other = replace(
+        held_file("mail-send"),
+        steps=("github://example/mail.draft", "github://example/mail.mail_send"),
+        hosts=("mail.example:443",),
+        cannot_run="It cannot run: mail_send is not among the capabilities.",
+    )
+    changed = held_file("old", why="changed")
+    held = suite(held_file("run", gated=False), held_file("get", gated=False, is_read_only=True), other, changed)  # fmt: skip
+    told = [
+        f"{plain(block.label)}|{plain(block.pieces)}"
+        for block in suite_blocks(SuiteFiles(suite=SUITE, files=held))
+    ]
+    assert told[0] == "LOOK AT THESE FIRST|1 of 4"
+    assert told[1] == "|run  runs github://example/connector-tracker.run"
+    text = "\n".join(told)
+    assert "Connector|github://example/connector-tracker\n|github://example/mail" in text
+    assert "Hosts|api.tracker.example:443\n|mail.example:443" in text
+    gated = text.index("ASK YOU BEFORE EACH RUN|2 of 4")
+    both = "github://example/mail.draft, github://example/mail.mail_send"
+    assert gated < text.index(f"|mail-send  runs {both}  cannot run as it is")
+    assert "Refused|1 of 4. mail-send: It cannot run: mail_send is not" in text
+    assert "old  runs github://example/connector-tracker.old  changed on disk after" in text
+    assert text.index("RUN WITHOUT ASKING YOU, MARKED AS READS|1 of 4") < text.index("|get  runs")

@@ -1,0 +1,114 @@
+"""A fault while drawing: the item waits on, nothing decides it, and everything else goes on."""
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port import (
+    Accept,
+    ApprovalUpdated,
+    FieldView,
+    NotAcceptedView,
+    PreviewView,
+)
+from aileron_tui import words
+from tests.screen.driving import NOW, console, short, start
+
+SECRET = "what nobody may log"
+
+
+class Undrawable(str):
+    """Text that every presenter fails on; what it says must not get into a log."""
+
+    __slots__ = ()
+
+    def split(self, *_: object, **__: object) -> list[str]:
+        raise RuntimeError(SECRET)
+
+
+def broken(number: int = 1):
+    fields = (FieldView(label="Body", value=Undrawable("x"), multiline=True),)
+    preview = PreviewView(status="ready", fields=fields, gist="a mail", host="h", since=NOW)
+    return short(number, preview=preview)
+
+
+async def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Neither approve nor deny is offered, the voice and the document say so, the log names the place."""
+    with caplog.at_level(logging.ERROR, "aileron_tui"):
+        async with console(start(broken())) as shown:
+            await shown.shows(words.status.UNDRAWABLE)
+            shown.clock.advance(2)
+            await shown.pilot.pause(0.2)
+            assert words.status.UNDRAWABLE in shown.voice
+            assert "A fault of Aileron's own" in shown.text
+            assert "approve" not in shown.keys
+            assert "deny" not in shown.keys
+            for key in ("a", "a", "d", "enter", "r", "t"):
+                shown.clock.advance(1)
+                await shown.press_alone(key)
+            assert shown.port.intents == []
+            assert shown.app.is_running
+    (told,) = [r.getMessage() for r in caplog.records if r.name.startswith("aileron_tui")]
+    assert told.startswith("an item could not be drawn: RuntimeError in ")
+    assert SECRET not in told
+
+
+async def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> None:
+    """The row says so; `j` leaves it; the next item is approved as ever."""
+    async with console(start(broken(1), short(2))) as shown:
+        await shown.shows(words.status.UNDRAWABLE)
+        assert shown.row.startswith("▌✗ This cannot be drawn")
+        await shown.press("j")
+        await shown.rest()
+        assert "✓ All seen." in shown.voice
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents[0].approval_id == short(2).approval_id
+        await shown.press("k")
+        await shown.pilot.pause(0.1)
+        assert words.status.UNDRAWABLE in shown.voice
+
+
+async def test_content_that_comes_anew_can_be_drawn_and_decided() -> None:
+    """The fault belongs to one content, not to the approval for ever."""
+    async with console(start(broken())) as shown:
+        await shown.shows(words.status.UNDRAWABLE)
+        shown.port.tell(ApprovalUpdated(view=replace(short(), version=2)))
+        await shown.until(lambda: words.status.UNDRAWABLE not in shown.text)
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+
+
+async def test_a_drift_that_cannot_be_drawn_takes_the_approval_away() -> None:
+    """What was decidable a moment ago is not, once its new content cannot be shown."""
+    async with console(start(short())) as shown:
+        await shown.rest()
+        shown.port.tell(ApprovalUpdated(view=replace(broken(), version=2)))
+        await shown.shows(words.status.UNDRAWABLE)
+        shown.clock.advance(2)
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+
+
+async def test_a_held_file_that_cannot_be_drawn_is_not_taken_in() -> None:
+    """The same for what lies in the home."""
+    held = NotAcceptedView(
+        kind="action",
+        name="post-invoice",
+        file=Undrawable("a.md"),
+        digest="ab" * 32,
+        why="new",
+        gated=True,
+        connector="billing",
+        hosts=(Undrawable("h"),),
+    )
+
+    async with console(start(held=(held,))) as shown:
+        await shown.shows(words.status.UNDRAWABLE)
+        shown.clock.advance(2)
+        await shown.press_alone("t")
+        assert not any(isinstance(each, Accept) for each in shown.port.intents)

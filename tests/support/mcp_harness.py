@@ -1,0 +1,513 @@
+"""A real console for the tests of `aileron_mcp`: a core on a home of its own, served on real sockets.
+
+Its actions echo what they are given. It is run either in a thread of the test process
+(`ThreadConsole`) or as a process of its own (`ProcessConsole`), which a test may kill. `Control` is
+the person, and what the test wants to know of the core.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import httpx2
+import wasmtime
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from aileron_core.app import App, AppOptions
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.console_port import CoreEvent, SessionsUpdated
+from aileron_core.home.layout import Home
+from aileron_core.ids import new_token, token_hash
+from aileron_core.runs.run_table import by_approval
+from aileron_core.server.agent_api import AgentApi
+from aileron_core.server.asgi import create_app
+from aileron_core.server.embedded import EmbeddedServer
+from aileron_core.server.responses import result_body
+from aileron_core.server.session_sockets import SessionSockets
+from aileron_core.server.sockets import bind_tcp, bind_unix
+from aileron_core.sessions import registry
+from aileron_core.sessions.model import Session
+from aileron_mcp.lazy_mount import LazyMcpApp
+from tests.support.echoes import ECHO, Taken, chained, take_in
+
+ROOT = Path(__file__).resolve().parents[2]
+TOKEN = "token-of-the-first-session"
+OTHER_TOKEN = "token-of-the-second-session"
+_STALLS = "local://tests/stalls"
+_STALLING = '(module (memory (export "memory") 1) (func (export "_start") (loop $on (br $on))))'
+_MANIFEST = f"""[connector]
+name = "{_STALLS}"
+version = "1.0.0"
+[capabilities.network]
+hosts = []
+"""
+
+
+def _action(taken: Taken, name: str, *, gated: bool, connector: str = ECHO) -> str:
+    step = ("do", connector, True, 'text = "${args.text}"')
+    used = Taken(hashes={connector: taken.hashes[connector]})
+    return chained(used, step, inputs=[("text", "string", False)], name=name, gated=gated)
+
+
+def _furnish(home: Path) -> Taken:
+    """Put three actions and their modules into *home*."""
+    taken = take_in(home)
+    stalling = ConnectorStore(home).install_bytes(
+        bytes(wasmtime.wat2wasm(_STALLING)), _MANIFEST.encode()
+    )
+    taken.hashes[_STALLS] = stalling.identity.hash
+    actions = home / "actions"
+    actions.mkdir(mode=0o700, exist_ok=True)
+    for name, text in (
+        ("read-inbox", _action(taken, "read-inbox", gated=False)),
+        ("send-draft", _action(taken, "send-draft", gated=True)),
+        ("stall", _action(taken, "stall", gated=False, connector=_STALLS)),
+    ):
+        (actions / f"{name}.md").write_text(text, encoding="utf-8")
+    return taken
+
+
+class WatchedApi(AgentApi):
+    """`AgentApi` that knows how many calls wait for a person now, and how long each meant to."""
+
+    polls = 0
+
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.waits: list[float] = []
+
+    async def _wait(
+        self, row: Any, session: Any, approval_id: str, seconds: float, gone: Any
+    ) -> Any:
+        self.polls += 1
+        self.waits.append(seconds)
+        try:
+            return await super()._wait(row, session, approval_id, seconds, gone)
+        finally:
+            self.polls -= 1
+
+
+class Person:
+    """What a test does and asks, on the core's loop."""
+
+    def __init__(self, app: App, agents: WatchedApi, taken: Taken) -> None:
+        self._app = app
+        self._agents = agents
+        self._taken = taken
+        self._since = app.clock.now()
+        self._opened: dict[str, Session] = {}
+        self._first: set[str] = set()
+        self._forgotten: dict[str, Session] = {}
+        app.events.subscribe(self._hear)
+
+    async def begin(self) -> None:
+        """Open the two sessions whose tokens the tests know, unless an earlier life did."""
+        for token in (TOKEN, OTHER_TOKEN):
+            if self._app.sessions.authenticate(token) is None:
+                await self.know(token)
+        self._first = {each.session_id for each in self._app.sessions.all()}
+
+    async def know(self, token: str) -> None:
+        """Have *token* open a session: the one that it opened before, or a new one."""
+        known = self._forgotten.pop(token_hash(token), None)
+        if known is not None:
+            self._app.sessions.add(known)
+            return
+        with mock.patch.object(registry, "new_token", side_effect=[token, new_token()]):
+            opened = await self._app.session_service.open(
+                agent="a-test", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=86400
+            )
+        self._first.add(opened.session.session_id)
+        self._opened.pop(opened.session.session_id, None)
+
+    async def forget(self, token: str | None = None) -> None:
+        """Have *token*, or any token, open nothing any more."""
+        for each in self._app.sessions.all():
+            if token is None or each.token_hash == token_hash(token):
+                self._app.sessions.remove(each.session_id)
+                self._forgotten[each.token_hash] = each
+
+    async def facts(self) -> dict[str, Any]:
+        """Return what this life of the core has seen."""
+        runs = await self._app.database.read(
+            lambda c: c.execute(
+                "SELECT session_id, action, approval_id FROM runs WHERE requested_at >= ? ORDER BY rowid",
+                (self._since,),
+            ).fetchall()
+        )
+        open_ = {each.session_id for each in self._app.sessions.all()}
+        return {
+            "opened": [
+                {
+                    "session_id": s.session_id,
+                    "agent": s.agent,
+                    "label": s.label,
+                    "cwd": s.cwd,
+                    "pid": s.pid,
+                }
+                for s in self._opened.values()
+            ],
+            "ended": [each for each in self._opened if each not in open_],
+            "open": list(open_),
+            "holding": [each for each in open_ if self._app.sessions.is_connected(each)],
+            "runs": [{"session": session, "action": name} for session, name, _ in runs],
+            "polls": self._agents.polls,
+            "waits": self._agents.waits,
+            "approvals": [await self._approval(id_) for _, _, id_ in runs if id_],
+        }
+
+    async def _approval(self, approval_id: str) -> Any:
+        row = await self._app.database.read(lambda c: by_approval(c, approval_id))
+        assert row is not None
+        return result_body(row)
+
+    async def approve(self) -> None:
+        """Say yes to whatever waits."""
+        for view in self._waiting():
+            await self._app.approvals.approve(view.approval_id, view.digest)
+
+    async def deny(self, reason: str) -> None:
+        """Say no to whatever waits."""
+        for view in self._waiting():
+            await self._app.approvals.deny(view.approval_id, reason)
+
+    def _waiting(self) -> list[Any]:
+        return [view for view in self._app.publisher.approvals() if view.ended_at is None]
+
+    async def add_action(self, name: str) -> None:
+        """Accept one more action."""
+        text = _action(self._taken, name, gated=False)
+        (self._app.home.actions / f"{name}.md").write_text(text, encoding="utf-8")
+        await self._app.library.load()
+        await self._app.library.accept_all()
+
+    def _hear(self, event: CoreEvent) -> None:
+        if isinstance(event, SessionsUpdated):
+            for each in self._app.sessions.all():
+                if each.session_id not in self._first:
+                    self._opened.setdefault(each.session_id, each)
+
+
+def lock_home(home: Path) -> int:
+    home.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor
+
+
+def listen_unix(path: Path) -> socket.socket:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(f"/proc/self/fd/{folder}/{path.name}")  # whatever its length
+    os.close(folder)
+    sock.listen(64)
+    return sock
+
+
+def listen_tcp(port: int = 0) -> socket.socket:
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    until = time.monotonic() + 10
+    while True:
+        try:
+            sock.bind(("127.0.0.1", port))
+            break
+        except OSError as error:  # a connection of another test may have come by this very port
+            if error.errno != errno.EADDRINUSE or time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+    sock.listen(64)
+    return sock
+
+
+class Served:
+    """A core that is served until `stop` is set."""
+
+    def __init__(self, home: Path, hold_seconds: float) -> None:
+        self._home = home
+        self._hold_seconds = hold_seconds
+        self.stop = asyncio.Event()
+
+    async def run(self, ready: Callable[["Served"], None]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._home.mkdir(mode=0o700, exist_ok=True)
+        taken = _furnish(self._home)
+        async with App.open(Home(self._home), AppOptions(accept_installed=True)) as app:
+            self.app = app
+            sockets = [
+                bind_tcp("127.0.0.1", await app.address.remembered_port()),
+                bind_unix(app.home.socket),
+            ]
+            self.port: int = sockets[0].getsockname()[1]
+            app.address.listen_on(self.port)
+            agents = WatchedApi(app)
+            self.mcp = LazyMcpApp(agents, hold_seconds=self._hold_seconds)
+            mounts = {"/mcp": self.mcp.app, "/mcp/": self.mcp.app}
+            self.asgi_app = create_app(app, mounts, agents=agents)
+            server = EmbeddedServer(self.asgi_app, sockets)
+            own = self.asgi_app.state.session_sockets = SessionSockets(app, server.serve_session)
+            self.mcp.start()
+            async with self.mcp.run(), server, own.listening():
+                await app.address.announce(self.port)
+                self.person = Person(app, agents, taken)
+                await self.person.begin()
+                ready(self)
+                await self.stop.wait()
+
+
+class Control:
+    """The person, from another thread or process: *ask* calls a method of `Person` there."""
+
+    def __init__(self, ask: Callable[..., Any]) -> None:
+        self._ask = ask
+
+    def facts(self) -> dict[str, Any]:
+        return self._ask("facts")
+
+    def approve(self) -> None:
+        self._ask("approve")
+
+    def deny(self, reason: str) -> None:
+        self._ask("deny", reason)
+
+    def add_action(self, name: str) -> None:
+        self._ask("add_action", name)
+
+    def know(self, token: str) -> None:
+        self._ask("know", token)
+
+    def forget(self, token: str | None = None) -> None:
+        self._ask("forget", token)
+
+
+class ThreadConsole:
+    """The console in a thread."""
+
+    def __init__(self, home: Path, *, hold_seconds: float = 25.0) -> None:
+        self.home = home
+        started = threading.Event()
+        self.served = Served(home, hold_seconds)
+        work = self.served.run(lambda _: started.set())
+        self._thread = threading.Thread(target=asyncio.run, args=(work,))
+        self._thread.start()
+        assert started.wait(30)
+        self.port = self.served.port
+        self.control = Control(
+            lambda name, *given: self.on_loop(getattr(self.served.person, name)(*given))
+        )
+
+    def on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self.served.loop).result(20)
+
+    def session_of(self, token: str) -> str:
+        found = self.served.app.sessions.authenticate(token)
+        assert found is not None
+        return found.session_id
+
+    def stop(self) -> None:
+        self.served.loop.call_soon_threadsafe(self.served.stop.set)
+        self._thread.join(15)
+        assert not self._thread.is_alive()
+
+
+class ProcessConsole:
+    """The console as a process, which may be killed and started again."""
+
+    def __init__(self, home: Path, *, hold_seconds: float = 25.0) -> None:
+        self.home = home
+        self._hold_seconds = hold_seconds
+        self.control = Control(self._ask)
+        self.start()
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "tests.support.mcp_harness"]
+        command += [str(self.home), str(self._hold_seconds)]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.port: int = self._read()
+
+    def _read(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def _ask(self, *asked: Any) -> Any:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        return self._read()
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+        self.process.wait(15)
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            stream.close()
+
+
+def relay_command() -> list[str]:
+    return [sys.executable, "-m", "aileron_mcp.relay"]
+
+
+def relay_environment(home: Path, **extra: str) -> dict[str, str]:
+    """Return an environment without anything of the test run's own agent variables."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("AILERON_")}
+    return {**kept, "PYTHONPATH": str(ROOT), "AILERON_HOME": str(home), **extra}
+
+
+class RawRelay:
+    """The relay with its pipes in the test's hands, line by line."""
+
+    def __init__(self, home: Path, **extra: str) -> None:
+        self.process = subprocess.Popen(
+            relay_command(),
+            env=relay_environment(home, **extra),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def send_line(self, line: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def send(self, method: str, id_: Any = None, **params: Any) -> None:
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
+        if id_ is not None:
+            message["id"] = id_
+        self.send_line(json.dumps(message).encode())
+
+    def read(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr and self.process.stderr.read()
+        return json.loads(line)
+
+    def read_until(self, wanted: Any) -> dict[str, Any]:
+        while not wanted(message := self.read()):
+            pass
+        return message
+
+    def answer(self, id_: Any) -> dict[str, Any]:
+        return self.read_until(lambda m: m.get("id") == id_ and "method" not in m)
+
+    def initialize(self, version: str = "2025-11-25", client: str = "a-test") -> dict[str, Any]:
+        self.send(
+            "initialize",
+            "hello",
+            protocolVersion=version,
+            capabilities={},
+            clientInfo={"name": client, "version": "1"},
+        )
+        return self.answer("hello")
+
+    def handshake(self, version: str = "2025-11-25", client: str = "a-test") -> dict[str, Any]:
+        answer = self.initialize(version, client)
+        self.send("notifications/initialized")
+        return answer
+
+    def end(self) -> tuple[int, str]:
+        """Close stdin; return the exit code and what was said on stderr."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.outcome()
+
+    def outcome(self, timeout: float = 15) -> tuple[int, str]:
+        code = self.process.wait(timeout)
+        assert self.process.stderr is not None
+        said = self.process.stderr.read().decode()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+        return code, said
+
+
+@contextlib.asynccontextmanager
+async def official_client(
+    console: "ThreadConsole | ProcessConsole", how: str, era: str, **options: Any
+) -> AsyncIterator[Client]:
+    """Connect the official client: *how* is "http" or "relay", *era* its `mode`."""
+    async with contextlib.AsyncExitStack() as stack:
+        server: Any
+        if how == "relay":
+            command, *arguments = relay_command()
+            environment = relay_environment(console.home, AILERON_TOKEN=TOKEN)
+            server = StdioServerParameters(command=command, args=arguments, env=environment)
+        else:
+            bearer = {"Authorization": f"Bearer {TOKEN}"}
+            http = await stack.enter_async_context(
+                httpx2.AsyncClient(headers=bearer, timeout=httpx2.Timeout(30))
+            )
+            url = f"http://127.0.0.1:{console.port}/mcp"
+            server = streamable_http_client(url, http_client=http)
+        yield await stack.enter_async_context(
+            Client(server, mode=era, read_timeout_seconds=30, **options)
+        )
+
+
+NEW = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "a-test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def eventually(check: Any, what: str, seconds: float = 10.0) -> None:
+    """Wait until *check* holds; for what a process does without telling the test."""
+    deadline = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        threading.Event().wait(0.02)
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("home", type=Path)
+    parser.add_argument("hold_seconds", type=float)
+    asked = parser.parse_args()
+    served = Served(asked.home, asked.hold_seconds)
+
+    def answer() -> None:
+        for line in sys.stdin:
+            name, *given = json.loads(line)
+            work = getattr(served.person, name)(*given)
+            told = asyncio.run_coroutine_threadsafe(work, served.loop).result()
+            print(json.dumps(told), flush=True)
+        os._exit(1)  # a test run that is killed takes its console along
+
+    def ready(_: Served) -> None:
+        served.loop.add_signal_handler(signal.SIGTERM, served.stop.set)
+        print(served.port, flush=True)
+        threading.Thread(target=answer, daemon=True).start()
+
+    asyncio.run(served.run(ready))
+    os._exit(0)  # the thread that reads would be waited for
+
+
+if __name__ == "__main__":
+    _main()
