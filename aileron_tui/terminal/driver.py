@@ -202,11 +202,15 @@ class ConsoleDriver(LinuxDriver):
                 whole = not decoder.getstate()[0]
                 kind = input_kind(text, whole=whole, answers=bool(answers))
                 # When a key was pressed that is read late, and what came with it, nobody knows.
-                self.send_message(InputReceived("burst" if held_up and kind == "key" else kind))
+                received = InputReceived("burst" if held_up and kind == "key" else kind)
+                received.time = read_at
+                self.send_message(received)
                 for column in answers:
                     self.process_message(CursorPosition(column - 1, 0))
                 text = LATE.sub("", text)
-                for event in parser.take(text, get_time()) if text else ():
+                for event in parser.take(text, read_at) if text else ():
+                    # One read, one time: a thread that stands still in between makes no silence.
+                    event.time = read_at
                     self.process_message(event)
             for event in parser.tick(get_time()):
                 self.process_message(event)

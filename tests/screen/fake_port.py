@@ -41,7 +41,7 @@ class RecordingPort:
         self._answers = answers
         self.deaf = False
         """Nothing is answered, not even what only reads."""
-        self._events: queue.SimpleQueue[CoreEvent | None] = queue.SimpleQueue()
+        self._events: queue.Queue[CoreEvent | None] = queue.Queue()
         self._thread: threading.Thread | None = None
 
     def submit(self, intent: Intent) -> None:
@@ -59,13 +59,18 @@ class RecordingPort:
         return replace(
             self.snapshot,
             approvals=newest,
-            more=len(self.snapshot.approvals) - len(newest),
+            approvals_left=len(self.snapshot.approvals) - len(newest),
             records=self.snapshot.records[-TOLD:],
         )
 
     def tell(self, *events: CoreEvent) -> None:
         for event in events:
             self._events.put(event)
+
+    @property
+    def idle(self) -> bool:
+        """Everything that was told has gone over."""
+        return not self._events.unfinished_tasks
 
     def close(self) -> None:
         self._events.put(None)
@@ -75,3 +80,4 @@ class RecordingPort:
     def _work(self, sink: Callable[[CoreEvent], None]) -> None:
         while (event := self._events.get()) is not None:
             sink(event)
+            self._events.task_done()

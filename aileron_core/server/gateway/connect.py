@@ -185,7 +185,7 @@ class Dialer:
     async def _through(self, proxy: _Proxy, upstream: Upstream) -> socket.socket:
         # The proxy resolves the name: which address it connects to cannot be checked from here.
         raw = await self._connect(proxy.host, proxy.port, None)
-        place = upstream.place
+        place = upstream.address
         head = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n".encode("ascii")
         if proxy.credentials is not None:
             head += b"Proxy-Authorization: Basic " + proxy.credentials + b"\r\n"
@@ -216,9 +216,9 @@ def _bypasses(listed: str, upstream: Upstream) -> bool:
     """Return whether NO_PROXY, as *listed*, names *upstream*: whole, with its port, or by a suffix."""
     for entry in listed.lower().split(","):
         name = entry.strip().lstrip("*").lstrip(".")
-        if entry.strip() == "*" or name in (upstream.host, upstream.place):
+        if entry.strip() == "*" or name in (upstream.host, upstream.address):
             return True
-        if name and f"{upstream.host} {upstream.place} ".find(f".{name} ") >= 0:
+        if name and f"{upstream.host} {upstream.address} ".find(f".{name} ") >= 0:
             return True
     return False
 
@@ -310,11 +310,11 @@ async def _wrap(
     except ssl.SSLCertVerificationError as error:
         raise GatewayError(
             "unreachable",
-            f"{upstream.place}: its certificate is not trusted: {error.verify_message}.",
+            f"{upstream.address}: its certificate is not trusted: {error.verify_message}.",
         ) from None
     except (OSError, ssl.SSLError):
         raise GatewayError(
-            "unreachable", f"{upstream.place}: the connection broke at its start."
+            "unreachable", f"{upstream.address}: the connection broke at its start."
         ) from None
     return made
 

@@ -1,12 +1,23 @@
 """What one read from the terminal gives: one key, or more than a person presses at once."""
 
+import os
+import threading
 from collections.abc import Set
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.message import Message
 
-from aileron_tui.terminal.driver import InputKind, _Parser, input_kind, split_replies
+from aileron_tui.terminal.driver import (
+    ConsoleDriver,
+    InputKind,
+    InputReceived,
+    TerminalGone,
+    _Parser,
+    input_kind,
+    split_replies,
+)
 
 
 @pytest.mark.parametrize(
@@ -123,3 +134,37 @@ def test_no_text_ends_the_reader(reads: list[str]) -> None:
     parser.tick(at + 9)
     events = parser.take("\x1b[A", at + 10)
     assert getattr(events[-1], "key", None) == "up"
+
+
+class Reader(ConsoleDriver):
+    """The reader of a file whose machine stands still for a second whenever the time is asked."""
+
+    def __init__(self, fileno: int) -> None:
+        self.fileno, self.exit_event, self._debug = fileno, threading.Event(), False
+        self._arrivals, self._open = 0, frozenset()
+        self.sent: list[Message] = []
+
+    def send_message(self, message: Message) -> None:
+        self.sent.append(message)
+
+    process_message = send_message
+
+
+def test_a_read_and_its_keys_have_one_time_however_long_the_reader_stood_still_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or a key that was read late would look like one pressed after a rest."""
+    ours, theirs = os.pipe()
+    os.write(theirs, b"a")
+    os.close(theirs)
+    seconds = iter(range(1000))
+    for module in ("aileron_tui.terminal.driver", "textual._time"):
+        monkeypatch.setattr(f"{module}.get_time", lambda: float(next(seconds)))
+    reader = Reader(ours)
+    reader.run_input_thread()
+    os.close(ours)
+    received, key, gone = reader.sent
+    assert isinstance(received, InputReceived)
+    assert received.kind == "burst"
+    assert isinstance(gone, TerminalGone)
+    assert key.time == received.time
