@@ -18,10 +18,10 @@ def insert(tx: Tx, row: RunRecord) -> None:
 
 
 def update(tx: Tx, row: RunRecord) -> None:
-    """Write every column of *row*. What the rows said before does not count: memory is the authority.
+    """Write every column of *row*. Memory is the authority, whatever the row said before.
 
     A row that another program removed is put back, one that it put in the way of this one goes:
-    the end of an effect must not stay unwritten for it. `tampered` tells first.
+    the end of an effect must not stay unwritten for it. `tampered_columns` detects that beforehand.
     """
     columns = row.to_columns()
     if tx.execute(_UPDATE, (*columns[1:], columns[0])).rowcount != 1:
@@ -50,7 +50,7 @@ def _read(connection: sqlite3.Connection, where: str, parameters: Sequence[Any])
 
 
 def open_or_undelivered(connection: sqlite3.Connection) -> list[RunRecord]:
-    """Return the runs that are not over, and the gated ones whose end no agent has heard of."""
+    """Return the runs that are not over, and the gated ones that are undelivered."""
     marks = ", ".join("?" * len(OPEN))
     states = sorted(str(state) for state in OPEN)
     return _read(
@@ -105,7 +105,7 @@ def stored_argument_bytes(connection: sqlite3.Connection, session_id: str) -> in
 def forgettable_arguments(
     connection: sqlite3.Connection, session_id: str, wanted: int
 ) -> list[tuple[str, int]]:
-    """Return runs whose arguments may go before their time, with the bytes of these.
+    """Return runs whose arguments may be removed early, each with their size in bytes.
 
     They are of calls that ended and that no person decided: withdrawn and expired ones, then
     ungated ones whose outcome is known; of each the oldest first.
@@ -113,7 +113,7 @@ def forgettable_arguments(
     Args:
         connection: where to read.
         session_id: whose.
-        wanted: bytes after which no more are named.
+        wanted: bytes to be freed; no more runs than that takes are returned.
     """
     found: list[tuple[str, int]] = []
     cursor = connection.execute(

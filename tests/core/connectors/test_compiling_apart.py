@@ -25,7 +25,7 @@ PATIENCE = 180
 
 @pytest.fixture
 def apart(make_engine: Callable[..., WasmEngine]) -> WasmEngine:
-    return make_engine(apart=True)
+    return make_engine(separate_compiler=True)
 
 
 def installed(store: ConnectorStore, engine: WasmEngine, module: bytes) -> WasmConnector:
@@ -94,7 +94,7 @@ async def test_closing_ends_what_is_being_compiled(
     store: ConnectorStore, make_engine: Callable[..., WasmEngine]
 ) -> None:
     """Whoever waits is told, and the child is gone."""
-    engine = make_engine(apart=True)
+    engine = make_engine(separate_compiler=True)
     connector = installed(store, engine, LARGE)
 
     call = asyncio.create_task(connector.call("x", {}, limits=Limits()))

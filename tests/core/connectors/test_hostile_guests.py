@@ -201,7 +201,7 @@ def test_innocent_guests_beside_guilty_ones_notice_nothing(
     make_engine: Callable[..., WasmEngine], guest: Guest, wat: Wat, printing: Wat
 ) -> None:
     """No trap, exit or host fault of one guest surfaces in another, on one engine."""
-    engine = make_engine(guests=2)
+    engine = make_engine(max_guests=2)
     good = guest(
         printing('{"output": {"fine": true}}', then="(call $exit (i32.const 0))"), on=engine
     )
@@ -226,7 +226,7 @@ def test_a_spinning_guest_shares_the_processor(
     make_engine: Callable[..., WasmEngine], guest: Guest, wat: Wat, printing: Wat
 ) -> None:
     """With one turn to take, another guest gets it long before the spinning one ends."""
-    engine = make_engine(guests=1)
+    engine = make_engine(max_guests=1)
     spinner, quick = guest(wat(SPIN), on=engine), guest(printing('{"output": 1}'), on=engine)
 
     async def scenario() -> tuple[OpResult, bool]:

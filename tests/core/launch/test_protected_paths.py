@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.containment.beneath import folder_at
+from aileron_core.containment.beneath import open_folder
 from aileron_core.errors import Forbidden
 from aileron_core.launch.protected_paths import (
     ProtectedPaths,
@@ -219,7 +219,7 @@ def test_nothing_is_moved_through_a_link(project: Path, tmp_path: Path) -> None:
     outside.mkdir()
     (outside / "config").write_text("theirs")
     (project / "conf").symlink_to(outside)
-    with folder_at(project) as handle, pytest.raises(OSError, match="symbolic links"):
+    with open_folder(project) as handle, pytest.raises(OSError, match="symbolic links"):
         move_aside(handle, "conf/config", tmp_path / "aside")
     assert (outside / "config").read_text() == "theirs"
 

@@ -10,8 +10,8 @@ import pytest
 from git_bench import HOOKS, Bench, armed, everything, names_of_git
 
 import aileron_core.containment.git.new_repositories as new_repositories
-from aileron_core.containment.git.new_repositories import disable_new_repositories, identity
-from aileron_core.containment.git.repository import RepositoryScan, scan
+from aileron_core.containment.git.new_repositories import disable_new_repositories, file_identity
+from aileron_core.containment.git.repository import RepositoryScan, scan_project
 from aileron_core.errors import Forbidden
 
 ME = "git config user.name A; git config user.email a@b;"
@@ -474,15 +474,15 @@ def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.Mon
     (bench.project / "sub" / ".git").mkdir(parents=True)
 
     def swapped(project: Path) -> RepositoryScan:
-        found = scan(project)
+        found = scan_project(project)
         if (project / "sub").is_dir() and not (project / "sub").is_symlink():
             (project / "sub").rename(project / "was")
             (project / "sub").symlink_to(real)
         return found
 
-    monkeypatch.setattr(new_repositories, "scan", swapped)
+    monkeypatch.setattr(new_repositories, "scan_project", swapped)
     reported = disable_new_repositories(
-        bench.project, {".git": identity(bench.project / ".git")}, ()
+        bench.project, {".git": file_identity(bench.project / ".git")}, ()
     )
     assert (real / ".git" / "HEAD").exists()
     assert (

@@ -9,7 +9,7 @@ import pytest
 from git_bench import BWRAP, Bench
 
 from aileron_core.containment.git.sandboxed_git import GitFailed
-from aileron_core.containment.git.session import recover
+from aileron_core.containment.git.session import recover_sessions
 
 ME = "git config user.name A; git config user.email a@b;"
 
@@ -467,10 +467,10 @@ def test_a_killed_launch_is_brought_back_by_whoever_comes_next(bench: Bench) -> 
         ME + "echo two >> file; git commit -qam second; git init -q nested; echo x > x; git add x"
     )
     home = bench.aileron
-    again = partial(recover, bwrap=BWRAP, parent=home / "git", aside=home / "aside")
+    again = partial(recover_sessions, bwrap=BWRAP, parent=home / "git", leftovers=home / "aside")
     assert again() == []
     assert bench.git("log", "--format=%s") == "first"
-    os.close(agent.folders.handle)
+    os.close(agent.folders.lock_descriptor)
     reported = "\n".join(again())
     assert bench.git("log", "--format=%s") == "second\nfirst"
     assert "x" in bench.git("diff", "--cached", "--name-only")
