@@ -121,7 +121,7 @@ async def test_a_call_that_is_given_up_leaves_the_compiling_to_the_next(
     assert result.failure is None
 
 
-def test_what_a_compiler_does_not_do_is_told(store: ConnectorStore, apart: WasmEngine) -> None:
+def test_what_a_compiler_does_not_do_is_reported(store: ConnectorStore, apart: WasmEngine) -> None:
     """Too long, and no module: the connector cannot run, and the next call tries again."""
     with pytest.raises(ConnectorRuntimeError, match=r"takes longer than 0.05 s to be compiled"):
         Compiler(seconds=0.05).compile(LARGE)

@@ -250,8 +250,8 @@ def test_a_crash_after_an_answered_write_is_not_the_connectors_own_word(
     assert (failed(crash).class_, crash.reported_by_connector) == ("connector_runtime_error", False)
     assert (crash.writes_sent, crash.writes_unanswered) == (1, 0)
     say = '{"error": {"message": "no such draft"}}'
-    told = call(guest(requesting(envelope(method="POST"), say=say), HOSTS, on=routed))
-    assert (failed(told).message, told.reported_by_connector) == ("no such draft", True)
+    answered = call(guest(requesting(envelope(method="POST"), say=say), HOSTS, on=routed))
+    assert (failed(answered).message, answered.reported_by_connector) == ("no such draft", True)
 
 
 def test_a_write_whose_answer_did_not_come_stays_lost_after_another_that_did(

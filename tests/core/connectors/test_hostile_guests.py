@@ -149,7 +149,9 @@ def test_a_crash_is_a_runtime_error_with_its_cause(
     assert words in result.failure.message
 
 
-def test_an_exit_code_is_told_with_the_last_words(guest: Guest, call: Call, printing: Wat) -> None:
+def test_an_exit_code_is_reported_with_the_last_words(
+    guest: Guest, call: Call, printing: Wat
+) -> None:
     """Without a typed error, code and stderr are what there is."""
     result = call(guest(printing("boom", fd=2, then="(call $exit (i32.const 3))")))
     assert result.failure is not None

@@ -136,7 +136,7 @@ async def test_accept_installed_accepts_reads_too_and_marks_them(home: Path) -> 
             assert record["summary"].endswith("(--accept-installed)")
 
 
-async def test_held_back_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing(
+async def test_withdrawn_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing(
     home: Path,
 ) -> None:
     """The digest covers it: a recheck under other terms is something else than what was seen."""

@@ -83,7 +83,7 @@ COMMAND = '(memory (export "memory") 1) (func (export "_start"))'
         ('(memory 1) (func (export "_start"))', "does not export 'memory'"),
     ],
 )
-def test_a_module_that_was_built_for_something_else_is_told_how_to_be_built(
+def test_a_module_that_was_built_for_something_else_is_refused_with_how_to_build_it(
     text: str, words: str
 ) -> None:
     """One sentence for what it imports or lacks; with the compiler's switch where that is known."""

@@ -97,7 +97,7 @@ def test_what_a_protected_link_leads_to_is_protected(project: Path) -> None:
     assert [what for _, what in found if what == "/etc"] == ["/etc"]
 
 
-def test_a_link_that_was_replaced_is_put_back_and_told(project: Path, tmp_path: Path) -> None:
+def test_a_link_that_was_replaced_is_put_back_and_reported(project: Path, tmp_path: Path) -> None:
     """Nothing can be mounted over a link, so it is compared."""
     (project / "env").write_text("export A=1")
     (project / ".envrc").symlink_to("env")
@@ -105,8 +105,8 @@ def test_a_link_that_was_replaced_is_put_back_and_told(project: Path, tmp_path: 
     assert protected.restore(tmp_path / "aside").notices == ()
     (project / ".envrc").unlink()
     (project / ".envrc").write_text("evil")
-    (told,) = protected.restore(tmp_path / "aside").notices
-    assert told.startswith(".envrc was a link and was replaced")
+    (notice,) = protected.restore(tmp_path / "aside").notices
+    assert notice.startswith(".envrc was a link and was replaced")
     assert str((project / ".envrc").readlink()) == "env"
     assert (tmp_path / "aside" / ".envrc").read_text() == "evil"
 
@@ -163,7 +163,7 @@ def test_of_dot_local_the_program_alone_is_shown(tmp_path: Path) -> None:
         ("#!/usr/bin/env projects\n", "there is no projects on PATH"),
     ],
 )
-def test_a_script_whose_interpreter_is_not_in_the_sandbox_is_told(
+def test_a_script_whose_interpreter_is_not_in_the_sandbox_is_reported(
     project: Path, tmp_path: Path, script: str, said: str
 ) -> None:
     """At the launch, with what to do; not as "No such file or directory" out of the sandbox."""
