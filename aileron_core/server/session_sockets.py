@@ -15,7 +15,7 @@ from pathlib import Path
 from aileron_core import tasks
 from aileron_core.app import App
 from aileron_core.console_port import CoreEvent, SessionsUpdated
-from aileron_core.containment.peer import containment_of
+from aileron_core.containment.peer import detect_containment
 from aileron_core.server.sockets import bind_unix
 
 ConnectionMade = Callable[[socket.socket], None]
@@ -80,7 +80,7 @@ class SessionSockets:
         home = self._app.home.path.resolve()
 
         def met(connection: socket.socket) -> None:
-            found = containment_of(connection, home)
+            found = detect_containment(connection, home)
             noting = self._app.session_service.observe_containment(session_id, found)
             tasks.spawn(noting, name="met a session")
 

@@ -101,11 +101,11 @@ def test_pages_that_were_left_long_ago_are_dropped_and_read_again() -> None:
     for page in range(200):
         asked = ReadRecords(before_seq=(page + 1) * PAGE_SIZE + 1, limit=PAGE_SIZE)
         numbers = range(page * PAGE_SIZE + 1, (page + 1) * PAGE_SIZE + 1)
-        told = tuple(record(seq) for seq in numbers)
+        answer = tuple(record(seq) for seq in numbers)
         book.add_page(
-            RecordsRead(records=told, before_seq=asked.before_seq, total=200 * PAGE_SIZE), NOW
+            RecordsRead(records=answer, before_seq=asked.before_seq, total=200 * PAGE_SIZE), NOW
         )
-        seen += len(told)
+        seen += len(answer)
     assert seen == 200 * PAGE_SIZE
     kept = sum(book.get(seq) is not None for seq in range(1, 200 * PAGE_SIZE + 1))
     assert kept <= 61 * PAGE_SIZE
