@@ -204,7 +204,7 @@ class _Commands:
             registry=base.registry,
             run_changed=base.run_changed,
             sessions=self.session_service,
-            record=reports.records.by_person,
+            record=reports.records.record_by_person,
         )
         self.console = ConsoleService(
             version=base.version,
@@ -285,7 +285,7 @@ class App:
             lock = HomeLock(home)
             lock.acquire()
             closing.callback(lock.release)
-            closing.callback(home.daemon.unlink, missing_ok=True)
+            closing.callback(home.daemon_file.unlink, missing_ok=True)
             heads = closing.enter_context(ExitStack())
             database = Database(home.database)
             closing.push_async_callback(asyncio.to_thread, database.close)
@@ -295,7 +295,7 @@ class App:
             app = cls(home, options, clock or SystemClock(), database)
             closing.callback(app.outgoing.close)
             closing.push_async_callback(asyncio.to_thread, app.engine.close)
-            database.on_commit(app.publisher.committed)
+            database.on_commit(app.publisher.records_committed)
             database.on_failure(app.storage.commit_failed)
             recovery = await app._begin(contradiction)
             closing.push_async_callback(app._end)
@@ -305,12 +305,12 @@ class App:
 
     async def _begin(self, contradiction: str) -> asyncio.Task[None]:
         """Record the start, load what was stored, and begin the recovery; return the recovery's task."""
-        await self.records.started(
+        await self.records.record_start(
             {
                 "version": self.version,
                 "routes": list(self.options.routes_shown()),
                 "accept_installed": self.options.accept_installed,
-                "upstreams": self.options.settings.gateway.named(),
+                "upstreams": self.options.settings.gateway.custom_addresses(),
             },
             contradiction=contradiction,
         )
@@ -336,7 +336,7 @@ class App:
         await self.retention.sweep()
         rest = await recovery.recover()
         await restore_claims(self.registry, self.database)
-        self.publisher.recovered()
+        self.publisher.runs_recovered()
         return tasks.spawn(recovery.resume_waiting(rest), name="recovery")
 
     async def _housekeeping(self) -> None:
@@ -356,7 +356,7 @@ class App:
                 try:
                     await job()
                 except StorageUnavailable as error:
-                    self.storage.failed(error.message)
+                    self.storage.report_failure(error.message)
                 except (AileronError, OSError, sqlite3.Error) as error:
                     _log.error("housekeeping failed with %s", type(error).__name__)
 
@@ -367,7 +367,7 @@ class App:
             _log.warning("%d runs were still going on when the console stopped", left)
         with suppress(AileronError):
             await self.traffic.sweep(everything=True)
-            await self.records.stopped()
+            await self.records.record_stop()
 
 
 def _copy_heads(home: Home, database: Database, closing: ExitStack) -> None:

@@ -12,15 +12,15 @@ JsonObject: TypeAlias = Mapping[str, Json]
 _SAFE = 2**53
 
 
-def exact(value: Json) -> Json:
+def encode_large_integers(value: Json) -> Json:
     """Return *value* with integers that JSON readers disagree on as `{"$int": "<digits>"}`."""
     if isinstance(value, bool) or value is None or isinstance(value, str | float):
         return value
     if isinstance(value, int):
         return value if -_SAFE < value < _SAFE else {"$int": str(value)}
     if isinstance(value, Mapping):
-        return {str(key): exact(item) for key, item in value.items()}
-    return [exact(item) for item in value]
+        return {str(key): encode_large_integers(item) for key, item in value.items()}
+    return [encode_large_integers(item) for item in value]
 
 
 def canonical(value: Json) -> bytes:

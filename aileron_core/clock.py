@@ -33,6 +33,6 @@ def rfc3339(seconds: float) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
 
 
-def since_epoch(text: str) -> float:
+def parse_rfc3339(text: str) -> float:
     """Return the seconds since the epoch that `rfc3339` wrote as *text*."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC).timestamp()

@@ -79,7 +79,7 @@ class GatewaySettings:
     ca_file: str = ""
     """PEM file with certificates to trust besides the usual ones; an absolute path."""
 
-    def named(self) -> dict[str, str]:
+    def custom_addresses(self) -> dict[str, str]:
         """Return scheme, host and port of each provider that goes elsewhere than to its own."""
         urls = {"anthropic": self.anthropic, "openai": self.openai, "gemini": self.gemini}
         parts = {name: urlsplit(url) for name, url in urls.items() if url}
@@ -126,8 +126,8 @@ _GLYPHS: tuple[Glyphs, ...] = ("auto", "unicode", "ascii")
 _OSC9: tuple[Osc9, ...] = ("auto", "always", "never")
 MAX_COMMAND = 64
 """Words of `notify.command` at most."""
-ARM_MS = (250, 10_000)
-LOCK_MINUTES = (0, 24 * 60)
+ARM_MS_RANGE = (250, 10_000)
+LOCK_MINUTES_RANGE = (0, 24 * 60)
 _LISTEN = re.compile(r"127\.0\.0\.1:(\d{1,5})")
 
 
@@ -369,9 +369,9 @@ def _console(table: _SettingsTable) -> ConsoleSettings:
     return ConsoleSettings(
         theme=theme,
         glyphs=glyphs,
-        arm_ms=int(table.number("arm_ms", 400, *ARM_MS)),
+        arm_ms=int(table.number("arm_ms", 400, *ARM_MS_RANGE)),
         bell=table.flag("bell", default=True),
-        lock_minutes=int(table.number("lock_minutes", 0, *LOCK_MINUTES)),
+        lock_minutes=int(table.number("lock_minutes", 0, *LOCK_MINUTES_RANGE)),
         keys=_keys(table),
     )
 

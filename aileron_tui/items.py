@@ -20,7 +20,7 @@ class SuiteFiles:
     @cached_property
     def first(self) -> tuple[NotAcceptedView, ...]:
         """Those to look at first: agents run them unasked, and no mark says that they only read."""
-        return tuple(each for each in self.files if not each.gated and not each.reads)
+        return tuple(each for each in self.files if not each.gated and not each.is_read_only)
 
     @cached_property
     def gated(self) -> tuple[NotAcceptedView, ...]:
@@ -30,12 +30,12 @@ class SuiteFiles:
     @cached_property
     def reads(self) -> tuple[NotAcceptedView, ...]:
         """Those that agents run unasked, and that are marked as reads."""
-        return tuple(each for each in self.files if not each.gated and each.reads)
+        return tuple(each for each in self.files if not each.gated and each.is_read_only)
 
     @cached_property
     def rest(self) -> tuple[NotAcceptedView, ...]:
         """All but those to look at first."""
-        return tuple(each for each in self.files if each.gated or each.reads)
+        return tuple(each for each in self.files if each.gated or each.is_read_only)
 
     @cached_property
     def connectors(self) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def check_arguments(action: Action, args: Json) -> dict[str, Json]:
     """
     if not isinstance(args, Mapping):
         raise _invalid(action, [_problem("", f"must be an object, not {_kind(args)}")])
-    declared = action.by_input()
+    declared = action.inputs_by_name()
     problems = [
         _problem(name, f"is unknown; {_known(action)}") for name in args if name not in declared
     ]
@@ -207,7 +207,7 @@ def _has_surrogate(text: str) -> bool:
 def _known(action: Action) -> str:
     if not action.inputs:
         return "this action takes no arguments"
-    return f"this action takes {', '.join(action.declared)}"
+    return f"this action takes {', '.join(action.input_names)}"
 
 
 def _problem(argument: str, problem: str) -> dict[str, str]:

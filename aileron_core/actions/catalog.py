@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from aileron_core.actions.load import place_findings, place_problems, read_action
+from aileron_core.actions.load import locate_key_problems, locate_problems, read_action
 from aileron_core.actions.model import UNBOUND_HASH, Action
 from aileron_core.actions.problems import KeyProblem
 from aileron_core.canonical import sha256_hex
@@ -63,7 +63,7 @@ class CatalogEntry:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Everything to tell a person of the file: what keeps it from being offered, then warnings."""
-        warnings = place_findings(self.scanned.warnings, self.scanned.data, self.file)
+        warnings = locate_key_problems(self.scanned.warnings, self.scanned.data, self.file)
         return tuple(sorted((*self.errors, *warnings), key=lambda each: each.severity == "warning"))
 
     @property
@@ -74,9 +74,9 @@ class CatalogEntry:
 
 def cannot_run(action: Action) -> str:
     """Return why no call of *action* can run, whatever is accepted; empty where one can."""
-    if not action.uncovered:
+    if not action.steps_without_capability:
         return ""
-    step = action.uncovered[0]
+    step = action.steps_without_capability[0]
     return (
         f"It cannot run: {step.op} is not among the capabilities that it lists for "
         f"{step.connector}. Add it to the action file, and accept that."
@@ -169,7 +169,7 @@ def _scan_file(
     if reading.action is None:
         return ScannedFile(file=shown, sha256=sha256, problems=reading.problems, data=data)
     return ScannedFile(
-        file=shown, sha256=sha256, action=reading.action, warnings=reading.findings, data=data
+        file=shown, sha256=sha256, action=reading.action, warnings=reading.key_problems, data=data
     )
 
 
@@ -289,7 +289,7 @@ class Catalog:
     def _fail(self, file: str, path: tuple[str, ...], message: str) -> None:
         entry = self._entries[file]
         finding = KeyProblem(path=path, message=message)
-        errors = (*entry.errors, *place_findings([finding], entry.scanned.data, file))
+        errors = (*entry.errors, *locate_key_problems([finding], entry.scanned.data, file))
         self._entries[file] = replace(entry, state="error", errors=errors)
 
 
@@ -310,14 +310,14 @@ def _judge(
         return entry
     unbound = _unbound(file.action)
     if unbound:
-        entry = replace(entry, errors=place_findings(unbound, file.data, file.file))
+        entry = replace(entry, errors=locate_key_problems(unbound, file.data, file.file))
     recorded = (accepted.get(file.file), accepted.get(file.action.name))
     if not any(digest and digest.removeprefix("sha256:") == file.sha256 for digest in recorded):
         return replace(entry, state="held_back")
     # No connector is installed under the placeholder: "not installed" would mislead.
     bound = tuple(each for each in file.action.requires if each.hash != UNBOUND_HASH)
     asked = replace(file.action, requires=bound) if unbound else file.action
-    errors = (*entry.errors, *place_problems(extra_problems(asked), file.data))
+    errors = (*entry.errors, *locate_problems(extra_problems(asked), file.data))
     failed = any(problem.severity == "error" for problem in errors)
     return replace(entry, state="error" if failed else "ready", errors=errors)
 

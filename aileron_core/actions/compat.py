@@ -34,11 +34,11 @@ def is_compat_type(spelling: str) -> bool:
     return spelling in _SPELLINGS or _ANY_NAME.fullmatch(spelling) is not None
 
 
-def soften(action: Action) -> tuple[Action, list[KeyProblem]]:
+def normalize(action: Action) -> tuple[Action, list[KeyProblem]]:
     """Return *action* with its lenient spellings made strict, and a warning for each kind of them.
 
     A finding with the severity `error` is a type that no spelling allows.
-    An input that is declared more than once still stands more than once (see `join_declarations`),
+    An input that is declared more than once still stands more than once (see `merge_declarations`),
     so that indexes are those of the file.
     """
     inputs = tuple(map(_softened, action.inputs))
@@ -53,7 +53,7 @@ def soften(action: Action) -> tuple[Action, list[KeyProblem]]:
     return replace(action, inputs=inputs), findings
 
 
-def join_declarations(action: Action) -> Action:
+def merge_declarations(action: Action) -> Action:
     """Return *action* with each input once: its types joined, required if one declaration is."""
     by_name: dict[str, list[Input]] = {}
     for entry in action.inputs:
@@ -128,7 +128,7 @@ def _findings_of_inputs(stated: Sequence[Input], softened: Sequence[Input]) -> I
 
 def _uncovered_ops(action: Action) -> list[tuple[KeyPath, str]]:
     required = {entry.fqn for entry in action.requires}
-    uncovered = {(step.connector, step.op) for step in action.uncovered}
+    uncovered = {(step.connector, step.op) for step in action.steps_without_capability}
     return [
         (("execute", index, "op"), step.op)
         for index, step in enumerate(action.steps)

@@ -66,7 +66,9 @@ def _requirement(table: "_FrontMatterTable") -> ConnectorRequirement:
 
 def _input(table: "_FrontMatterTable") -> Input:
     if not table.has("description"):  # a blank one is taken leniently
-        table.note("description", "is required: this is what the agent reads", validation=True)
+        table.add_problem(
+            "description", "is required: this is what the agent reads", validation=True
+        )
     entry = Input(
         name=table.text("name"),
         type=table.text("type"),
@@ -112,7 +114,7 @@ def _preview(table: "_FrontMatterTable") -> Preview:
     )
     if table.flag("recheck", default=True) is False:
         message = "must be true: what a person saw is always checked again before it runs"
-        table.note("recheck", message, validation=True)
+        table.add_problem("recheck", message, validation=True)
     table.close()
     return preview
 
@@ -138,7 +140,7 @@ class _FrontMatterTable:
         self._findings = findings
         self._known: dict[str, None] = {}
 
-    def note(self, key: str, message: str, *, validation: bool = False) -> None:
+    def add_problem(self, key: str, message: str, *, validation: bool = False) -> None:
         """Add a finding on *key*."""
         class_ = "validation_error" if validation else "parse_error"
         self._findings.append(KeyProblem(path=(*self._path, key), message=message, class_=class_))
@@ -148,7 +150,7 @@ class _FrontMatterTable:
         self._known[key] = None
         return key in self._values
 
-    def stated(self) -> tuple[str, ...]:
+    def stated_keys(self) -> tuple[str, ...]:
         """Return the keys that the file states, in its order."""
         return tuple(self._values)
 
@@ -173,7 +175,7 @@ class _FrontMatterTable:
         """Return the integer under *key*; to TOML, unlike to Python, a boolean is none."""
         if isinstance(self._values.get(key), bool):
             self._known[key] = None
-            self.note(key, "must be an integer, not a boolean")
+            self.add_problem(key, "must be an integer, not a boolean")
             return default
         value = self._typed(key, int, "an integer")
         return default if value is None else value
@@ -208,7 +210,7 @@ class _FrontMatterTable:
     def labels(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the table of strings under *key* as pairs, in the file's order."""
         table = self.table(key)
-        return tuple((label, table.text(label)) for label in table.stated())
+        return tuple((label, table.text(label)) for label in table.stated_keys())
 
     def json(self, key: str) -> JsonObject | None:
         """Return the table under *key* as JSON, or None where there is none."""
@@ -221,17 +223,19 @@ class _FrontMatterTable:
             if key in self._known:
                 continue
             if (next(iter(self._path), ""), key) in _RESERVED:
-                self.note(key, "unknown frontmatter key: reserved for a later version")
+                self.add_problem(key, "unknown frontmatter key: reserved for a later version")
             else:
                 allowed = ", ".join(self._known)
-                self.note(key, f"unknown frontmatter key {quoted(key)}; known here are {allowed}")
+                self.add_problem(
+                    key, f"unknown frontmatter key {quoted(key)}; known here are {allowed}"
+                )
 
     def _typed(self, key: str, type_: type[_T], expected: str) -> _T | None:
         self._known[key] = None
         value = self._values.get(key)
         if value is None or isinstance(value, type_):
             return value
-        self.note(key, f"must be {expected}, not {_kind(value)}")
+        self.add_problem(key, f"must be {expected}, not {_kind(value)}")
         return None
 
     def _note_at(self, place: KeyPath, message: str) -> None:

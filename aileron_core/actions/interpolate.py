@@ -41,7 +41,7 @@ class Reference:
     path: str
 
     @property
-    def of_argument(self) -> bool:
+    def is_argument(self) -> bool:
         """Whether it names an argument of the call, and not an earlier step's output."""
         return self.head == _ARGS
 
@@ -128,7 +128,7 @@ def op_arguments(
 
 def uses_earlier_output(step: Step) -> bool:
     """Tell whether *step*'s arguments hold an earlier step's output, so that they are not known before."""
-    return any(not reference.of_argument for reference in references(dict(step.inputs or {})))
+    return any(not reference.is_argument for reference in references(dict(step.inputs or {})))
 
 
 def number_text(number: float) -> str:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from aileron_core.actions.compat import join_declarations, soften
+from aileron_core.actions.compat import merge_declarations, normalize
 from aileron_core.actions.front_matter import read_front_matter
 from aileron_core.actions.model import Action
-from aileron_core.actions.portable import portability
+from aileron_core.actions.portable import portability_problems
 from aileron_core.actions.positions import locate
 from aileron_core.actions.problems import KeyPath, KeyProblem, key_text
 from aileron_core.actions.syntax import ParsedToml, SyntaxProblem, parse
@@ -55,24 +55,24 @@ class ParsedFile:
     data: bytes = field(repr=False)
     action: Action | None = None
     """The action, where nothing is an error."""
-    findings: tuple[KeyProblem, ...] = ()
+    key_problems: tuple[KeyProblem, ...] = ()
     """What is wrong with it or was taken leniently; errors first."""
-    form: tuple[Problem, ...] = ()
+    form_problems: tuple[Problem, ...] = ()
     """Why it is not an action file at all."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Every problem with its place; errors first, of them those of the file's form."""
-        problems = place_findings(self.findings[:MAX_PROBLEMS], self.data, self.file)
-        if more := len(self.findings) - len(problems):
+        problems = locate_key_problems(self.key_problems[:MAX_PROBLEMS], self.data, self.file)
+        if more := len(self.key_problems) - len(problems):
             message = f"and {more} more problems"
-            first = self.findings[MAX_PROBLEMS]
+            first = self.key_problems[MAX_PROBLEMS]
             problems += (
                 Problem(
                     file=self.file, message=message, class_=first.class_, severity=first.severity
                 ),
             )
-        return self.form + problems
+        return self.form_problems + problems
 
 
 def read_action(data: bytes, file: str, *, portable: bool = False) -> ParsedFile:
@@ -88,25 +88,27 @@ def read_action(data: bytes, file: str, *, portable: bool = False) -> ParsedFile
         frame = _split(data, file)
         _refuse_long_keys(frame, file)
     except FileProblems as error:
-        return ParsedFile(file=file, data=data, form=error.problems)
+        return ParsedFile(file=file, data=data, form_problems=error.problems)
     parsed = parse(frame.front)
     raw, form = read_front_matter(
         parsed.document, body=frame.body, sha256=sha256_hex(data), file=file
     )
-    action, found = soften(raw)
+    action, found = normalize(raw)
     errors = form + _not_covered([*_errors(found), *validate(action)], form)
     warnings = [finding for finding in found if finding.severity == "warning"]
-    upstream = list(portability(parsed.document, raw)) if portable else []
+    upstream = list(portability_problems(parsed.document, raw)) if portable else []
     shown = [*errors, *_not_covered([*upstream, *warnings], form)]
     if len(shown) > 1:
         shown.sort(key=lambda each: (each.severity == "warning", each.class_ != "parse_error"))
-    if parsed.faults:
-        return ParsedFile(file=file, data=data, form=_of_faulty(parsed, shown, frame, file))
+    if parsed.problems:
+        return ParsedFile(
+            file=file, data=data, form_problems=_of_faulty(parsed, shown, frame, file)
+        )
     return ParsedFile(
         file=file,
         data=data,
-        action=None if errors else join_declarations(action),
-        findings=tuple(shown),
+        action=None if errors else merge_declarations(action),
+        key_problems=tuple(shown),
     )
 
 
@@ -118,12 +120,14 @@ def _of_faulty(
     parsed: ParsedToml, findings: Iterable[KeyProblem], frame: "_Frame", file: str
 ) -> tuple[Problem, ...]:
     """Return what is wrong with a file that is not TOML: its faults, then what is sure of the rest."""
-    faults = tuple(_fault_problem(fault, frame, file) for fault in parsed.faults)
-    sure = [finding for finding in findings if parsed.tells(finding)]
+    faults = tuple(_fault_problem(fault, frame, file) for fault in parsed.problems)
+    sure = [finding for finding in findings if parsed.is_certain(finding)]
     return faults + _placed(sure[:MAX_PROBLEMS], parsed.text, frame, file)
 
 
-def place_findings(findings: Iterable[KeyProblem], data: bytes, file: str) -> tuple[Problem, ...]:
+def locate_key_problems(
+    findings: Iterable[KeyProblem], data: bytes, file: str
+) -> tuple[Problem, ...]:
     """Return *findings* as problems of *file*, with line and column where *data* shows them."""
     findings = tuple(findings)
     if not findings:
@@ -132,7 +136,7 @@ def place_findings(findings: Iterable[KeyProblem], data: bytes, file: str) -> tu
     return _placed(findings, frame.front, frame, file)
 
 
-def place_problems(problems: Iterable[Problem], data: bytes) -> tuple[Problem, ...]:
+def locate_problems(problems: Iterable[Problem], data: bytes) -> tuple[Problem, ...]:
     """Return *problems* that others found in the action that *data* states, with their places.
 
     A problem that has a line keeps it; one whose key does not stand in *data* stays without.

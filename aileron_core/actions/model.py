@@ -23,7 +23,7 @@ MAX_DEPTH = 64
 """Levels of nesting in a template and in an argument."""
 
 TOOL_NAME_LENGTH = 48
-OWN_TOOLS = frozenset({"check_action_status", "withdraw_action"})
+BUILT_IN_TOOLS = frozenset({"check_action_status", "withdraw_action"})
 """Names of the MCP tools that are no actions."""
 GATED_NOTE = (
     "A person is asked before this runs. The call may answer that approval is pending; "
@@ -139,7 +139,7 @@ class Action:
         return self.approval.required
 
     @property
-    def reads(self) -> bool:
+    def is_read_only(self) -> bool:
         """Whether the file marks it as one that only reads: by its effect, or else by its steps.
 
         Published suites state no effect, but mark what may be done twice: their reads, and no write
@@ -166,7 +166,7 @@ class Action:
         return f"{text}\n\n{GATED_NOTE}" if self.gated else text
 
     @property
-    def declared(self) -> tuple[str, ...]:
+    def input_names(self) -> tuple[str, ...]:
         """The names of the inputs, in the file's order."""
         return tuple(entry.name for entry in self.inputs)
 
@@ -175,12 +175,12 @@ class Action:
         return next((entry for entry in self.requires if entry.fqn == fqn), None)
 
     @property
-    def uncovered(self) -> tuple[Step, ...]:
+    def steps_without_capability(self) -> tuple[Step, ...]:
         """The steps whose op is not among the capabilities that the file lists: with one it cannot run."""
         granted = {entry.fqn: frozenset(entry.capabilities) for entry in self.requires}
         return tuple(step for step in self.steps if step.op not in granted.get(step.connector, ()))
 
-    def by_input(self) -> Mapping[str, Input]:
+    def inputs_by_name(self) -> Mapping[str, Input]:
         """Return the inputs by name."""
         return {entry.name: entry for entry in self.inputs}
 

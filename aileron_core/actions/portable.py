@@ -18,7 +18,7 @@ _OUR_KEYS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def portability(document: Mapping[str, object], action: Action) -> Iterator[KeyProblem]:
+def portability_problems(document: Mapping[str, object], action: Action) -> Iterator[KeyProblem]:
     """Yield what upstream refuses (errors) or runs otherwise (warnings).
 
     Args:
@@ -33,7 +33,7 @@ def portability(document: Mapping[str, object], action: Action) -> Iterator[KeyP
     yield from _inputs(action)
     for index, step in enumerate(action.steps):
         for place, reference in placed_references(step.inputs or {}):
-            if not reference.of_argument:
+            if not reference.is_argument:
                 yield KeyProblem(
                     path=("execute", index, "inputs", *place),
                     message=f"{quoted(str(reference))} reaches the op as this literal text upstream",

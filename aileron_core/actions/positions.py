@@ -36,9 +36,9 @@ class Statement:
     start: int
     path: KeyPath
     """Of the pair's key, or of the table; empty where it could not be read."""
-    key: int
+    key_offset: int
     """The offset of the key's last part; of a header, where it starts."""
-    header: bool
+    is_header: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Outline:
     statements: Sequence[Statement]
     keys: Sequence[tuple[int, KeyPath]]
     """Every key in the order of the text, duplicates included."""
-    stopped: int | None
+    stopped_at: int | None
     """Where the text could not be followed any further; None: it was followed to its end."""
 
 
@@ -66,7 +66,7 @@ def outline(text: str) -> Outline:
         offsets=scanner.offsets,
         statements=scanner.statements,
         keys=scanner.keys,
-        stopped=stopped,
+        stopped_at=stopped,
     )
 
 
@@ -134,7 +134,9 @@ class _Scanner:
             header = self._text.startswith("[", self.at)
             # Noted before it is read: one that cannot be read is the one that people ask about.
             start = self.at
-            self.statements.append(Statement(start=start, path=(), key=start, header=header))
+            self.statements.append(
+                Statement(start=start, path=(), key_offset=start, is_header=header)
+            )
             if header:
                 table = self._header()
                 self._note_statement(table, start)
@@ -144,7 +146,9 @@ class _Scanner:
 
     def _note_statement(self, path: KeyPath, key: int) -> None:
         last = self.statements[-1]
-        self.statements[-1] = Statement(start=last.start, path=path, key=key, header=last.header)
+        self.statements[-1] = Statement(
+            start=last.start, path=path, key_offset=key, is_header=last.is_header
+        )
 
     def _header(self) -> KeyPath:
         start = self.at

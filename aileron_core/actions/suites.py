@@ -64,7 +64,7 @@ def write_suite(folder: Path, source: str, files: Mapping[str, str], *, now: flo
         raise
     for place, each in enumerate(older):
         if place >= MAX_SUITES - 1 or each.files.keys() <= files.keys():
-            forget_suite(folder, each.suite_id)
+            delete_suite(folder, each.suite_id)
 
 
 def read_suites(folder: Path) -> tuple[Suite, ...]:
@@ -77,7 +77,7 @@ def read_suites(folder: Path) -> tuple[Suite, ...]:
     return tuple(suite for suite in found if suite is not None)
 
 
-def forget_suite(folder: Path, suite_id: str) -> None:
+def delete_suite(folder: Path, suite_id: str) -> None:
     """Drop one list; its files stand alone from then on.
 
     Raises:

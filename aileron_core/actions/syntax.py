@@ -2,7 +2,7 @@
 
 `tomllib` stops at the first fault and says where it noticed it. Here the faulty statement is
 removed and the rest parsed again, so that a person sees everything that is wrong at once. Nothing
-is claimed about what a removed statement may have held (see `ParsedToml.tells`).
+is claimed about what a removed statement may have held (see `ParsedToml.is_certain`).
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import cast
 from aileron_core.actions.positions import Statement, line_column, line_starts, outline
 from aileron_core.actions.problems import KeyPath, KeyProblem, key_text, quoted
 
-MAX_FAULTS = 20
+MAX_SYNTAX_PROBLEMS = 20
 """Faults that are looked for in one file."""
 
 _MAX_RECOVERED = 64 * 1024
@@ -66,22 +66,24 @@ class ParsedToml:
     """What could be read of a text, and what could not."""
 
     document: Mapping[str, object]
-    faults: tuple[SyntaxProblem, ...] = ()
+    problems: tuple[SyntaxProblem, ...] = ()
     text: str
     """The text without its faulty statements; what is left of it stands where it stood."""
-    tables: frozenset[str] = frozenset()
+    incomplete_tables: frozenset[str] = frozenset()
     """The top-level keys of which something was taken out; "" for what could not be told."""
 
-    def tells(self, finding: KeyProblem) -> bool:
+    def is_certain(self, finding: KeyProblem) -> bool:
         """Whether *finding* holds although something was taken out.
 
         What seems to be missing may have been taken out, and so may what a reference names.
         """
-        if not self.faults:
+        if not self.problems:
             return True
         place = tuple(part for part in finding.path if isinstance(part, str))[:2]
         needs = _NEEDS.get(place, frozenset[str]())
-        return _states(self.document, finding.path) and not (needs and self.tables & {*needs, ""})
+        return _states(self.document, finding.path) and not (
+            needs and self.incomplete_tables & {*needs, ""}
+        )
 
 
 _NEEDS: Mapping[tuple[str, ...], frozenset[str]] = {
@@ -94,7 +96,7 @@ _NEEDS: Mapping[tuple[str, ...], frozenset[str]] = {
 
 
 def parse(text: str) -> ParsedToml:
-    """Return what *text* states as TOML, and every fault in it up to `MAX_FAULTS`.
+    """Return what *text* states as TOML, and every fault in it up to `MAX_SYNTAX_PROBLEMS`.
 
     Of a long text, and of one whose statements cannot be followed, only the first fault is named
     and nothing is read.
@@ -109,9 +111,13 @@ def parse(text: str) -> ParsedToml:
             # ValueError: TOMLDecodeError, and what int() says of thousands of digits.
             seen = _Seen(rest, error)
             faults.append(seen.fault())
-            if len(text) > _MAX_RECOVERED or len(faults) == MAX_FAULTS or seen.statement is None:
+            if (
+                len(text) > _MAX_RECOVERED
+                or len(faults) == MAX_SYNTAX_PROBLEMS
+                or seen.statement is None
+            ):
                 return ParsedToml(
-                    document={}, faults=tuple(faults), text="", tables=frozenset({""})
+                    document={}, problems=tuple(faults), text="", incomplete_tables=frozenset({""})
                 )
             path = seen.statement.path
             tables.add(str(path[0]) if path else "")
@@ -120,7 +126,10 @@ def parse(text: str) -> ParsedToml:
                 tables.add("")
             continue
         return ParsedToml(
-            document=document, faults=tuple(faults), text=rest, tables=frozenset(tables)
+            document=document,
+            problems=tuple(faults),
+            text=rest,
+            incomplete_tables=frozenset(tables),
         )
 
 
@@ -138,7 +147,7 @@ class _Seen:
 
     def _of(self, error: RecursionError | ValueError) -> tuple[str, int]:
         if isinstance(error, RecursionError):
-            return _DEEP, self._outline.stopped or 0
+            return _DEEP, self._outline.stopped_at or 0
         text = str(error)
         place = _PLACE.search(text)
         if place is None:
@@ -165,7 +174,7 @@ class _Seen:
 
     def _place(self) -> tuple[int, KeyPath, int | None]:
         """Return offset and key of the fault, and where the same key stands first."""
-        statement, said, stopped = self.statement, self._message, self._outline.stopped
+        statement, said, stopped = self.statement, self._message, self._outline.stopped_at
         if statement is None:
             return self._noticed, (), None
         if said.startswith(_TWICE):
@@ -173,9 +182,9 @@ class _Seen:
             if path and isinstance(path[-1], int):
                 path = path[:-1]  # it is the [[array]] that collides, not this element
             first = self._outline.offsets.get(path)
-            return statement.key, path, None if first == statement.key else first
+            return statement.key_offset, path, None if first == statement.key_offset else first
         if said.startswith(("Unclosed", _DEEP)):
-            return statement.key, statement.path, None
+            return statement.key_offset, statement.path, None
         offset, path = self._last_key(statement)
         if said.startswith(_TWICE_INLINE):
             return offset, path, None
@@ -191,7 +200,7 @@ class _Seen:
         index = bisect_right(keys, self._noticed, key=lambda each: each[0])
         if index and keys[index - 1][0] >= statement.start:
             return keys[index - 1]
-        return statement.key, statement.path
+        return statement.key_offset, statement.path
 
     def without_statement(self) -> tuple[str, bool]:
         """Return the text without the statement, and whether nothing else went with it.
@@ -204,7 +213,7 @@ class _Seen:
         start = statement.start
         end, whole = self._end(start)
         put = ""
-        if statement.header:
+        if statement.is_header:
             names = [part for part in statement.path if isinstance(part, str)]
             if names and not self._message.startswith(_TWICE):
                 brackets = 2 if self._text.startswith("[[", start) else 1

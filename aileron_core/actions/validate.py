@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 from aileron_core.actions.interpolate import template_problems
 from aileron_core.actions.model import (
     ANY,
+    BUILT_IN_TOOLS,
     EFFECTS,
     INPUT_TYPES,
     ITEM_TYPES,
-    OWN_TOOLS,
     Action,
     ActionLimits,
     ConnectorRequirement,
@@ -45,7 +45,7 @@ _SEMVER_RULE = "must be strict SemVer (e.g. 1.2.3)"
 def validate(action: Action) -> tuple[KeyProblem, ...]:
     """Return everything that is wrong with *action*, in the order of the keys in its file.
 
-    *action* went through `compat.soften`: other spellings that are understood are no problem here.
+    *action* went through `compat.normalize`: other spellings that are understood are no problem here.
     """
     return tuple(KeyProblem(path=path, message=message) for path, message in _all_problems(action))
 
@@ -61,7 +61,7 @@ def _all_problems(action: Action) -> _Problems:
     yield from _inputs(action.inputs)
     if not action.steps:
         yield ("execute",), "is required: at least one [[execute]] step"
-    declared = dict.fromkeys(action.declared)  # in their order, and found at once in a long list
+    declared = dict.fromkeys(action.input_names)  # in their order, and found at once in a long list
     if action.approval.preview is not None:
         yield from _preview(action.approval.preview, declared)
     yield from _steps(action, declared)
@@ -76,7 +76,7 @@ def _head(action: Action) -> _Problems:
         yield ("name",), "is required"
     elif not _ACTION_NAME.fullmatch(action.name):
         yield ("name",), f"{quoted(action.name)} must match {_ACTION_NAME.pattern}"
-    elif action.tool_name in OWN_TOOLS:
+    elif action.tool_name in BUILT_IN_TOOLS:
         yield ("name",), f"its tool name {action.tool_name} is that of a tool of Aileron's own"
     yield from _version(action.version, ("version",))
     if not action.source:

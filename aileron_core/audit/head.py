@@ -102,7 +102,7 @@ def parse_head(text: str, where: str) -> StoredHead:
             hash=str(fields["hash"]),
             count=int(fields["count"]),
             at=str(fields["at"]),
-            where=where,
+            source=where,
         )
     except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"lacks {error}") from error

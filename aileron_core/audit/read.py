@@ -50,12 +50,12 @@ def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
             done = None if progress is None else sha256_hex(progress.encode("utf-8", "replace"))
             told["progress_sha256"] = done
         yield LastRecord(
-            what="run",
+            kind="run",
             key=run_id,
             last_record=last,
             state=state,
-            content=content if args is None else _content(args),
-            told=told,
+            args_sha256=content if args is None else _content(args),
+            expected_fields=told,
         )
     sessions = connection.execute(
         "SELECT session_id, last_record, token_hash, opened_by, ended_at FROM sessions"
@@ -63,10 +63,10 @@ def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
     for session_id, last, token_hash, opened_by, ended_at in sessions:
         # Only the record of its opening says these, and it is the last one until the end.
         told = {} if ended_at is not None else {"token_hash": token_hash, "opened_by": opened_by}
-        yield LastRecord(what="session", key=session_id, last_record=last, told=told)
+        yield LastRecord(kind="session", key=session_id, last_record=last, expected_fields=told)
     accepted = connection.execute("SELECT kind, name, last_record, digest FROM pins")
     for kind, name, last, digest in accepted:
-        yield LastRecord(what=f"accepted {kind}", key=name, last_record=last, digest=digest)
+        yield LastRecord(kind=f"accepted {kind}", key=name, last_record=last, digest=digest)
 
 
 def _content(args: str) -> str:

@@ -55,4 +55,4 @@ class StoredHead:
     """Hexadecimal."""
     count: int
     at: str
-    where: str = "audit.head"
+    source: str = "audit.head"

@@ -36,16 +36,16 @@ class ChainRow:
 class LastRecord:
     """A row elsewhere (a run, a session, an acceptance record) that names its last record."""
 
-    what: str
+    kind: str
     key: str
     last_record: int
     state: str | None = None
     """For a run: the state that its last record must state too."""
-    content: str | None = None
+    args_sha256: str | None = None
     """For a run: the SHA-256 of its arguments, which that record must state too."""
     digest: str | None = None
     """For an acceptance record: the digest that was accepted, which that record must state too."""
-    told: Mapping[str, object] = field(default_factory=dict[str, object])
+    expected_fields: Mapping[str, object] = field(default_factory=dict[str, object])
     """What else the row says that the record must say too, by the record's member."""
 
 
@@ -179,19 +179,19 @@ def _orphans(
     problems: list[ChainProblem] = []
     for named in last_records:
         body = bodies.get(named.last_record)
-        if body is None or named.key != body.get(_NAMED_BY.get(named.what, "name")):
-            message = f"{named.what} {named.key} has no record of how it got there"
+        if body is None or named.key != body.get(_NAMED_BY.get(named.kind, "name")):
+            message = f"{named.kind} {named.key} has no record of how it got there"
         elif named.state is not None and body.get("state") != named.state:
             message = (
-                f"{named.what} {named.key} is {named.state}, but its last record "
+                f"{named.kind} {named.key} is {named.state}, but its last record "
                 f"({named.last_record}) says {body.get('state')}"
             )
-        elif named.content is not None and body.get("args_sha256") != named.content:
-            message = f"{named.what} {named.key} has other arguments than its record states"
+        elif named.args_sha256 is not None and body.get("args_sha256") != named.args_sha256:
+            message = f"{named.kind} {named.key} has other arguments than its record states"
         elif named.digest is not None and body.get("digest") != named.digest:
-            message = f"{named.what} {named.key} has another digest than its record states"
-        elif other := sorted(k for k, said in named.told.items() if body.get(k) != said):
-            message = f"{named.what} {named.key}: another {other[0]} than its record states"
+            message = f"{named.kind} {named.key} has another digest than its record states"
+        elif other := sorted(k for k, said in named.expected_fields.items() if body.get(k) != said):
+            message = f"{named.kind} {named.key}: another {other[0]} than its record states"
         else:
             continue
         problems.append(ChainProblem(seq=named.last_record, kind="orphan", message=message))
@@ -203,11 +203,11 @@ def _cuts(heads: Sequence[StoredHead], hashes: dict[int, bytes], last: int) -> l
     for head in heads:
         if head.seq > last:
             message = (
-                f"{head.where} knows {head.seq} records, the table ends at {last}: "
+                f"{head.source} knows {head.seq} records, the table ends at {last}: "
                 f"{head.seq - last} were cut off"
             )
             problems.append(ChainProblem(seq=last + 1, kind="cut", message=message))
         elif head.seq > 0 and head.seq in hashes and hashes[head.seq].hex() != head.hash:
-            message = f"record {head.seq} is not the one that {head.where} knows"
+            message = f"record {head.seq} is not the one that {head.source} knows"
             problems.append(ChainProblem(seq=head.seq, kind="edited", message=message))
     return problems

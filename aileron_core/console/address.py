@@ -51,7 +51,7 @@ class ConsoleAddress:
             def remember(tx: Tx) -> None:
                 tx.execute("INSERT INTO meta VALUES('port', ?)", (str(port),))
 
-            await self._records.listens(port, remember)
+            await self._records.record_port(port, remember)
         _write_daemon_file(self._home, self.url, self._clock.now())
 
 
@@ -68,8 +68,8 @@ def _write_daemon_file(home: Home, url: str, now: float) -> None:
         "pid": os.getpid(),
         "started_at": rfc3339(now),
     }
-    temporary = home.daemon.with_suffix(".new")
+    temporary = home.daemon_file.with_suffix(".new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
         opened.write(json.dumps(content))
-    temporary.replace(home.daemon)
+    temporary.replace(home.daemon_file)

@@ -27,7 +27,7 @@ from aileron_core.runs.run_counts import RunCounts
 from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.registry import SessionRegistry
 
-TOGETHER = 250
+APPROVALS_AT_ONCE = 250
 """Approvals that are published at once: more than a screen shows, few enough not to delay a call."""
 _COUNTS_SECONDS = 0.25
 """How long changed counts of sessions wait for more of them: calls may come by the hundred."""
@@ -73,11 +73,11 @@ class EventPublisher:
     def first_approvals(self) -> tuple[tuple[ApprovalView, ...], int]:
         """Return the ended approvals and the open ones that came first, and how many more are open."""
         every = self._ordered()
-        first = [run for run in every if not run.is_final][:TOGETHER]
+        first = [run for run in every if not run.is_final][:APPROVALS_AT_ONCE]
         told = [run for run in every if run.is_final] + first
         return tuple(self._view(run) for run in told), len(every) - len(told)
 
-    async def tell_approvals_after(self, requested_at: float, run_id: str) -> None:
+    async def publish_approvals_after(self, requested_at: float, run_id: str) -> None:
         """Publish every open approval after the one of *run_id*, some at a time, each as it is by then.
 
         In order of arrival; calls that arrive meanwhile come last.
@@ -85,7 +85,7 @@ class EventPublisher:
         after, left = (requested_at, run_id), 1
         while left:
             behind = [run for run in self._ordered() if _order(run) > after and not run.is_final]
-            told, left = behind[:TOGETHER], len(behind[TOGETHER:])
+            told, left = behind[:APPROVALS_AT_ONCE], len(behind[APPROVALS_AT_ONCE:])
             views = tuple(self._view(run) for run in told)
             self._events.publish(ApprovalsRead(views=views, left=left))
             after = _order(told[-1]) if told else after
@@ -130,7 +130,7 @@ class EventPublisher:
         if run is not None:
             self.run_changed(run)
 
-    def recovered(self) -> None:
+    def runs_recovered(self) -> None:
         """Count the runs of an earlier process, which were not published one by one."""
         for run in self._registry:
             self._counts.update(run)
@@ -156,7 +156,7 @@ class EventPublisher:
         run = self._registry.by_approval(approval_id)
         return run is not None and not run.is_final
 
-    def committed(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
+    def records_committed(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
         """Publish records that were committed. Called on the writer's thread."""
         with suppress(RuntimeError):  # the loop has ended, and no front end is left
             self._loop.call_soon_threadsafe(self._publish_records, head, tuple(committed))

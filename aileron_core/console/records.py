@@ -20,7 +20,7 @@ class ConsoleRecords:
         self._database = database
         self._clock = clock
 
-    async def started(self, extra: dict[str, Any], *, contradiction: str) -> None:
+    async def record_start(self, extra: dict[str, Any], *, contradiction: str) -> None:
         """Record the start; before it *contradiction*, where head and table disagree (or '')."""
 
         def unit(tx: Tx) -> None:
@@ -30,13 +30,13 @@ class ConsoleRecords:
 
         await self._database.write(unit)
 
-    async def stopped(self) -> None:
+    async def record_stop(self) -> None:
         await self._write(self._record(AuditEvent.CONSOLE_STOPPED, "The console stopped"))
 
-    async def writable_again(self) -> None:
+    async def record_writable_again(self) -> None:
         await self._write(self._record(AuditEvent.STORAGE_MENDED, "The audit can be written again"))
 
-    async def listens(self, port: int, remember: Callable[[Tx], object]) -> None:
+    async def record_port(self, port: int, remember: Callable[[Tx], object]) -> None:
         """Record the port together with what *remember* writes."""
 
         def unit(tx: Tx) -> None:
@@ -45,7 +45,7 @@ class ConsoleRecords:
 
         await self._database.write(unit)
 
-    async def by_person(self, event: AuditEvent, summary: str) -> None:
+    async def record_by_person(self, event: AuditEvent, summary: str) -> None:
         """Record what a person did with the console itself."""
         await self._write(self._record(event, summary))
 

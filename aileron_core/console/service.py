@@ -91,7 +91,7 @@ class ConsoleService:
             routes=self.routes,
             accepted_installed=self.accepted_installed,
             approvals=approvals,
-            more=more,
+            approvals_left=more,
             sessions=self.publisher.sessions(),
             not_accepted=self.library.not_accepted(),
             problems=self.library.problems(),
@@ -122,7 +122,7 @@ class ConsoleService:
             await self.carry_out(intent)
         except AileronError as error:
             if isinstance(error, StorageUnavailable):
-                self.storage.failed(error.message)
+                self.storage.report_failure(error.message)
             self._refuse(intent, error.message)
         except Exception as error:  # noqa: BLE001 - the task's edge: a key that does nothing must say so
             _log.error("an intent ended with %s", type(error).__name__)
@@ -160,7 +160,7 @@ class ConsoleService:
             case EndSession():
                 await self._end_session(intent.session_id)
             case ReadApprovals():
-                await self.publisher.tell_approvals_after(intent.requested_at, intent.run_id)
+                await self.publisher.publish_approvals_after(intent.requested_at, intent.run_id)
             case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 self.events.publish(await self._read_audit(intent))
 
@@ -190,14 +190,18 @@ class ConsoleService:
         if on == (self.pause.paused_since is not None):
             return
         if not on:
-            await self.records.by_person(AuditEvent.CONSOLE_RESUMED, "A person let calls go on")
+            await self.records.record_by_person(
+                AuditEvent.CONSOLE_RESUMED, "A person let calls go on"
+            )
             self.pause.resume()
             self.events.publish(PauseChanged(paused_at=None))
             return
         self.pause.pause(self.clock.now())
         self.events.publish(PauseChanged(paused_at=self.pause.paused_since))
         try:
-            await self.records.by_person(AuditEvent.CONSOLE_PAUSED, "A person holds all calls")
+            await self.records.record_by_person(
+                AuditEvent.CONSOLE_PAUSED, "A person holds all calls"
+            )
         except StorageUnavailable as error:
             raise StorageUnavailable(
                 f"All calls are held, but that could not be put on record: {error.message}"

@@ -21,9 +21,9 @@ class StorageMonitor:
     def commit_failed(self, error: AileronError) -> None:
         """Note that a write failed, whoever asked for it. Called on the writer's thread."""
         with suppress(RuntimeError):  # the loop has ended, and no front end is left
-            self._loop.call_soon_threadsafe(self.failed, error.message)
+            self._loop.call_soon_threadsafe(self.report_failure, error.message)
 
-    def failed(self, message: str) -> None:
+    def report_failure(self, message: str) -> None:
         """Note that a write failed; *message* is written for the person."""
         if self.health.writable:
             self._set(StorageHealth(writable=False, message=message))
@@ -35,7 +35,7 @@ class StorageMonitor:
             StorageUnavailable: it still cannot.
         """
         if not self.health.writable:
-            await self._records.writable_again()
+            await self._records.record_writable_again()
             self._set(StorageHealth(writable=True))
 
     def _set(self, health: StorageHealth) -> None:

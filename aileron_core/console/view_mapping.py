@@ -9,7 +9,7 @@ from aileron_core.actions.model import Action, Preview, Step
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import CommittedRecord
 from aileron_core.canonical import Json
-from aileron_core.clock import since_epoch
+from aileron_core.clock import parse_rfc3339
 from aileron_core.connectors.http.host_names import short_host, short_hosts
 from aileron_core.console_port import (
     ApprovalView,
@@ -86,7 +86,7 @@ def approval_view(
         process=_process(session.process),
         claims=_claims(run.claims),
         stopped_waiting_at=waiters.stopped_at(row.approval_id),
-        can_look_again=run.can_refetch_preview,
+        can_fetch_again=run.can_refetch_preview,
         decided_at=row.decided_at,
         decided_by=row.decided_by or "",
         reason=row.reason or "",
@@ -188,7 +188,7 @@ def _preview(
             fields=tuple(_field(field) for field in fields),
             gist=render_gist(preview, fields),
             host=host,
-            reads=reads,
+            accepted_reads=reads,
             since=result.fetched_at,
             limit_seconds=limit,
         )
@@ -196,7 +196,7 @@ def _preview(
         status=result.status,
         reason=result.reason,
         host=host,
-        reads=reads,
+        accepted_reads=reads,
         since=result.fetched_at,
         limit_seconds=limit,
         preparing=result.preparing,
@@ -311,7 +311,7 @@ def record_view(committed: CommittedRecord, agent: str) -> RecordView:
     record = committed.record
     return RecordView(
         seq=committed.seq,
-        at=since_epoch(record.at),
+        at=parse_rfc3339(record.at),
         event=record.event,
         run_id=record.run,
         session_id=record.session,
@@ -340,7 +340,7 @@ def _stored_view(seq: int, body: str, agent: str) -> RecordView:
         content: dict[str, Any] = json.loads(body)
         return RecordView(
             seq=seq,
-            at=since_epoch(content["at"]),
+            at=parse_rfc3339(content["at"]),
             event=content["event"],
             run_id=content["run"],
             session_id=content["session"],

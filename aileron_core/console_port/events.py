@@ -47,7 +47,7 @@ class Snapshot:
     """Everything that lies in the home: actions by name, then connectors."""
     paused_at: float | None = None
     """Since when all calls are held; None while they go on."""
-    more: int = 0
+    approvals_left: int = 0
     """How many open calls follow those of `approvals`; `ReadApprovals` reads on."""
 
 

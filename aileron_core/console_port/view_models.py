@@ -61,7 +61,7 @@ class PreviewView:
     reason: str = ""
     host: str = ""
     """Who was asked (`a and b`; empty: nobody); while it is fetched, who can be (`one of 3 hosts`)."""
-    reads: tuple[tuple[str, str], ...] = ()
+    accepted_reads: tuple[tuple[str, str], ...] = ()
     """What it was allowed to read by POST, and who accepted each (`person`, `--accept-installed`)."""
     since: float = 0.0
     """Epoch seconds at which it was asked for (fetching) or answered (otherwise)."""
@@ -184,7 +184,7 @@ class ApprovalView:
     """What the agent's client says of this call (its own call, thread and session ids): claims."""
     stopped_waiting_at: float | None = None
     """Since when no call of the agent waits for the answer; None while one does, or none ever did."""
-    can_look_again: bool = False
+    can_fetch_again: bool = False
     """Nobody knows how it ended, and its preview op can be asked how it is now."""
 
     decided_at: float | None = None
@@ -214,7 +214,7 @@ class TrafficView:
     """Of the request that ended last; None where none has, or its client was given no answer."""
     last_route: str
     """Method and path, without the query: hostile text."""
-    faults: int
+    gateway_errors: int
     """How many were answered with an error of Aileron's own."""
 
 
@@ -274,7 +274,7 @@ class NotAcceptedView:
     """Every step of an action as `connector.op`, in order."""
     cannot_run: str = ""
     """Why no call of it can run once it is accepted: our own sentence. Empty where one can."""
-    reads: bool = False
+    is_read_only: bool = False
     """The file marks the action as one that only reads."""
     suite: SuiteView | None = None
     """With what it came, where more than one file of that is not accepted yet."""

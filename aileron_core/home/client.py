@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.errors import ConsoleAbsent, ConsoleRefused, Failure
-from aileron_core.home.owner import Unowned, connect_to_owner, locked_by, socket_path
+from aileron_core.home.owner import OwnerNotVerified, connect_to_owner, lock_owner, socket_path
 
 _LONGEST_CALL = 330.0
 """Seconds: an action may run for 300, and this waits for its answer."""
@@ -39,14 +39,14 @@ class HomeConnection(http.client.HTTPConnection):
         listener = Path(socket_path(self._home))
         try:
             for _ in range(_RESTART_SECONDS):
-                if locked_by(self._home) is None or listener.exists():
+                if lock_owner(self._home) is None or listener.exists():
                     break
                 time.sleep(1)
             self.sock = connect_to_owner(self._home, self.timeout)
-        except Unowned as error:
+        except OwnerNotVerified as error:
             raise ConsoleAbsent(self._absence(error)) from error
 
-    def _absence(self, error: Unowned) -> str:
+    def _absence(self, error: OwnerNotVerified) -> str:
         if error.reason in ("free", "silent"):
             return f"No console runs on {self._home}. Start one with `aileron console` in another pane."
         if error.reason in ("other_user", "impostor"):

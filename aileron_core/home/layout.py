@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aileron_core.errors import HomeError
-from aileron_core.home.owner import Unowned, locked_by, socket_path
+from aileron_core.home.owner import OwnerNotVerified, lock_owner, socket_path
 
 DEFAULT_HOME = Path("~/.aileron")
 
@@ -65,7 +65,7 @@ class Home:
         return self.path / "exports"
 
     @property
-    def run(self) -> Path:
+    def sockets(self) -> Path:
         """Sockets."""
         return self.path / "run"
 
@@ -75,7 +75,7 @@ class Home:
         return Path(socket_path(self.path))
 
     @property
-    def log(self) -> Path:
+    def log_file(self) -> Path:
         """Aileron's own log."""
         return self.path / "log"
 
@@ -85,7 +85,7 @@ class Home:
         return self.path / "backups"
 
     @property
-    def daemon(self) -> Path:
+    def daemon_file(self) -> Path:
         """The address file; it holds no secret."""
         return self.path / "daemon.json"
 
@@ -109,7 +109,7 @@ class Home:
                     f"{self.path} belongs to another user. Set AILERON_HOME to a folder of your own."
                 )
             self.path.chmod(stat.S_IRWXU)
-            for folder in (self.actions, self.run, self.log, self.path / "store"):
+            for folder in (self.actions, self.sockets, self.log_file, self.path / "store"):
                 folder.mkdir(mode=0o700, exist_ok=True)
                 folder.chmod(stat.S_IRWXU)
         except OSError as error:
@@ -149,8 +149,8 @@ class HomeLock:
         except OSError as error:
             os.close(handle)
             owner = "another process"
-            with contextlib.suppress(Unowned):
-                if pid := locked_by(self._home.path):
+            with contextlib.suppress(OwnerNotVerified):
+                if pid := lock_owner(self._home.path):
                     owner = f"process {pid}"
             raise HomeError(
                 f"A console already runs on {self._home.path} ({owner}). "

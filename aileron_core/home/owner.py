@@ -29,7 +29,7 @@ class Peer(NamedTuple):
     uid: int
 
 
-class Unowned(Exception):
+class OwnerNotVerified(Exception):
     """No process was verified to be the home's console; the text says why, as a sentence.
 
     `reason`: `free`, nobody holds the lock; `foreign_home`, the home is another user's; `unknown`,
@@ -55,27 +55,29 @@ def connect_to_owner(home: _Path, timeout: float | None) -> socket.socket:
         timeout: seconds, of connecting and of each later wait; None waits for ever.
 
     Raises:
-        Unowned: there is none, or what answers is not that process.
+        OwnerNotVerified: there is none, or what answers is not that process.
     """
-    owner = locked_by(home)
+    owner = lock_owner(home)
     if owner is None:
-        raise Unowned("free", f"No process owns {home}.")
+        raise OwnerNotVerified("free", f"No process owns {home}.")
     path = socket_path(home)
     try:
         connection = connect_unix(path, timeout)
     except OSError as error:
-        raise Unowned("silent", f"Nothing answers at {path} ({error.strerror}).") from error
+        raise OwnerNotVerified(
+            "silent", f"Nothing answers at {path} ({error.strerror})."
+        ) from error
     peer = peer_of(connection)
     if peer == (owner, os.getuid()):
         return connection
     connection.close()
     if peer is not None and peer.uid != os.getuid():
-        raise Unowned("other_user", f"{path} is answered by a process of another user.")
-    raise Unowned("impostor", f"{path} is answered by a process that does not own {home}.")
+        raise OwnerNotVerified("other_user", f"{path} is answered by a process of another user.")
+    raise OwnerNotVerified("impostor", f"{path} is answered by a process that does not own {home}.")
 
 
 def connect_unix(path: _Path, timeout: float | None) -> socket.socket:
-    """Return a connection to the Unix socket at *path*, however long that is; see `short_name`.
+    """Return a connection to the Unix socket at *path*, however long that is; see `short_socket_path`.
 
     Raises:
         OSError: nothing listens there.
@@ -83,7 +85,7 @@ def connect_unix(path: _Path, timeout: float | None) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(timeout)
-        with short_name(path) as name:
+        with short_socket_path(path) as name:
             connection.connect(name)
     except OSError:
         connection.close()
@@ -92,7 +94,7 @@ def connect_unix(path: _Path, timeout: float | None) -> socket.socket:
 
 
 @contextmanager
-def short_name(path: _Path) -> Generator[str]:
+def short_socket_path(path: _Path) -> Generator[str]:
     """Yield a name for *path* that fits into a socket's address.
 
     Raises:
@@ -128,14 +130,14 @@ def peer_of(connection: socket.socket) -> Peer | None:
     return Peer(pid, os.getuid())
 
 
-def locked_by(home: _Path) -> int | None:
+def lock_owner(home: _Path) -> int | None:
     """Return the process that holds the lock of *home*; None if nobody does, or there is no home.
 
     Linux: who has the exclusive lock on the folder, by `/proc/locks`. Elsewhere, where no system
     tells who holds a lock: the pid in `daemon.json`, if the lock is taken.
 
     Raises:
-        Unowned: the home is another user's, or the kernel does not tell.
+        OwnerNotVerified: the home is another user's, or the kernel does not tell.
     """
     try:
         handle = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -144,7 +146,7 @@ def locked_by(home: _Path) -> int | None:
     try:
         status = os.fstat(handle)
         if status.st_uid != os.getuid():
-            raise Unowned(
+            raise OwnerNotVerified(
                 "foreign_home",
                 f"{home} belongs to another user: set AILERON_HOME to a home of your own.",
             )
@@ -152,7 +154,7 @@ def locked_by(home: _Path) -> int | None:
             return _exclusive_lock_on(handle, status)
         return _pid_on_file(home) if _is_locked(handle) else None
     except OSError as error:
-        raise Unowned(
+        raise OwnerNotVerified(
             "unknown",
             f"The kernel does not say who holds {home} ({error}): mount /proc, or set AILERON_URL to"
             " the session's own socket.",

@@ -65,7 +65,7 @@ class _Pump:
             self.pending = memoryview(data)
             return self._give()
         if self.seen is not None:
-            self.seen.take(data)
+            self.seen.scan(data)
         _write_all(self.target, data)
         return True
 

@@ -37,7 +37,7 @@ class SessionHold(Protocol):
 class SessionPort(Protocol):
     """The console that owns the home, reached over its socket."""
 
-    def require(self) -> None:
+    def require_console(self) -> None:
         """Return only if a console owns the home and answers.
 
         Raises:
@@ -85,7 +85,7 @@ class Prompter(Protocol):
         """Print a sentence, before the agent has the terminal or after it ended."""
         ...
 
-    def accepts(self, settings: ProjectSettings) -> bool:
+    def confirm_settings(self, settings: ProjectSettings) -> bool:
         """Show what the project asks for, and return whether the person accepts it.
 
         Raises:

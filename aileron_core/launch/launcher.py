@@ -26,7 +26,7 @@ from aileron_core.launch.launch_dir import (
     copy_in,
     launch_dir_parents,
 )
-from aileron_core.launch.model_traffic import sentences
+from aileron_core.launch.model_traffic import bypass_warnings
 from aileron_core.launch.plan import Plan
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch, prepare
 from aileron_core.launch.project import ProjectSettings
@@ -61,7 +61,7 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
     """
     if request.contained:
         refuse_root()  # a console of root's would not help
-    console.require()  # before anything is made: without one there may be no home either
+    console.require_console()  # before anything is made: without one there may be no home either
     _finish_earlier_launches(request, prompter)
     parent = launch_dir_parents(request.aileron_home, request.env)[0]
     with contextlib.ExitStack() as stack:
@@ -79,7 +79,9 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
         stack.callback(console.end, session.session_id)
         prepared = prepared.with_gateway(f"{session.url}/gw/{session.gateway_token}")
         if prepared.traffic is not None:
-            for sentence in sentences(request.agent, prepared.traffic, offline=request.offline):
+            for sentence in bypass_warnings(
+                request.agent, prepared.traffic, offline=request.offline
+            ):
                 prompter.say(escape(sentence))
         _write_launch_files(launch_dir, request, session, prepared.plan)
         unfinished = UnfinishedSession.begin(
@@ -128,7 +130,7 @@ def _require_acceptance(
         return
     if console.accepted_digest(settings.agent, settings.path) == settings.digest:
         return
-    if not prompter.accepts(settings):
+    if not prompter.confirm_settings(settings):
         raise Forbidden("You did not accept the project's settings, so nothing was started.")
     console.accept(settings.agent, settings.path, settings.digest)
 
@@ -204,7 +206,7 @@ def _run_contained(
 
         def started() -> None:
             hold.start()
-            repositories.follow()
+            repositories.start_importing()
 
         return run_foreground(
             bwrap_argv(spec, [*init, *agent]),

@@ -65,11 +65,11 @@ def model_traffic(agent: Agent, context: PlanContext, own: AgentSettings) -> Mod
     """Return which of *agent*'s model traffic can pass; none if a settings file cannot be read."""
     if own.unreadable:
         reasons = tuple(f"{name} cannot be read" for name in own.unreadable)
-        return ModelTraffic(through=frozenset(), bypass_reasons=reasons)
+        return ModelTraffic(providers=frozenset(), bypass_reasons=reasons)
     return agent.traffic(context)
 
 
-def traffic_here(
+def predict_traffic(
     agent: Agent,
     env: Mapping[str, str],
     home: Path,
@@ -88,12 +88,14 @@ def traffic_here(
     return model_traffic(agent, context, own)
 
 
-def sentences(agent: Agent, traffic: ModelTraffic, *, offline: bool = False) -> tuple[str, ...]:
+def bypass_warnings(
+    agent: Agent, traffic: ModelTraffic, *, offline: bool = False
+) -> tuple[str, ...]:
     """Return the warnings about traffic that bypasses the gateway, not yet escaped; none if nothing does."""
     if not traffic.bypass_reasons:
         return ()
     why = "; ".join(traffic.bypass_reasons)
-    if traffic.through:
+    if traffic.providers:
         return (f"Not all of {agent.title}'s model traffic passes Aileron: {why}.",)
     warning = f"{agent.title}'s model traffic does not pass Aileron: {why}."
     return (warning, "Offline it reaches no model outside the sandbox.") if offline else (warning,)

@@ -80,16 +80,16 @@ class PlanContext:
 class ModelTraffic:
     """Which of an agent's model providers can be sent through the gateway, and why others cannot."""
 
-    through: frozenset[ProviderName]
+    providers: frozenset[ProviderName]
     bypass_reasons: tuple[str, ...] = ()
     """Why something does not, a clause each: what is set, and where."""
 
     @classmethod
-    def of(cls, provider: ProviderName, reason: str | None) -> "ModelTraffic":
+    def for_provider(cls, provider: ProviderName, reason: str | None) -> "ModelTraffic":
         """Make the value for an agent with one provider; *reason* says why it cannot pass, None if it can."""
         if reason is None:
-            return cls(through=frozenset((provider,)))
-        return cls(through=frozenset(), bypass_reasons=(reason,))
+            return cls(providers=frozenset((provider,)))
+        return cls(providers=frozenset(), bypass_reasons=(reason,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

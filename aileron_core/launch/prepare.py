@@ -75,7 +75,7 @@ class PreparedLaunch:
     @property
     def uses_gateway(self) -> bool:
         """Whether any model traffic can pass the gateway."""
-        return self.traffic is not None and bool(self.traffic.through)
+        return self.traffic is not None and bool(self.traffic.providers)
 
     def with_gateway(self, url: str) -> "PreparedLaunch":
         """Return this launch with its model traffic sent through the gateway, as far as it can pass.

@@ -155,7 +155,7 @@ def _checked(path: Path, text: str, agent: Agent) -> LaunchSettings:
         elif not _PLAIN.fullmatch(value):
             message = "may be a plain word of at most 128 characters, no path"
             problems.append(_problem(path, f"{section}.env.{name}", message))
-    if (word := denied_word(found.args, agent.denied_args)) is not None:
+    if (word := denied_argument(found.args, agent.denied_args)) is not None:
         message = f"holds {word!r}, which a project may not pass to {agent.title}"
         problems.append(_problem(path, f"{section}.args", message))
     if problems:
@@ -168,7 +168,7 @@ def _problem(path: Path, key: str, message: str) -> Problem:
     return Problem(file=path.name, key=key, message=message, class_="validation_error")
 
 
-def denied_word(args: Collection[str], denied: Collection[str]) -> str | None:
+def denied_argument(args: Collection[str], denied: Collection[str]) -> str | None:
     """Return the first of a project's *args* that it may not pass, or None.
 
     Only options are allowed, with values behind `=`: a bare word could be a subcommand of the

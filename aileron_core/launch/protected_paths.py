@@ -187,7 +187,7 @@ class UnfinishedSession:
 
     path: Path
     protected: ProtectedPaths
-    aside: Path
+    aside_folder: Path
     _handle: int = -1
 
     @classmethod
@@ -209,7 +209,7 @@ class UnfinishedSession:
 
     def finish(self) -> tuple[str, ...]:
         """Restore the protected paths, keep those that failed in the record, and return notices."""
-        restored = self.protected.restore(self.aside)
+        restored = self.protected.restore(self.aside_folder)
         self.protected = replace(
             self.protected,
             missing=tuple(name for name in self.protected.missing if name in restored.remaining),
@@ -239,7 +239,7 @@ class UnfinishedSession:
             "project": str(self.protected.project),
             "missing": self.protected.missing,
             "links": links,
-            "aside": str(self.aside),
+            "aside": str(self.aside_folder),
         }
         data = json.dumps(content).encode()
         os.pwrite(self._handle, data, 0)

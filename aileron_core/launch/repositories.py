@@ -59,7 +59,7 @@ class Repositories:
         """Arguments for bubblewrap that have to follow the mount of the project."""
         return self._session.mounts if self._session else ()
 
-    def follow(self) -> None:
+    def start_importing(self) -> None:
         """Start a thread that imports new commits whenever a ref changes, until the end."""
         self._thread = threading.Thread(target=self._follow, name="aileron-git", daemon=True)
         self._thread.start()
@@ -117,7 +117,7 @@ def import_from_killed_launches(aileron_home: Path) -> list[str]:
     return recover(bwrap=bwrap, parent=aileron_home / "git", aside=aileron_home / "aside")
 
 
-def keep_notices(aileron_home: Path, sentences: list[str]) -> None:
+def save_notices(aileron_home: Path, sentences: list[str]) -> None:
     """Store *sentences*, each once, for the next launch: a console that imports has nobody to tell."""
     if sentences:
         path = aileron_home / "git" / _NOTICES
@@ -130,7 +130,7 @@ def keep_notices(aileron_home: Path, sentences: list[str]) -> None:
 
 
 def take_notices(aileron_home: Path) -> list[str]:
-    """Return and delete the notices that `keep_notices` stored."""
+    """Return and delete the notices that `save_notices` stored."""
     path = aileron_home / "git" / _NOTICES
     claimed = path.with_name(f"{_NOTICES}.taken")
     try:

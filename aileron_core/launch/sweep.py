@@ -8,7 +8,7 @@ from aileron_core import tasks
 from aileron_core.console_port import CoreEvent, SessionsUpdated
 from aileron_core.launch.launch_dir import launch_dir_parents, remove_stale
 from aileron_core.launch.protected_paths import finish_sessions
-from aileron_core.launch.repositories import import_from_killed_launches, keep_notices
+from aileron_core.launch.repositories import import_from_killed_launches, save_notices
 
 
 class LaunchSweep:
@@ -29,7 +29,7 @@ class LaunchSweep:
 
     def _clear(self) -> None:
         remove_stale(launch_dir_parents(self._home, os.environ))
-        keep_notices(
+        save_notices(
             self._home, [*import_from_killed_launches(self._home), *finish_sessions(self._home)]
         )
 

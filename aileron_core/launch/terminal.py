@@ -57,11 +57,11 @@ class TerminalState:
         self._tail = b""
 
     @property
-    def touched(self) -> bool:
+    def has_control_sequences(self) -> bool:
         """Whether the output held any control sequence: without one the terminal owes no answers."""
         return self._touched
 
-    def take(self, data: bytes) -> None:
+    def scan(self, data: bytes) -> None:
         """Scan the next piece of output."""
         if not self._touched and not _CONTROL.search(data):
             return
@@ -81,7 +81,7 @@ class TerminalState:
                 )
         self._tail = data[max(end, len(data) - _TAIL) :]
 
-    def undo(self) -> bytes:
+    def reset_sequences(self) -> bytes:
         """Return the control sequences that reset the terminal."""
         # The first ends a string that was not finished, so that the rest is not swallowed by it.
         begin = [b"\x1b\\", b"\x1b]8;;\x1b\\" if self._link else b"", b"\x1b[?2026l", _KEYS]
@@ -117,8 +117,8 @@ def _put_right(ours: Sequence[int], before: list[Any], seen: TerminalState) -> N
             return  # in the background: the terminal is somebody else's now
         tty.setraw(ours[0], termios.TCSAFLUSH)  # answers are not to be echoed
     try:
-        if seen.touched and os.environ.get("TERM", "dumb") != "dumb":
-            _settle(ours[0], ours[-1], seen.undo())
+        if seen.has_control_sequences and os.environ.get("TERM", "dumb") != "dumb":
+            _settle(ours[0], ours[-1], seen.reset_sequences())
         else:
             time.sleep(_LINGER)
     finally:

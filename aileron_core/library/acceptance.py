@@ -30,7 +30,7 @@ class AcceptanceRecord:
     """`person`, or `--accept-installed`."""
 
 
-def put(tx: Tx, accepted: AcceptanceRecord) -> None:
+def save_record(tx: Tx, accepted: AcceptanceRecord) -> None:
     """Write *accepted*, in place of an earlier acceptance of that name."""
     tx.execute(
         "INSERT INTO pins(kind, name, digest, taken_at, taken_by, last_record) VALUES(?,?,?,?,?,?) "
@@ -48,12 +48,12 @@ def put(tx: Tx, accepted: AcceptanceRecord) -> None:
     )
 
 
-def drop(tx: Tx, kind: str, name: str) -> None:
+def delete_record(tx: Tx, kind: str, name: str) -> None:
     """Delete the acceptance of *name*."""
     tx.execute("DELETE FROM pins WHERE kind = ? AND name = ?", (kind, name))
 
 
-def all_records(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
+def load_records(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
     """Return every acceptance that the newest record of its name accounts for.
 
     A row that another program inserted, or put back after it was withdrawn or removed, accepts nothing.
@@ -67,7 +67,7 @@ def all_records(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
     ]
 
 
-def withdrawn(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+def load_withdrawn(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
     """Return (kind, name, digest) of what a person withdrew and has not accepted again since."""
     return {
         (kind, name, digest)

@@ -37,9 +37,9 @@ class Acceptances:
 
     async def load(self) -> None:
         """Read what earlier processes recorded; called once at the start."""
-        found = await self._database.read(acceptance.all_records)
+        found = await self._database.read(acceptance.load_records)
         self._records = {(each.kind, each.name): each for each in found}
-        self._withdrawn = await self._database.read(acceptance.withdrawn)
+        self._withdrawn = await self._database.read(acceptance.load_withdrawn)
 
     @property
     def records(self) -> Mapping[tuple[str, str], AcceptanceRecord]:
@@ -65,7 +65,7 @@ class Acceptances:
         """Return by name the digest of everything of *kind* that is accepted."""
         return {name: each.digest for (of, name), each in self._records.items() if of == kind}
 
-    def why_ended(self, kind: str, name: str) -> str:
+    def end_reason(self, kind: str, name: str) -> str:
         """Return why an acceptance is no longer valid, as the end of a sentence."""
         if (kind, name) in self._records:
             return "was replaced by one with other bytes"
@@ -96,7 +96,7 @@ class Acceptances:
         def unit(tx: Tx) -> None:
             self._write_withdrawn(tx, replaced)
             for each in accepted:
-                acceptance.put(tx, each)
+                acceptance.save_record(tx, each)
                 said = f"Accepted the {_NOUNS[each.kind]} {each.name}{how}"
                 tx.record(self._record(AuditEvent.LIBRARY_ACCEPTED, each, said))
 
@@ -130,7 +130,7 @@ class Acceptances:
 
         def unit(tx: Tx) -> None:
             for each in gone:
-                acceptance.drop(tx, each.kind, each.name)
+                acceptance.delete_record(tx, each.kind, each.name)
                 said = f"What was accepted was removed: {each.name}"
                 tx.record(self._record(AuditEvent.LIBRARY_REMOVED, each, said))
 
@@ -150,7 +150,7 @@ class Acceptances:
 
     def _write_withdrawn(self, tx: Tx, ended: Sequence[AcceptanceRecord]) -> None:
         for each in ended:
-            acceptance.drop(tx, each.kind, each.name)
+            acceptance.delete_record(tx, each.kind, each.name)
             said = f"Withdrew the acceptance of the {_NOUNS[each.kind]} {each.name}"
             tx.record(self._record(AuditEvent.LIBRARY_WITHDRAWN, each, said))
 

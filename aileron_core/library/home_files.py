@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aileron_core.actions.catalog import CatalogScan, scan
-from aileron_core.actions.suites import Suite, forget_suite, read_suites
+from aileron_core.actions.suites import Suite, delete_suite, read_suites
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.errors import Problem
@@ -36,7 +36,7 @@ class HomeFiles:
         self._suite_folder = actions.parent / "suites"
         self._registry = registry
 
-    async def may_differ(self) -> bool:
+    async def may_have_changed(self) -> bool:
         """Return whether something in the folders changed since the last reading, or may have."""
         found = await asyncio.to_thread(self._read_stamps)
         last = self.stamps
@@ -54,10 +54,10 @@ class HomeFiles:
         self.connectors = {connector.identity.hash: connector for connector in found}
         return first or (self.actions, tuple(self.connectors), self.store_problems) != before
 
-    async def forget_suite(self, suite_id: str) -> None:
+    async def delete_suite(self, suite_id: str) -> None:
         """Remove the list of a suite: what is left of its files is shown one by one."""
         try:
-            await asyncio.to_thread(forget_suite, self._suite_folder, suite_id)
+            await asyncio.to_thread(delete_suite, self._suite_folder, suite_id)
         except OSError as error:
             _log.warning("a list of added actions cannot be removed: %s", type(error).__name__)
         self.suites = tuple(each for each in self.suites if each.suite_id != suite_id)

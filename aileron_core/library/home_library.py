@@ -144,10 +144,10 @@ class HomeLibrary:
             except (HashMismatch, NotFound):
                 return f"the bytes of the connector {identity.fqn} were changed"
             if self._accepted.digest("connector", identity.ref) != identity.hash:
-                ended = self._accepted.why_ended("connector", identity.ref)
+                ended = self._accepted.end_reason("connector", identity.ref)
                 return f"the connector {identity.ref} {ended}"
         if self._accepted.digest("action", resolved.action.file) != digest:
-            ended = self._accepted.why_ended("action", resolved.action.file)
+            ended = self._accepted.end_reason("action", resolved.action.file)
             return f"the action file {resolved.action.file} {ended}"
         return ""
 
@@ -212,7 +212,7 @@ class HomeLibrary:
 
     async def poll(self) -> None:
         """Read the folders again if something in them changed, or may have; called every half second."""
-        if await self._files.may_differ():
+        if await self._files.may_have_changed():
             await self._rescan()
 
     async def _rescan(self) -> None:
@@ -229,7 +229,7 @@ class HomeLibrary:
         home = self._folder.parent
         notes = await asyncio.to_thread(removal.read_notes, home)
         records = tuple(self._accepted.records.values())
-        gone = await asyncio.to_thread(removal.removed, home, records, notes)
+        gone = await asyncio.to_thread(removal.find_removed, home, records, notes)
         if gone:
             await self._accepted.remove(gone)
         await asyncio.to_thread(removal.clear_notes, notes)
@@ -307,7 +307,7 @@ class HomeLibrary:
         found = [_key_of(waiting[each]) for each in files if each in waiting]
         if found:
             await self._accept(found, by)
-        await self._files.forget_suite(suite_id)
+        await self._files.delete_suite(suite_id)
         self._changed()
         if gone := [file for file, digest in files if (file, digest) not in waiting]:
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""

@@ -29,10 +29,10 @@ class ProjectTrust:
 
     async def load(self) -> None:
         """Read what earlier processes recorded; called once at the start."""
-        found = await self._database.read(acceptance.all_records)
+        found = await self._database.read(acceptance.load_records)
         self._records = {each.name: each for each in found if each.kind == KIND}
 
-    def all(self) -> tuple[AcceptanceRecord, ...]:
+    def records(self) -> tuple[AcceptanceRecord, ...]:
         """Return every accepted project, by name."""
         return tuple(self._records[name] for name in sorted(self._records))
 
@@ -55,7 +55,7 @@ class ProjectTrust:
         )
 
         def unit(tx: Tx) -> None:
-            acceptance.put(tx, accepted)
+            acceptance.save_record(tx, accepted)
             tx.record(
                 AuditRecord(
                     at=rfc3339(self._clock.now()),

@@ -54,7 +54,9 @@ def clear_notes(notes: RemovalNotes) -> None:
         path.unlink(missing_ok=True)
 
 
-def noted(accepted: Iterable[AcceptanceRecord], notes: RemovalNotes) -> Sequence[AcceptanceRecord]:
+def removed_by_note(
+    accepted: Iterable[AcceptanceRecord], notes: RemovalNotes
+) -> Sequence[AcceptanceRecord]:
     """Return those of *accepted* that were noted as removed."""
     said = set(notes.values())
     return [
@@ -69,14 +71,14 @@ def _kind_on_disk(record: AcceptanceRecord) -> str:
     return "connector" if record.kind == KIND else record.kind
 
 
-def removed(
+def find_removed(
     home: Path, accepted: Sequence[AcceptanceRecord], notes: RemovalNotes
 ) -> Sequence[AcceptanceRecord]:
     """Return those of *accepted* that were noted as removed, or are gone. It may take a quarter of a second.
 
     A file or folder that cannot be accessed is not gone.
     """
-    found = noted(accepted, notes)
+    found = removed_by_note(accepted, notes)
     gone = [each for each in accepted if each not in found and _is_gone(home, each)]
     if gone:
         time.sleep(_AGAIN_SECONDS)

@@ -126,7 +126,7 @@ def _action_view(
         hosts=library.hosts_of(entry.action),
         steps=_steps(entry.action),
         cannot_run=cannot_run(entry.action),
-        reads=entry.action.reads,
+        is_read_only=entry.action.is_read_only,
         suite=suite,
     )
 

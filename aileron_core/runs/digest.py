@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aileron_core.canonical import Json, JsonObject, canonical, exact
+from aileron_core.canonical import Json, JsonObject, canonical, encode_large_integers
 from aileron_core.hash_words import three_words
 
 
@@ -48,7 +48,7 @@ class Consent:
 
 
 def preview_digest(output: Json) -> str:
-    return hashlib.sha256(canonical(exact(output))).hexdigest()
+    return hashlib.sha256(canonical(encode_large_integers(output))).hexdigest()
 
 
 def consent_digest(consent: Consent) -> tuple[str, tuple[str, str, str]]:

@@ -131,7 +131,7 @@ class Executor:
         status: int | None = None
         denied = capability_refusal(plan.action)
         if denied is not None:  # before the first step, whichever it is about
-            step = plan.action.uncovered[0]
+            step = plan.action.steps_without_capability[0]
             return _failed_outcome(step, OpResult(failure=denied.to_failure()), outputs)
         for step in plan.action.steps:
             if step.id in plan.finished_steps:
@@ -214,16 +214,16 @@ async def _too_deep(output: Json) -> bool:
 def _arguments(plan: RunPlan, step: Step, outputs: Mapping[str, Json]) -> JsonObject | Failure:
     """Return what *step*'s op is called with, or why it cannot be called."""
     try:
-        return op_arguments(step, plan.args, outputs, plan.action.declared)
+        return op_arguments(step, plan.args, outputs, plan.action.input_names)
     except MissingValue as error:
         return ConnectorRuntimeError(str(error), boundary="action").to_failure()
 
 
 def capability_refusal(action: Action) -> CapabilityDenied | None:
     """Return why *action* may not run: a step's op is not among its capabilities. None where it may."""
-    if not action.uncovered:
+    if not action.steps_without_capability:
         return None
-    step = action.uncovered[0]
+    step = action.steps_without_capability[0]
     requirement = action.requirement(step.connector)
     return CapabilityDenied(
         f"The action {action.name} does not list the op {step.op} among its capabilities of "

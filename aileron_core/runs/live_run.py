@@ -8,7 +8,7 @@ from typing import Literal
 
 from aileron_core.actions.interpolate import op_arguments, uses_earlier_output
 from aileron_core.actions.model import Step
-from aileron_core.canonical import Json, JsonObject, exact
+from aileron_core.canonical import Json, JsonObject, encode_large_integers
 from aileron_core.clock import rfc3339
 from aileron_core.errors import MissingValue
 from aileron_core.runs.digest import (
@@ -162,7 +162,7 @@ class LiveRun:
         """Return *step*'s arguments as far as they are known after *progress*; the rest as written."""
         assert self.resolved is not None
         assert self.row.args is not None
-        args, declared = self.row.args, self.resolved.action.declared
+        args, declared = self.row.args, self.resolved.action.input_names
         if progress is None:
             return op_arguments(step, args, None, declared)
         # As when the step runs, only those before it count: `${a.b.c}` may be the path `b.c` of `a`
@@ -228,4 +228,4 @@ class LiveRun:
 
 
 def _exact_inputs(inputs: JsonObject) -> JsonObject:
-    return {name: exact(value) for name, value in inputs.items()}
+    return {name: encode_large_integers(value) for name, value in inputs.items()}

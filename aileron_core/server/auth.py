@@ -27,9 +27,9 @@ from aileron_core.server.error_responses import error_response
 from aileron_core.sessions.model import Session
 
 MAX_BODY = 1024 * 1024
-OWN_SOCKET = "aileron.own_socket"
+SESSION_SOCKET = "aileron.own_socket"
 """Scope extension: the id of the session whose own socket the request came over."""
-ADMIT = "aileron.admit"
+ASSIGN_CONNECTION = "aileron.admit"
 """Scope extension: tells the connection which session's valid token its request showed."""
 _MOST_REQUESTS = 128
 """Of one session at once, over sockets. The relay needs two standing ones and one for each call."""
@@ -61,7 +61,7 @@ def bearer_of(scope: Scope) -> str:
     return ""
 
 
-def proof(token_hash: str, nonce: str, address: str) -> str:
+def challenge_proof(token_hash: str, nonce: str, address: str) -> str:
     """Return what a console at *address* answers to a challenge for the token with this hash.
 
     It names the address, so a stranger on a console's old port cannot pass on the proof of the
@@ -84,7 +84,7 @@ def check_address(scope: Scope, hosts: Collection[str]) -> None:
         Forbidden: it must not be answered.
     """
     # Made in this process, it has no address: every request that came over a socket has one.
-    over_tcp = _peer(scope) is None and own_socket_of(scope) is None
+    over_tcp = _peer(scope) is None and session_socket_of(scope) is None
     if over_tcp and scope.get("server") is not None:
         named = [value.strip(b" \t") for name, value in scope["headers"] if name == b"host"]
         if len(named) != 1 or named[0].decode("latin-1") not in hosts:
@@ -123,7 +123,7 @@ class Guard:
         scope["headers"] = [(name.lower(), value.strip(b" \t")) for name, value in scope["headers"]]
         headers: dict[bytes, bytes] = dict(scope["headers"])
         peer = _peer(scope)
-        own = own_socket_of(scope)
+        own = session_socket_of(scope)
         try:
             check_address(scope, self._hosts())
             _check_length(headers.get(b"content-length", b"0"))
@@ -135,7 +135,7 @@ class Guard:
             await self._elsewhere(principal.session, scope, peer)
         scope["aileron.principal"] = principal
         if principal.session is not None:
-            admit(scope, principal.session)
+            assign_connection(scope, principal.session)
         if principal.session is None or scope.get("server") is None:
             await self._app(scope, _Bounded(receive), send)
         else:
@@ -186,7 +186,7 @@ def _peer(scope: Scope) -> Peer | None:
     return peer if isinstance(peer, Peer) else None
 
 
-def admit(scope: Scope, session: Session, *, streams: bool = False) -> None:
+def assign_connection(scope: Scope, session: Session, *, streams: bool = False) -> None:
     """Give the connection, where the request came over one, a place among those of *session*.
 
     Args:
@@ -195,14 +195,14 @@ def admit(scope: Scope, session: Session, *, streams: bool = False) -> None:
         streams: the request's body may take any time.
     """
     extensions: dict[str, Any] = scope.get("extensions") or {}
-    if told := extensions.get(ADMIT):
+    if told := extensions.get(ASSIGN_CONNECTION):
         told(session.session_id, streams=streams)
 
 
-def own_socket_of(scope: Scope) -> str | None:
+def session_socket_of(scope: Scope) -> str | None:
     """Return the id of the session whose own socket the request came over, if it did."""
     extensions: dict[str, Any] = scope.get("extensions") or {}
-    own = extensions.get(OWN_SOCKET)
+    own = extensions.get(SESSION_SOCKET)
     return own if isinstance(own, str) else None
 
 

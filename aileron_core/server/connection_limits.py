@@ -7,7 +7,7 @@ own, so that they can use up neither the files that the process needs nor the pl
 import resource
 from typing import Protocol
 
-NOBODY = "nobody"
+ANONYMOUS = "nobody"
 """Holds the connections over TCP that have not shown a token that opens something."""
 PERSON = "person"
 """Holds the connections over the home's own socket, without a session's token."""
@@ -22,7 +22,7 @@ class ClientConnection(Protocol):
     """One client's connection."""
 
     @property
-    def silent(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether no request of it is being heard or answered."""
         ...
 
@@ -37,17 +37,17 @@ class ConnectionLimits:
     def __init__(self) -> None:
         self._held: dict[str, dict[ClientConnection, None]] = {}
 
-    def take(self, connection: ClientConnection, holder: str) -> None:
+    def add(self, connection: ClientConnection, holder: str) -> None:
         """Give *connection* a place of *holder*'s; another one may have to go, or this one itself."""
         self._held.setdefault(holder, {})[connection] = None
         if len(self._held[holder]) > _most_of(holder):
             self._end_one(holder, connection)
-        elif holder not in (NOBODY, PERSON):
-            sessions = [each for each in self._held if each not in (NOBODY, PERSON)]
+        elif holder not in (ANONYMOUS, PERSON):
+            sessions = [each for each in self._held if each not in (ANONYMOUS, PERSON)]
             if sum(len(self._held[each]) for each in sessions) > _share(3):
                 self._end_one(max(sessions, key=lambda each: len(self._held[each])), connection)
 
-    def leave(self, connection: ClientConnection, holder: str) -> None:
+    def remove(self, connection: ClientConnection, holder: str) -> None:
         """Take back the place, if *connection* still has it."""
         held = self._held.get(holder, {})
         held.pop(connection, None)
@@ -57,16 +57,16 @@ class ConnectionLimits:
     def _end_one(self, holder: str, newest: ClientConnection) -> None:
         """End the oldest of nobody's, whatever it does; of others the first that is silent, else the newest."""
         held = self._held[holder]
-        if holder == NOBODY:
+        if holder == ANONYMOUS:
             going = next(iter(held))
         else:
-            going = next((each for each in held if each.silent), newest)
-        self.leave(going, holder)
+            going = next((each for each in held if each.is_idle), newest)
+        self.remove(going, holder)
         going.drop()
 
 
 def _most_of(holder: str) -> int:
-    if holder == NOBODY:
+    if holder == ANONYMOUS:
         return min(_MOST_OF_NOBODY, _share(8))
     return _MOST_OF_PERSON if holder == PERSON else _MOST_OF_SESSION
 

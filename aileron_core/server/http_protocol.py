@@ -10,8 +10,8 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from aileron_core.home.owner import Peer, peer_of
-from aileron_core.server.auth import ADMIT, OWN_SOCKET
-from aileron_core.server.connection_limits import NOBODY, PERSON, ConnectionLimits
+from aileron_core.server.auth import ASSIGN_CONNECTION, SESSION_SOCKET
+from aileron_core.server.connection_limits import ANONYMOUS, PERSON, ConnectionLimits
 from aileron_core.server.gateway.client_request import (
     CLIENT_REQUEST,
     PREFIX,
@@ -164,7 +164,7 @@ class ServedConnection(_GatewayHttp):
         self.peer: Peer | None = None
         self._places = places
         self._own_session = own_session
-        self._holder = own_session or NOBODY
+        self._holder = own_session or ANONYMOUS
         self._without_token = self._holder
         """Whose place it has while nobody's token is shown."""
         self._shown = False
@@ -174,7 +174,7 @@ class ServedConnection(_GatewayHttp):
         self._lingers = False
 
     @property
-    def silent(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether no request of it is being heard or answered."""
         answered = not self.cycle or self.cycle.response_complete
         return self._lingers or (self._in_head and answered)
@@ -201,14 +201,14 @@ class ServedConnection(_GatewayHttp):
                 transport.abort()
             if self._own_session is None:
                 self._holder = self._without_token = PERSON
-        self._places.take(self, self._holder)
+        self._places.add(self, self._holder)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of the place and of the deadline too."""
         self._expect_nothing()
-        self._places.leave(self, self._holder)
+        self._places.remove(self, self._holder)
         if self.scope:  # it would keep this object until the next walk for garbage
-            cast("dict[str, Any]", self.scope)["extensions"].pop(ADMIT, None)
+            cast("dict[str, Any]", self.scope)["extensions"].pop(ASSIGN_CONNECTION, None)
         super().connection_lost(exc)
 
     # What comes
@@ -229,9 +229,9 @@ class ServedConnection(_GatewayHttp):
         """Put where the guard finds them: the peer, and how a token's request is taken for one."""
         super().on_message_begin()
         scope: dict[str, Any] = cast("dict[str, Any]", self.scope)
-        extensions: dict[str, Any] = {ADMIT: partial(self._admit, scope)}
+        extensions: dict[str, Any] = {ASSIGN_CONNECTION: partial(self._admit, scope)}
         if self._own_session is not None:
-            extensions[OWN_SOCKET] = self._own_session
+            extensions[SESSION_SOCKET] = self._own_session
         elif self.peer is not None:
             extensions["aileron.peer"] = self.peer
         scope["extensions"] = extensions
@@ -258,7 +258,7 @@ class ServedConnection(_GatewayHttp):
             self._deadline = None
 
     def _late(self, seconds: float) -> None:
-        behind_another = self._in_head and not self.silent
+        behind_another = self._in_head and not self.is_idle
         if behind_another or self.flow.read_paused:  # not the client's fault: we do not listen
             self._expect_within(seconds)
         else:
@@ -284,9 +284,9 @@ class ServedConnection(_GatewayHttp):
 
     def _hold_for(self, holder: str) -> None:
         if holder != self._holder and not self.transport.is_closing():
-            self._places.leave(self, self._holder)
+            self._places.remove(self, self._holder)
             self._holder = holder
-            self._places.take(self, holder)
+            self._places.add(self, holder)
 
     # What is answered
 

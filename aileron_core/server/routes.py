@@ -20,7 +20,7 @@ from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound
 from aileron_core.ids import SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.server.agent_api import AgentApi
-from aileron_core.server.auth import bearer_of, principal_of, proof
+from aileron_core.server.auth import bearer_of, challenge_proof, principal_of
 from aileron_core.server.bodies import (
     DIGEST_PATTERN,
     AcceptProjectBody,
@@ -92,7 +92,7 @@ async def health(request: Request) -> Response:
         session = _app(request).sessions.by_key_id(key_id)
         address = request.scope.get("server")
         if session is not None and address and address[1] is not None:
-            body["proof"] = proof(session.token_hash, nonce, f"{address[0]}:{address[1]}")
+            body["proof"] = challenge_proof(session.token_hash, nonce, f"{address[0]}:{address[1]}")
     return _json(body)
 
 
@@ -199,7 +199,7 @@ async def end_session(request: Request) -> Response:
 async def list_projects(request: Request) -> Response:
     """List the projects whose own settings a person accepted for a launch."""
     require_peer(request)
-    accepted = _app(request).project_trust.all()
+    accepted = _app(request).project_trust.records()
     body: ProjectsBody = {"items": [_project(record) for record in accepted]}
     return _json(body)
 

@@ -44,7 +44,7 @@ class SessionSockets:
     async def listening(self) -> AsyncGenerator[None, None]:
         """Listen for the sessions of an earlier process that are still open, and for those that come."""
         living = {each.session_id for each in self._app.sessions.all() if each.claims_contained}
-        _clear(self._app.home.run, living)
+        _clear(self._app.home.sockets, living)
         forget = self._app.events.subscribe(self._hear)
         try:
             for session_id in living:
@@ -62,7 +62,7 @@ class SessionSockets:
         Raises:
             ServerStartError: the socket cannot be bound.
         """
-        folder = self._app.home.run / session_id
+        folder = self._app.home.sockets / session_id
         path = folder / _NAME
         if session_id not in self._open:
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -70,7 +70,7 @@ class SessionSockets:
             self._open[session_id] = await self._serve(
                 listener, session_id, self._meets(session_id)
             )
-            link = self._app.home.run / f"{session_id}.sock"
+            link = self._app.home.sockets / f"{session_id}.sock"
             with contextlib.suppress(FileExistsError):
                 link.symlink_to(Path(session_id) / _NAME)
         return path
@@ -91,7 +91,7 @@ class SessionSockets:
             living = {session.session_id for session in event.sessions}
             for session_id in [each for each in self._open if each not in living]:
                 self._open.pop(session_id).close()
-                _remove(self._app.home.run, session_id)
+                _remove(self._app.home.sockets, session_id)
 
 
 def _remove(run: Path, session_id: str) -> None:

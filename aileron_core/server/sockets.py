@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 from aileron_core.errors import ServerStartError
-from aileron_core.home.owner import short_name
+from aileron_core.home.owner import short_socket_path
 
 _BACKLOG = 256
 
@@ -46,7 +46,7 @@ def bind_unix(path: Path) -> socket.socket:
     try:
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
-        with short_name(path) as name:
+        with short_socket_path(path) as name:
             listener.bind(name)
         path.chmod(0o600)
         listener.listen(_BACKLOG)

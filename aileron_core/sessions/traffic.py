@@ -149,7 +149,7 @@ class TrafficMeter:
             bytes_down=totals.bytes_down,
             last_status=totals.status,
             last_route=totals.route,
-            faults=totals.faults,
+            gateway_errors=totals.faults,
         )
 
     def _notify_soon(self) -> None:

@@ -23,21 +23,21 @@ from aileron_core.clock import Clock, SystemClock, rfc3339
 from aileron_core.errors import HomeError
 from aileron_core.home.layout import Home
 from aileron_core.storage.open import (
-    cannot_open,
+    check_schema,
     connect,
-    newest,
-    objects,
+    newest_head,
+    open_error,
     open_reader,
-    refuse_strange,
+    schema_objects,
+    schema_version,
     set_version,
-    stated_version,
 )
 from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
 
-KEPT_DAYS = 30
+KEEP_COPIES_DAYS = 30
 """How long the copy stays: it holds arguments, and those are kept so long."""
 
-FIRST: tuple[str, ...] = (
+SCHEMA_1: tuple[str, ...] = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
     (
         "CREATE TABLE audit(seq INTEGER PRIMARY KEY, at TEXT, event TEXT, run TEXT, "
@@ -80,14 +80,14 @@ FIRST: tuple[str, ...] = (
 class Migration:
     """One step from a schema to the next. Frozen once it was released."""
 
-    what: str
+    summary: str
     """A sentence for the audit: what a run, session or file has from now on."""
     statements: tuple[str, ...]
 
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(
-        what="A run that halted half-way keeps the steps it has finished.",
+        summary="A run that halted half-way keeps the steps it has finished.",
         statements=("ALTER TABLE runs ADD COLUMN progress TEXT",),
     ),
 )
@@ -97,12 +97,12 @@ MIGRATIONS: tuple[Migration, ...] = (
 def schema_of(version: int) -> frozenset[str]:
     """Return the statements of schema *version*, as SQLite itself has them after the steps to it."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as scratch:
-        for statement in FIRST:
+        for statement in SCHEMA_1:
             scratch.execute(statement)
         for step in MIGRATIONS[: version - 1]:
             for statement in step.statements:
                 scratch.execute(statement)
-        return frozenset(sql for _, sql in objects(scratch))
+        return frozenset(sql for _, sql in schema_objects(scratch))
 
 
 def migrate(path: Path, clock: Clock | None = None) -> None:
@@ -116,24 +116,24 @@ def migrate(path: Path, clock: Clock | None = None) -> None:
     """
     now = (clock or SystemClock()).now()
     folder = Home(path.parent).backups
-    _forget(folder, now - KEPT_DAYS * 86400)
+    _forget(folder, now - KEEP_COPIES_DAYS * 86400)
     if not path.exists():
         return
     try:
         with closing(connect(path)) as connection:
             _migrate(connection, path, folder, now)
     except sqlite3.Error as error:
-        raise cannot_open(path, error) from error
+        raise open_error(path, error) from error
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, folder: Path, now: float) -> None:
     # No other writer from here on: the copy is what the steps begin with.
     connection.execute("BEGIN IMMEDIATE")
     try:
-        version = stated_version(connection)
+        version = schema_version(connection)
         if version is None or not 1 <= version < SCHEMA_VERSION:
             return
-        refuse_strange(objects(connection), schema_of(version), path)
+        check_schema(schema_objects(connection), schema_of(version), path)
         copy = _copied(path, folder, version, now)
         try:
             _carry(connection, path, version, copy, now)
@@ -154,15 +154,15 @@ def _carry(
     for step in steps:
         for statement in step.statements:
             connection.execute(statement)
-    refuse_strange(objects(connection), frozenset(SCHEMA), path)
+    check_schema(schema_objects(connection), frozenset(SCHEMA), path)
     set_version(connection, SCHEMA_VERSION)
-    head = newest(connection, path) or ChainHead(seq=0, hash=GENESIS, at="")
+    head = newest_head(connection, path) or ChainHead(seq=0, hash=GENESIS, at="")
     record = AuditRecord(
         at=rfc3339(now),
         event=AuditEvent.STORAGE_MIGRATED,
         summary=(
             f"The database went from schema {version} to {SCHEMA_VERSION}: "
-            f"{' '.join(step.what for step in steps)} A copy from before is kept for {KEPT_DAYS} days"
+            f"{' '.join(step.summary for step in steps)} A copy from before is kept for {KEEP_COPIES_DAYS} days"
         ),
         extra={"from": version, "to": SCHEMA_VERSION, "copy": f"{copy.parent.name}/{copy.name}"},
     )

@@ -66,19 +66,19 @@ def open_writer(path: Path) -> tuple[sqlite3.Connection, int, ChainHead]:
             path.touch(mode=0o600)
         connection = connect(path)
     except (sqlite3.Error, OSError) as error:
-        raise cannot_open(path, error) from error
+        raise open_error(path, error) from error
     try:
         epoch, head = _take(connection, path)
     except sqlite3.Error as error:
         connection.close()
-        raise cannot_open(path, error) from error
+        raise open_error(path, error) from error
     except HomeError:
         connection.close()
         raise
     return connection, epoch, head
 
 
-def cannot_open(path: Path, error: Exception) -> HomeError:
+def open_error(path: Path, error: Exception) -> HomeError:
     """Return what to say of a database that SQLite or the system refused."""
     return HomeError(
         f"{path} cannot be opened: {error}. Restore it from a copy, or move it away to start anew."
@@ -88,15 +88,15 @@ def cannot_open(path: Path, error: Exception) -> HomeError:
 def _take(connection: sqlite3.Connection, path: Path) -> tuple[int, ChainHead]:
     """Make the database this owner's: check what is in it, then count the epoch up."""
     connection.execute("BEGIN IMMEDIATE")
-    if not objects(connection):
+    if not schema_objects(connection):
         _create(connection)
     _refuse_newer(connection, path)
-    refuse_strange(objects(connection), frozenset(SCHEMA), path)
+    check_schema(schema_objects(connection), frozenset(SCHEMA), path)
     connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key='owner_epoch'")
     found = connection.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone()
     if found is None:
         raise _spoilt(path)
-    head = newest(connection, path)
+    head = newest_head(connection, path)
     connection.execute("COMMIT")
     # Only now that it is ours: these change the file.
     connection.execute("PRAGMA journal_mode=WAL")
@@ -104,7 +104,7 @@ def _take(connection: sqlite3.Connection, path: Path) -> tuple[int, ChainHead]:
     return int(found[0]), head or ChainHead(seq=0, hash=GENESIS, at="")
 
 
-def newest(connection: sqlite3.Connection, path: Path) -> ChainHead | None:
+def newest_head(connection: sqlite3.Connection, path: Path) -> ChainHead | None:
     """Return the chain's newest record, None before the first.
 
     Raises:
@@ -141,14 +141,14 @@ def set_version(connection: sqlite3.Connection, version: int) -> None:
     connection.execute(f"PRAGMA user_version = {version}")
 
 
-def stated_version(connection: sqlite3.Connection) -> int | None:
+def schema_version(connection: sqlite3.Connection) -> int | None:
     """Return the schema's version, None where none is stated (an empty file, or not ours).
 
     The higher of the two places counts: a later schema may have no table `meta`.
     """
     stated = int(connection.execute("PRAGMA user_version").fetchone()[0])
     found = None
-    if any(name == "meta" for name, _ in objects(connection)):
+    if any(name == "meta" for name, _ in schema_objects(connection)):
         query = "SELECT value FROM meta WHERE key = 'schema_version'"
         found = connection.execute(query).fetchone()
     if found is not None and str(found[0]).isdecimal():
@@ -170,7 +170,7 @@ def _tolerant(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def objects(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+def schema_objects(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     """Return (name, statement) of everything in the schema but what ANALYZE adds.
 
     By statement, never by name: names match patterns, and a trigger may bear a table's.
@@ -180,7 +180,7 @@ def objects(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
-    version = stated_version(connection)
+    version = schema_version(connection)
     if version is not None and version > SCHEMA_VERSION:
         raise HomeError(
             f"{path} was written by a newer Aileron (schema {version}, this one knows "
@@ -188,7 +188,7 @@ def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def refuse_strange(found: Sequence[tuple[str, str]], expected: frozenset[str], path: Path) -> None:
+def check_schema(found: Sequence[tuple[str, str]], expected: frozenset[str], path: Path) -> None:
     """Compare a schema word for word.
 
     Raises:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from aileron_core.home.owner import Unowned, connect_to_owner, connect_unix, socket_path
+from aileron_core.home.owner import OwnerNotVerified, connect_to_owner, connect_unix, socket_path
 from aileron_mcp.relay.http_client import ConnectionDropped, HttpConnection
 from aileron_mcp.relay.messages import parse_object
 
@@ -76,7 +76,7 @@ class ConsoleFinder:
             return HttpConnection(_connect_unix(self._url.removeprefix("unix:")), "127.0.0.1")
         try:
             sock = connect_to_owner(self._home, CONNECT_SECONDS)
-        except Unowned as error:
+        except OwnerNotVerified as error:
             path = socket_path(self._home)
             if error.reason == "free" and self._url and not os.path.lexists(path):
                 return self._connect_url(token())
@@ -84,7 +84,7 @@ class ConsoleFinder:
         sock.settimeout(None)
         return HttpConnection(sock, "127.0.0.1")
 
-    def _absence(self, error: Unowned, path: str) -> str:
+    def _absence(self, error: OwnerNotVerified, path: str) -> str:
         """Return why there is no console to ask, and what the person can do."""
         match error.reason:
             case "free":

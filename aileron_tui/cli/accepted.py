@@ -3,8 +3,8 @@
 from contextlib import closing
 
 from aileron_core.home.layout import Home
-from aileron_core.library.acceptance import AcceptanceRecord, all_records
-from aileron_core.library.removal import noted, read_notes
+from aileron_core.library.acceptance import AcceptanceRecord, load_records
+from aileron_core.library.removal import read_notes, removed_by_note
 from aileron_core.storage.open import open_reader
 
 
@@ -17,6 +17,6 @@ def accepted(home: Home) -> list[AcceptanceRecord]:
     if not home.database.exists():
         return []  # no console ever ran here
     with closing(open_reader(home.database)) as connection:
-        found = all_records(connection)
-    gone = noted(found, read_notes(home.path))
+        found = load_records(connection)
+    gone = removed_by_note(found, read_notes(home.path))
     return [record for record in found if record not in gone]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from aileron_core.actions.load import place_problems
+from aileron_core.actions.load import locate_problems
 from aileron_core.actions.model import UNBOUND_HASH, Action, ConnectorRequirement
 from aileron_core.connectors.store import InstalledConnector
 from aileron_core.errors import FileProblems, Problem
@@ -40,7 +40,7 @@ def bind(
         message = _refusal(requirement, fitting, sorted({each.version for each in named}))
         problems.append(Problem(file=action.file, key=key, message=message))
     if problems:
-        raise FileProblems(place_problems(problems, data))
+        raise FileProblems(locate_problems(problems, data))
     return (_rewritten(data, bound, action) if bound else data), bound
 
 

@@ -14,11 +14,11 @@ from aileron_core.errors import FileProblems
 from aileron_core.home.layout import Home
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.doctor import Finding
-from aileron_core.launch.doctor.agents import AgentReport, look_at
-from aileron_core.launch.doctor.machine import look_at_machine, look_at_terminal
-from aileron_core.launch.doctor.ownership import look_at_code, look_at_home, look_at_links
+from aileron_core.launch.doctor.agents import AgentReport, inspect_agent
+from aileron_core.launch.doctor.machine import check_machine, check_terminal
+from aileron_core.launch.doctor.ownership import check_code, check_hard_links, check_home
 from aileron_core.launch.doctor.uncontained_agents import running_agents, uncontained_sessions
-from aileron_core.launch.model_traffic import sentences, traffic_here
+from aileron_core.launch.model_traffic import bypass_warnings, predict_traffic
 from aileron_core.launch.plan import Agent, ModelTraffic
 from aileron_core.settings import LaunchSettings, load_settings
 from aileron_core.text import escape
@@ -32,11 +32,11 @@ def show_doctor(context: CommandContext, name: str | None) -> int:
     """Print what was found, of every agent or of *name*; 1 if something is broken."""
     project, env = Path.cwd(), dict(os.environ)
     wanted = [AGENTS[name]] if name else list(AGENTS.values())
-    reports = [look_at(agent, env, project) for agent in wanted]
+    reports = [inspect_agent(agent, env, project) for agent in wanted]
     findings = [*_findings(context, env)]
     if name and reports[0].program is None:
         agent = reports[0].agent
-        trouble = escape(reports[0].trouble)
+        trouble = escape(reports[0].problem)
         text = f"{trouble}." if trouble else f"{agent.title} is not installed: {agent.package}."
         findings.insert(0, Finding(level="broken", topic=name, text=text))
     broken = any(each.level == "broken" for each in findings)
@@ -61,15 +61,15 @@ def show_doctor(context: CommandContext, name: str | None) -> int:
 
 def _findings(context: CommandContext, env: dict[str, str]) -> Iterable[Finding]:
     home, uid = Home(context.home), os.getuid()
-    yield from look_at_machine()
-    yield from look_at_terminal(env, Path.home())
+    yield from check_machine()
+    yield from check_terminal(env, Path.home())
     yield from uncontained_sessions(home, SystemClock())
     programs = {agent.program for agent in AGENTS.values()}
     yield from running_agents(programs, uid=uid, home=home.path)
-    yield look_at_code(_packages(), uid=uid)
-    if (shared := look_at_links(own_folders())) is not None:
+    yield check_code(_packages(), uid=uid)
+    if (shared := check_hard_links(own_folders())) is not None:
         yield shared
-    yield from look_at_home(home, uid=uid)
+    yield from check_home(home, uid=uid)
 
 
 def _traffic(context: CommandContext, agent: Agent) -> ModelTraffic:
@@ -80,7 +80,7 @@ def _traffic(context: CommandContext, agent: Agent) -> ModelTraffic:
         own = LaunchSettings()
     given = dict(os.environ)
     env = environment(given, agent.env_names) if sys.platform == "linux" else given
-    return traffic_here(agent, {**env, **dict(own.env)}, Path.home(), Path.cwd(), own.args)
+    return predict_traffic(agent, {**env, **dict(own.env)}, Path.home(), Path.cwd(), own.args)
 
 
 def _packages() -> list[Path]:
@@ -98,21 +98,25 @@ def _report_json(report: AgentReport, traffic: ModelTraffic) -> dict[str, Any]:
         "program": str(report.program) if report.program else None,
         "version": report.version,
         "tried": list(report.agent.tested_versions),
-        "trouble": report.trouble,
+        "trouble": report.problem,
         "controls": list(report.agent.controls),
         "outside": list(report.agent.not_controlled),
-        "gateway": {"providers": sorted(traffic.through), "past": list(traffic.bypass_reasons)},
+        "gateway": {"providers": sorted(traffic.providers), "past": list(traffic.bypass_reasons)},
     }
 
 
 def _say_agent(context: CommandContext, report: AgentReport, *, whole: bool) -> None:
     agent = report.agent
     if report.program is None:
-        why = escape(report.trouble) or f"not installed ({agent.package})"
+        why = escape(report.problem) or f"not installed ({agent.package})"
         context.say(f"{agent.title}: {why}")
     else:
-        tried = "tried" if report.tried else f"tried were {', '.join(agent.tested_versions)}"
-        version = f"{report.version}, {tried}" if report.version else report.trouble
+        tried = (
+            "tried"
+            if report.is_tested_version
+            else f"tried were {', '.join(agent.tested_versions)}"
+        )
+        version = f"{report.version}, {tried}" if report.version else report.problem
         context.say(f"{agent.title}: {escape(version)}  {escape(str(report.program))}", bold=True)
     if whole:
         for sentence in agent.controls:
@@ -123,10 +127,10 @@ def _say_agent(context: CommandContext, report: AgentReport, *, whole: bool) -> 
 
 def _say_traffic(context: CommandContext, agent: Agent) -> None:
     traffic = _traffic(context, agent)
-    if traffic.through:
-        passing = ", ".join(sorted(traffic.through))
+    if traffic.providers:
+        passing = ", ".join(sorted(traffic.providers))
         context.say(f"  ✓ Launched here, its model traffic passes Aileron's gateway: {passing}.")
-    for sentence in sentences(agent, traffic):
+    for sentence in bypass_warnings(agent, traffic):
         context.say(f"  ▲ {escape(sentence)}")
 
 

@@ -18,7 +18,7 @@ from aileron_core.home.owner import read_daemon_file
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.interfaces import LaunchedSession, SessionHold
 from aileron_core.launch.launcher import launch
-from aileron_core.launch.model_traffic import sentences
+from aileron_core.launch.model_traffic import bypass_warnings
 from aileron_core.launch.prepare import LaunchRequest, prepare
 from aileron_core.launch.project import ProjectSettings
 from aileron_core.settings import load_settings
@@ -79,7 +79,7 @@ class HomeSessions:
         self._home = home
         self._console = HomeClient(home)
 
-    def require(self) -> None:
+    def require_console(self) -> None:
         """Return if a console answers; see `aileron_core.launch.interfaces.SessionPort`."""
         self._console.request("GET", "/v1/status")
 
@@ -135,7 +135,7 @@ class _AtTerminal:
         """Tell them a sentence; standard output is the agent's."""
         click.echo(f"aileron: {text}", err=True)
 
-    def accepts(self, settings: ProjectSettings) -> bool:
+    def confirm_settings(self, settings: ProjectSettings) -> bool:
         """Show what the project asks for and wait for a yes or no.
 
         Raises:
@@ -215,8 +215,8 @@ def _show(context: CommandContext, request: LaunchRequest) -> int:
     prepared = prepare(request, PurePosixPath("<private>"))
     gateway = f"{_address(context.home)}/gw/{_HIDDEN}"
     prepared = prepared.with_gateway(gateway)
-    through = sorted(prepared.traffic.through) if prepared.traffic else []
-    past = sentences(request.agent, prepared.traffic) if prepared.traffic else ()
+    through = sorted(prepared.traffic.providers) if prepared.traffic else []
+    past = bypass_warnings(request.agent, prepared.traffic) if prepared.traffic else ()
     plan, given = prepared.plan, request.env
     ours = {
         # What was yours before may hold a secret of yours; only what is ours alone is shown.

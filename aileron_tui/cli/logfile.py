@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 def log_path(home: Home) -> Path:
     """Return the newest file; older ones end in .1, .2 and so on."""
-    return home.log / "aileron.log"
+    return home.log_file / "aileron.log"
 
 
 def log_to(home: Home, settings: LogSettings) -> None:

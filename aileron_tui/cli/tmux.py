@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aileron_core.errors import AileronError, ConsoleAbsent
 from aileron_core.home.client import HomeClient
-from aileron_core.home.owner import Unowned, locked_by
+from aileron_core.home.owner import OwnerNotVerified, lock_owner
 from aileron_tui.cli.output import EXIT, CliError
 
 _SECONDS = 30.0
@@ -26,9 +26,9 @@ def open_console(home: Path, env: Mapping[str, str]) -> bool:
         ConsoleAbsent: whose the home is, or who holds it, cannot be told, or is not this user.
     """
     try:
-        if locked_by(home) is not None:
+        if lock_owner(home) is not None:
             return False
-    except Unowned as error:
+    except OwnerNotVerified as error:
         raise ConsoleAbsent(str(error)) from error
     tmux = shutil.which("tmux", path=env.get("PATH"))
     if not env.get("TMUX") or tmux is None:

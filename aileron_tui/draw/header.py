@@ -122,7 +122,7 @@ def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_moved: bool
         if field.count > 1
     )
     found.extend((Piece(text, "attn"),) for text in findings.warnings())
-    if any(by == "--accept-installed" for _, by in view.preview.reads):
+    if any(by == "--accept-installed" for _, by in view.preview.accepted_reads):
         found.append((Piece(words.files.WARN_READS_UNSEEN, "attn"),))
     if view.preview.status == "unavailable":
         found.append((Piece(words.item.WARN_NO_PREVIEW, "attn"),))

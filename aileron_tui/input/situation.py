@@ -115,7 +115,7 @@ class Situation:
     def unknown(self) -> str:
         """Id of the call whose outcome nobody knows, where one can look again; else empty."""
         view = self.approval if self.view == "waiting" else self.ended
-        return view.approval_id if view is not None and view.can_look_again else ""
+        return view.approval_id if view is not None and view.can_fetch_again else ""
 
     @property
     def acceptable(self) -> tuple[str, str] | None:

@@ -114,7 +114,7 @@ class PlainState:
     def _note_unknown(self, view: ApprovalView) -> None:
         """Keep what the person approved and nobody knows the end of; tell once how to look."""
         model, key = self.model, view.approval_id
-        if not view.can_look_again or not model.queue.was_mine(key) or key in self._told_unknown:
+        if not view.can_fetch_again or not model.queue.was_mine(key) or key in self._told_unknown:
             return
         self.unknown_outcome = view
         self._told_unknown.add(key)

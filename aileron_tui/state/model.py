@@ -64,7 +64,10 @@ class Model:
         self.registry = registry
         self.queue = Queue()
         self.queue.load(
-            snapshot.approvals, snapshot.not_accepted, snapshot.problems, more=snapshot.more
+            snapshot.approvals,
+            snapshot.not_accepted,
+            snapshot.problems,
+            more=snapshot.approvals_left,
         )
         self._deferred: dict[str, ApprovalView] = {}
         self.sessions: tuple[SessionView, ...] = snapshot.sessions

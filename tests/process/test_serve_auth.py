@@ -432,13 +432,13 @@ def test_no_preview_reaches_an_agent(attended: Attended) -> None:
 def test_a_listener_that_is_not_the_console_is_told_nothing(shared: Console) -> None:
     """A health check's proof is only for who knows a token, and names the address it was asked at."""
     from aileron_core.ids import token_hash
-    from aileron_core.server.auth import proof
+    from aileron_core.server.auth import challenge_proof
 
     opened = shared.session()
     hashed = token_hash(opened["token"])
     key_id, nonce = token_hash(hashed)[:16], "n" * 32
     answer = shared.get("/v1/health", headers={"Aileron-Challenge": f"{key_id}:{nonce}"})
-    assert answer.json["proof"] == proof(hashed, nonce, f"127.0.0.1:{shared.port}")
+    assert answer.json["proof"] == challenge_proof(hashed, nonce, f"127.0.0.1:{shared.port}")
     for challenge in (f"{'0' * 16}:{nonce}", f"{key_id}:short", key_id, ":", f":{nonce}"):
         answer = shared.get("/v1/health", headers={"Aileron-Challenge": challenge})
         assert answer.json == {"status": "ok"}

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from aileron_core.home.owner import locked_by
+from aileron_core.home.owner import lock_owner
 from examples.mailbox.server import Mailbox
 from tests.process.test_console_plain import Plain
 from tests.process.test_taking_in import NEW, OLD, RELAY, REST, take_in
@@ -55,7 +55,7 @@ def console(home: Path, mailbox: Mailbox) -> Iterator[Tmux]:
     take_in(running, "connector local://aileron/mail-drafts@0.1.0")
     yield running
     running.close()
-    eventually(lambda: locked_by(home) is None, "nobody holds the home", 20)
+    eventually(lambda: lock_owner(home) is None, "nobody holds the home", 20)
 
 
 def press(console: Tmux, key: str, until: str) -> None:

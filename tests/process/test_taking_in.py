@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from aileron_core.home.owner import locked_by
+from aileron_core.home.owner import lock_owner
 from examples.mailbox.server import Mailbox
 from tests.process.tmux import Tmux, shell
 from tests.support.server_harness import CLI, DRAFT, eventually
@@ -39,7 +39,7 @@ def consoles(home: Path, mailbox: Mailbox) -> Iterator[Callable[[], Tmux]]:
     def start() -> Tmux:
         for earlier in running:
             earlier.close()  # it hangs up on the console, which then still has to end
-        eventually(lambda: locked_by(home) is None, "nobody holds the home", 20)
+        eventually(lambda: lock_owner(home) is None, "nobody holds the home", 20)
         route = f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}"
         command = shell(*CLI, "console", "--home", str(home), "--route", route)
         foreign = ("COLUMNS", "LINES", "NO_COLOR", "TMUX")

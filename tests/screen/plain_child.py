@@ -69,7 +69,7 @@ def not_looked_at(view: ApprovalView) -> ApprovalView:
     if view.state != "unknown" or view.ended_at is None:
         return view
     preview = replace(view.preview, since=view.ended_at - 20)
-    return replace(view, can_look_again=True, preview=preview)
+    return replace(view, can_fetch_again=True, preview=preview)
 
 
 class PlainPort(RecordingPort):
@@ -106,7 +106,9 @@ class PlainPort(RecordingPort):
         elif intent == ReadRecord(seq=13):
             self.tell(IntentRefused(approval_id="", message="Record 13 lies under a cup."))
         elif isinstance(intent, Approve) and view is not None and view.title == "Post a message":
-            lost = replace(view, state="unknown", decided_at=now, ended_at=now, can_look_again=True)
+            lost = replace(
+                view, state="unknown", decided_at=now, ended_at=now, can_fetch_again=True
+            )
             self._views[view.approval_id] = lost
             self._seq += 1
             record = ended_unknown(view, self._seq)

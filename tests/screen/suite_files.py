@@ -18,7 +18,7 @@ def held_file(
     name: str,
     *,
     gated: bool = True,
-    reads: bool = False,
+    is_read_only: bool = False,
     why: str = "new",
     suite: SuiteView | None = SUITE,
     text: str = "1",
@@ -33,7 +33,7 @@ def held_file(
         connector="github://example/connector-tracker",
         hosts=("api.tracker.example:443",),
         steps=(f"github://example/connector-tracker.{name.replace('-', '_')}",),
-        reads=reads,
+        is_read_only=is_read_only,
         suite=suite,
     )
 
@@ -51,7 +51,7 @@ def suite_of_515() -> tuple[NotAcceptedView, ...]:
         for name in ("draft-create", "file-upload", "page-create", "page-update")
     )
     reads: Sequence[NotAcceptedView] = [
-        held_file(f"{NAMES[n % len(NAMES)]}-get-{n:03}", gated=False, reads=True)
+        held_file(f"{NAMES[n % len(NAMES)]}-get-{n:03}", gated=False, is_read_only=True)
         for n in range(151)
     ]
     return suite(*first, *reads, count=360)

@@ -28,7 +28,7 @@ async def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
 
 def model_of(count: int = TOLD_CALLS) -> Model:
     told = start(*MANY[:count])
-    return Model(replace(told, more=len(MANY) - count), arm_seconds=0.4, now=NOW)
+    return Model(replace(told, approvals_left=len(MANY) - count), arm_seconds=0.4, now=NOW)
 
 
 def test_what_changes_before_it_was_read_keeps_its_place() -> None:

@@ -95,7 +95,7 @@ def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str)
 
 def lost_call(**changes: object) -> ApprovalView:
     known = {"state": "unknown", "outcome": "No answer came.", "ended_at": NOW}
-    return mail(1, **{**known, "can_look_again": True, **changes})
+    return mail(1, **{**known, "can_fetch_again": True, **changes})
 
 
 async def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
@@ -145,7 +145,7 @@ async def test_where_there_is_nothing_to_look_through_no_key_is_offered() -> Non
     """The sentence says what is left to do."""
     async with console(start(mail(1))) as shown:
         await shown.rest()
-        shown.port.tell(ApprovalUpdated(view=lost_call(can_look_again=False)))
+        shown.port.tell(ApprovalUpdated(view=lost_call(can_fetch_again=False)))
         await shown.shows("OUTCOME  unknown")
         shown.clock.advance(5)
         await shown.shows("Look at the service itself; it is not repeated.")

@@ -232,7 +232,7 @@ def _ends(state: str, outcome: str = "") -> Scenario:
         decided = NOW - 3 if state in ("failed", "unknown") else None
         end = short(
             1, state=state, outcome=outcome, decided_at=decided, ended_at=NOW - 1,
-            can_look_again=state == "unknown",
+            can_fetch_again=state == "unknown",
         )  # fmt: skip
         shown.port.tell(ApprovalUpdated(view=end))
         await shown.until(lambda: "approve" not in shown.keys, state)

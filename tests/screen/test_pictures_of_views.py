@@ -43,7 +43,7 @@ def with_a_past() -> Snapshot:
     views = (
         short(
             20 + number, run_id=each.run_id, state=ended[each.event], decided_at=each.at,
-            ended_at=each.at, decided_by="person", can_look_again=each.event == "run.unknown",
+            ended_at=each.at, decided_by="person", can_fetch_again=each.event == "run.unknown",
             reason="wrong list" if each.event == "approval.denied" else "",
             preview=replace(
                 mail().preview, gist=gists[number % len(gists)], since=each.at - 20

@@ -55,7 +55,9 @@ async def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_t
     """Unseen is a warning; a person's own yes stands in the record."""
     view = short(1)
     reads = (("GraphQL queries", "--accept-installed"),)
-    marked = replace(view, preview=replace(view.preview, status="ready", reads=reads, since=NOW))
+    marked = replace(
+        view, preview=replace(view.preview, status="ready", accepted_reads=reads, since=NOW)
+    )
 
     async with console(start(marked), size=(140, 40)) as shown:
         await shown.shows("reads by POST in previews, accepted unseen (--accept-installed)")

@@ -149,12 +149,11 @@ async def test_a_click_selects_it_and_decides_nothing() -> None:
     async with console(start(short(1), held=suite(count=3)), size=(120, 36)) as shown:
         await shown.rest()
         row = next(n for n, text in enumerate(shown.lines) if "3 actions from" in text)
-        await shown.pilot.click(offset=(12, row))
+        await shown.click(offset=(12, row))
         await shown.shows("Accept these 3 actions?")
         await shown.rest()
         column = shown.keys.index("accept")
-        await shown.pilot.click(offset=(column, len(shown.lines) - 1))
-        await shown.pilot.pause(0.1)
+        await shown.click(offset=(column, len(shown.lines) - 1))
         assert shown.port.intents == []
 
 
@@ -187,7 +186,7 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
         cannot_run="It cannot run: mail_send is not among the capabilities.",
     )
     changed = held_file("old", why="changed")
-    held = suite(held_file("run", gated=False), held_file("get", gated=False, reads=True), other, changed)  # fmt: skip
+    held = suite(held_file("run", gated=False), held_file("get", gated=False, is_read_only=True), other, changed)  # fmt: skip
     told = [
         f"{plain(block.label)}|{plain(block.pieces)}"
         for block in suite_blocks(SuiteFiles(suite=SUITE, files=held))

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from aileron_core.launch.agents.settings_files import (
     home_path,
     json_table,
-    option,
-    set_names,
+    names_in_effect,
+    option_value,
     table_at,
 )
 from aileron_core.launch.model_traffic import bypass_proxies
@@ -88,7 +88,7 @@ class _Claude:
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
         }
-        if context.gateway is not None and self.traffic(context).through:
+        if context.gateway is not None and self.traffic(context).providers:
             env["ANTHROPIC_BASE_URL"] = context.gateway
             if own := _variables(context):
                 # A proxy in its settings counts over the environment, so ours must be there too.
@@ -116,7 +116,7 @@ class _Claude:
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Let Anthropic's models pass; an account login passes just like an API key."""
-        return ModelTraffic.of("anthropic", _elsewhere(context))
+        return ModelTraffic.for_provider("anthropic", _elsewhere(context))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Report settings that redirect model traffic, replace Aileron's server, or run commands unseen."""
@@ -157,15 +157,15 @@ def _variables(context: PlanContext) -> dict[str, str]:
 
 def _elsewhere(context: PlanContext) -> str | None:
     """Return why its model traffic does not go to Anthropic's API, None if it does."""
-    if option(context.all_args, "--settings") is not None:
+    if option_value(context.all_args, "--settings") is not None:
         return "its arguments hold --settings, which takes the place of Aileron's"
-    if found := set_names(context.env, _ELSEWHERE):
+    if found := names_in_effect(context.env, _ELSEWHERE):
         return f"{found[0]} is set"
     for path, text in context.settings.items():
         table = json_table(text)
         if table is None:
             return f"{path} cannot be parsed"
-        if found := set_names(table_at(table, "env"), _ELSEWHERE):
+        if found := names_in_effect(table_at(table, "env"), _ELSEWHERE):
             return f"{path} sets env.{found[0]}"
     return None
 

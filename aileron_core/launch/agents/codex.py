@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, cast
 
 from aileron_core.launch.agents.settings_files import (
-    counts,
     home_path,
+    is_in_effect,
     json_table,
-    set_names,
+    names_in_effect,
     table_at,
     toml_table,
 )
@@ -72,7 +72,7 @@ class _Codex:
             "required": True,
         }
         settings = [f"mcp_servers.{SERVER}={_toml(server)}"]
-        if context.gateway is not None and self.traffic(context).through:
+        if context.gateway is not None and self.traffic(context).providers:
             provider: dict[str, object] = {
                 "name": SERVER,
                 "base_url": f"{context.gateway}/v1",
@@ -103,7 +103,7 @@ class _Codex:
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Let OpenAI's models pass, unless another provider or kind of login is configured."""
-        return ModelTraffic.of("openai", _elsewhere(context))
+        return ModelTraffic.for_provider("openai", _elsewhere(context))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         found: list[str] = []
@@ -132,7 +132,7 @@ class _Codex:
 
 def _elsewhere(context: PlanContext) -> str | None:
     """Return why its model traffic does not go to OpenAI's API, None if it does."""
-    if set_names(context.env, ("OPENAI_BASE_URL",)):
+    if names_in_effect(context.env, ("OPENAI_BASE_URL",)):
         return "OPENAI_BASE_URL is set"
     if (typed := _typed(context.all_args)) is not None:
         return f"its arguments hold {typed}"
@@ -155,7 +155,7 @@ def _named(table: Mapping[str, Any]) -> str | None:
     for name, each in (("model_provider", table), (f"profiles.{profile}.model_provider", chosen)):
         if each.get("model_provider", "openai") != "openai":
             return name
-    if counts(table.get("openai_base_url")):
+    if is_in_effect(table.get("openai_base_url")):
         return "openai_base_url"
     if table_at(table, "model_providers", "openai"):
         return "model_providers.openai"
@@ -181,14 +181,14 @@ def _login(context: PlanContext) -> str:
 
     Checked in the same order as Codex does, so that the same account pays as before.
     """
-    if "exec" in context.all_args and set_names(context.env, ("CODEX_API_KEY",)):
+    if "exec" in context.all_args and names_in_effect(context.env, ("CODEX_API_KEY",)):
         return "CODEX_API_KEY"
     kind = _login_file(context)
     if kind == "key":
         return "file"
     if kind == "account":
         return _CHATGPT
-    return "OPENAI_API_KEY" if set_names(context.env, ("OPENAI_API_KEY",)) else _NO_KEY
+    return "OPENAI_API_KEY" if names_in_effect(context.env, ("OPENAI_API_KEY",)) else _NO_KEY
 
 
 def _login_file(context: PlanContext) -> Literal["key", "account"] | None:

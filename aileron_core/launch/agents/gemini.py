@@ -7,11 +7,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from aileron_core.launch.agents.settings_files import (
-    assigned,
     home_path,
     json_table,
-    option,
-    set_names,
+    names_in_effect,
+    option_value,
+    parse_env_file,
     table_at,
 )
 from aileron_core.launch.plan import (
@@ -92,7 +92,7 @@ class _Gemini:
             "mcpServers": {SERVER: server},
         }
         env = {"GEMINI_CLI_NO_RELAUNCH": "true"}
-        if context.gateway is not None and self.traffic(context).through:
+        if context.gateway is not None and self.traffic(context).providers:
             env["GOOGLE_GEMINI_BASE_URL"] = context.gateway
         return Plan(
             argv=(
@@ -119,13 +119,13 @@ class _Gemini:
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Let the Gemini API with an API key pass; Google accounts use another endpoint."""
-        return ModelTraffic.of("gemini", _elsewhere(context))
+        return ModelTraffic.for_provider("gemini", _elsewhere(context))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         found: list[str] = []
         for name, text in files.items():
             if name.endswith(".env"):
-                moved = set_names(assigned(text), (*_ELSEWHERE, *_PROXIES))
+                moved = names_in_effect(parse_env_file(text), (*_ELSEWHERE, *_PROXIES))
                 found += [f"{name} sets {variable}" for variable in moved]
             elif '"selectedType"' in text:
                 found.append(f"{name} sets selectedType")
@@ -138,17 +138,17 @@ class _Gemini:
 
 def _elsewhere(context: PlanContext) -> str | None:
     """Return why its model traffic does not go to the Gemini API with an API key, None if it does."""
-    if found := set_names(context.env, _ELSEWHERE):
+    if found := names_in_effect(context.env, _ELSEWHERE):
         return f"{found[0]} is set"
-    if found := set_names(context.env, _PROXIES):
+    if found := names_in_effect(context.env, _PROXIES):
         # It sends even loopback through the proxy, whatever NO_PROXY says (read in 0.61.0).
         return f"{found[0]} is set, and Gemini CLI sends all it has to that proxy"
-    if option(context.all_args, "--proxy") is not None:
+    if option_value(context.all_args, "--proxy") is not None:
         return "its arguments hold --proxy, and Gemini CLI sends all it has there"
     chosen = ""
     for path, text in context.settings.items():
         if path.endswith(".env"):
-            if found := set_names(assigned(text), (*_ELSEWHERE, *_PROXIES)):
+            if found := names_in_effect(parse_env_file(text), (*_ELSEWHERE, *_PROXIES)):
                 return f"{path} sets {found[0]}"
             continue
         table = json_table(text)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from aileron_core.launch.agents.settings_files import (
-    counts,
     home_path,
-    option,
-    set_names,
+    is_in_effect,
+    names_in_effect,
+    option_value,
     yaml_value,
 )
 from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, ProviderName
@@ -82,7 +82,7 @@ class _Goose:
         if context.gateway is not None:
             env |= {
                 _HOSTS[provider]: context.gateway
-                for provider in sorted(self.traffic(context).through)
+                for provider in sorted(self.traffic(context).providers)
             }
         return Plan(argv=(self.program, *args), env=env, call_seconds=300.0)
 
@@ -96,7 +96,7 @@ class _Goose:
         if context.args and context.args[0] not in _TAKES_EXTENSIONS:
             # `goose configure` would offer to keep our base URL in the person's configuration.
             reason = f"`goose {context.args[0]}` is no session; `goose session` and `goose run` are"
-            return ModelTraffic(through=frozenset(), bypass_reasons=(reason,))
+            return ModelTraffic(providers=frozenset(), bypass_reasons=(reason,))
         past: list[str] = []
         through = set(_HOSTS)
         for provider, host in _HOSTS.items():
@@ -109,7 +109,7 @@ class _Goose:
             for name in _providers(context)
             if name not in _NAMES
         ]
-        return ModelTraffic(through=frozenset(through), bypass_reasons=tuple(past))
+        return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return nothing: Goose reads no settings from a project."""
@@ -119,17 +119,17 @@ class _Goose:
 
 def _place(context: PlanContext, name: str) -> str | None:
     """Return a clause that says where *name* is set, None if it is not."""
-    if set_names(context.env, (name,)):
+    if names_in_effect(context.env, (name,)):
         return f"{name} is set"
     for path, text in context.settings.items():
-        if counts(yaml_value(text, name)):
+        if is_in_effect(yaml_value(text, name)):
             return f"{path} sets {name}"
     return None
 
 
 def _providers(context: PlanContext) -> list[str]:
     """Return the selected providers, as far as the command line and settings tell."""
-    typed = option(context.all_args, "--provider")
+    typed = option_value(context.all_args, "--provider")
     found = [typed] if typed else []
     for name in _CHOSEN:
         if name in ("GOOSE_PROVIDER", "active_provider") and typed:

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from aileron_core.errors import InvalidRequest
 from aileron_core.launch.agents.settings_files import (
-    counts,
     home_path,
+    is_in_effect,
     json_table,
-    option,
-    set_names,
+    names_in_effect,
+    option_value,
     table_at,
 )
 from aileron_core.launch.plan import (
@@ -96,7 +96,7 @@ class _OpenCode:
             "permission": {f"{SERVER}_*": "allow"},
         }
         if context.gateway is not None:
-            through = self.traffic(context).through
+            through = self.traffic(context).providers
             settings["provider"] = {
                 name: {"options": {"baseURL": f"{context.gateway}/{_VERSIONS[name]}"}}
                 for name, provider in _NAMES.items()
@@ -135,7 +135,7 @@ class _OpenCode:
         for path, table in tables.items():
             if table is None:
                 return ModelTraffic(
-                    through=frozenset(), bypass_reasons=(f"{path} cannot be parsed",)
+                    providers=frozenset(), bypass_reasons=(f"{path} cannot be parsed",)
                 )
         known = {path: table for path, table in tables.items() if table}
         for name, provider in _NAMES.items():
@@ -149,7 +149,7 @@ class _OpenCode:
             past.append(f"its provider {chosen} is reached another way")
         if not through and not past:
             past.append("it has no API key of Anthropic, OpenAI or Google")
-        return ModelTraffic(through=frozenset(through), bypass_reasons=tuple(past))
+        return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         found: list[str] = []
@@ -176,15 +176,15 @@ def _elsewhere(name: str, tables: _Tables) -> str | None:
         if _is_logins(path):
             if table_at(table, name).get("type", "api") != "api":
                 return f"its {name} is signed in with an account"
-        elif counts(table_at(table, "provider", name, "options").get("baseURL")):
+        elif is_in_effect(table_at(table, "provider", name, "options").get("baseURL")):
             return f"{path} sets provider.{name}.options.baseURL"
-        elif counts(table_at(table, "provider", name).get("api")):
+        elif is_in_effect(table_at(table, "provider", name).get("api")):
             return f"{path} sets provider.{name}.api"
     return None
 
 
 def _has_key(name: str, tables: _Tables, context: PlanContext) -> bool:
-    return bool(set_names(context.env, _KEYS[name])) or any(
+    return bool(names_in_effect(context.env, _KEYS[name])) or any(
         table_at(table, name) if _is_logins(path) else table_at(table, "provider", name)
         for path, table in tables.items()
     )
@@ -192,7 +192,7 @@ def _has_key(name: str, tables: _Tables, context: PlanContext) -> bool:
 
 def _chosen(tables: _Tables, context: PlanContext) -> str:
     """Return the provider of the selected model, empty if none is selected."""
-    model = option(context.all_args, "-m", "--model") or ""
+    model = option_value(context.all_args, "-m", "--model") or ""
     for table in tables.values() if not model else ():
         model = str(table.get("model") or model)
     return model.partition("/")[0] if "/" in model else ""

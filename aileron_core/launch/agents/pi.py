@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
-from aileron_core.launch.agents.settings_files import home_path, json_table, option, table_at
+from aileron_core.launch.agents.settings_files import home_path, json_table, option_value, table_at
 from aileron_core.launch.model_traffic import bypass_proxies
 from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, ProviderName
 
@@ -64,7 +64,7 @@ class _Pi:
         """Return `pi -e` with the extension, which knows the relay and no secret."""
         text = files("aileron_core.launch.agents").joinpath("pi_extension.mjs").read_text("utf-8")
         text = text.replace("__RELAY__", json.dumps(context.relay), 1)
-        through = self.traffic(context).through if context.gateway is not None else ()
+        through = self.traffic(context).providers if context.gateway is not None else ()
         bases = {
             name: f"{context.gateway}{_SUFFIXES[name]}"
             for name, provider in _NAMES.items()
@@ -96,7 +96,7 @@ class _Pi:
             table = json_table(text)
             if table is None:
                 return ModelTraffic(
-                    through=frozenset(), bypass_reasons=(f"{path} cannot be parsed",)
+                    providers=frozenset(), bypass_reasons=(f"{path} cannot be parsed",)
                 )
             for name, provider in _NAMES.items():
                 # Whatever it is: this file counts over what an extension registers.
@@ -104,11 +104,13 @@ class _Pi:
                     past.append(f"{path} sets providers.{name}.baseUrl")
                     through.discard(provider)
             chosen = str(table.get("defaultProvider") or chosen)
-        model = (option(context.all_args, "--model") or "").partition("/")
-        chosen = option(context.all_args, "--provider") or (model[0] if model[1] else "") or chosen
+        model = (option_value(context.all_args, "--model") or "").partition("/")
+        chosen = (
+            option_value(context.all_args, "--provider") or (model[0] if model[1] else "") or chosen
+        )
         if chosen not in ("", *_NAMES):
             past.append(f"its provider {chosen} is reached another way")
-        return ModelTraffic(through=frozenset(through), bypass_reasons=tuple(past))
+        return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Report extensions, which would run inside Pi."""

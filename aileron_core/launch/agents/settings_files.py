@@ -59,21 +59,21 @@ def table_at(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def set_names(values: Mapping[str, Any], names: Collection[str]) -> list[str]:
+def names_in_effect(values: Mapping[str, Any], names: Collection[str]) -> list[str]:
     """Return which of *names* are set in *values*, in their order.
 
     One that is off, or names a provider's own address, counts as not set.
     """
-    return [name for name in names if counts(values.get(name))]
+    return [name for name in names if is_in_effect(values.get(name))]
 
 
-def counts(value: object) -> bool:
+def is_in_effect(value: object) -> bool:
     """Tell whether a setting is on, or names an address other than a provider's own."""
     text = str(value or "").strip().lower().rstrip("/")
     return text not in _OFF and text not in _PROVIDERS_OWN
 
 
-def assigned(text: str) -> dict[str, str]:
+def parse_env_file(text: str) -> dict[str, str]:
     """Return the assignments in a `.env` file."""
     return {name: value.strip().strip("\"'") for name, value in _ASSIGNED.findall(text)}
 
@@ -85,7 +85,7 @@ def yaml_value(text: str, key: str) -> str | None:
     return value or None
 
 
-def option(words: Iterable[str], *names: str) -> str | None:
+def option_value(words: Iterable[str], *names: str) -> str | None:
     """Return the value of the last option with one of *names* on a command line, None if there is none.
 
     An option without a value gives an empty string.

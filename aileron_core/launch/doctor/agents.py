@@ -30,16 +30,16 @@ class AgentReport:
     """None where there is none outside the project."""
     version: str | None
     """As it says itself; None where it did not say."""
-    trouble: str = ""
+    problem: str = ""
     """Why it did not, or why a program that is there is not taken."""
 
     @property
-    def tried(self) -> bool:
+    def is_tested_version(self) -> bool:
         """Whether the recipe was tried with exactly this version."""
         return self.version in self.agent.tested_versions
 
 
-def look_at(agent: Agent, env: Mapping[str, str], project: Path) -> AgentReport:
+def inspect_agent(agent: Agent, env: Mapping[str, str], project: Path) -> AgentReport:
     """Examine *agent*; runs its `--version`, and nothing that lies in *project*.
 
     The program starts in an empty folder that is also its home, so it touches no file of the
@@ -52,11 +52,11 @@ def look_at(agent: Agent, env: Mapping[str, str], project: Path) -> AgentReport:
         inside = shutil.which(agent.program, path=path)
         trouble = f"{inside} lies in this folder; a launch takes no program from its project"
         return AgentReport(
-            agent=agent, program=None, version=None, trouble=trouble if inside else ""
+            agent=agent, program=None, version=None, problem=trouble if inside else ""
         )
     with tempfile.TemporaryDirectory(prefix="aileron-", ignore_cleanup_errors=True) as folder:
         version, trouble = _asked(program, path, folder)
-    return AgentReport(agent=agent, program=program, version=version, trouble=trouble)
+    return AgentReport(agent=agent, program=program, version=version, problem=trouble)
 
 
 def _asked(program: Path, path: str, folder: str) -> tuple[str | None, str]:

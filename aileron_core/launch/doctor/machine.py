@@ -19,7 +19,7 @@ _CONF_BYTES = 1024 * 1024
 _REMOTE = re.compile(r"^\s*allow_remote_control\s+(?!no\b)(\S+)", re.MULTILINE)
 
 
-def look_at_machine() -> Iterator[Finding]:
+def check_machine() -> Iterator[Finding]:
     """Report what the sandbox can use here, and what is missing."""
     if sys.platform != "linux":
         text = "Agents cannot be contained on this system: use a container, or another user."
@@ -50,7 +50,7 @@ def _landlock() -> Finding:
     return Finding(level="warning", topic="landlock", text=text)
 
 
-def look_at_terminal(env: Mapping[str, str], home: Path) -> Iterator[Finding]:
+def check_terminal(env: Mapping[str, str], home: Path) -> Iterator[Finding]:
     """Warn of terminals that let an agent's output control them."""
     if env.get("TMUX"):
         yield _tmux(env)

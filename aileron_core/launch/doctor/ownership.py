@@ -12,7 +12,7 @@ from aileron_core.launch.doctor import Finding
 from aileron_core.settings import load_settings
 
 
-def look_at_code(packages: Iterable[Path], *, uid: int) -> Finding:
+def check_code(packages: Iterable[Path], *, uid: int) -> Finding:
     """Report whether a program of the user *uid* can change a file of Aileron's code.
 
     Args:
@@ -36,7 +36,7 @@ def look_at_code(packages: Iterable[Path], *, uid: int) -> Finding:
     return Finding(level="note", topic="code", text=text)
 
 
-def look_at_links(folders: Iterable[Path]) -> Finding | None:
+def check_hard_links(folders: Iterable[Path]) -> Finding | None:
     """Warn of Aileron's files that are hard links shared with other environments.
 
     Args:
@@ -80,7 +80,7 @@ def _can_change(path: Path, uid: int) -> bool:
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
-def look_at_home(home: Home, *, uid: int) -> Iterator[Finding]:
+def check_home(home: Home, *, uid: int) -> Iterator[Finding]:
     """Report who owns the home, which of its files others can open, and whether its settings are valid."""
     try:
         status = home.path.stat()

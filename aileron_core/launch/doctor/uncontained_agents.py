@@ -10,7 +10,7 @@ from aileron_core.clock import Clock
 from aileron_core.containment.peer import exists_in_root
 from aileron_core.errors import AileronError
 from aileron_core.home.layout import Home
-from aileron_core.home.owner import Unowned, locked_by
+from aileron_core.home.owner import OwnerNotVerified, lock_owner
 from aileron_core.launch.doctor import Finding
 from aileron_core.sessions import session_table
 from aileron_core.storage.open import open_reader
@@ -23,9 +23,9 @@ _WORDS = 3
 def uncontained_sessions(home: Home, clock: Clock) -> Iterator[Finding]:
     """Report the open sessions that are not contained, as claimed or as observed; none without a console."""
     try:
-        if locked_by(home.path) is None:
+        if lock_owner(home.path) is None:
             return
-    except Unowned as error:
+    except OwnerNotVerified as error:
         yield Finding(level="note", topic="sessions", text=str(error))
         return
     try:

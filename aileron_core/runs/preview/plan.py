@@ -27,5 +27,5 @@ def plan_preview(action: Action, args: JsonObject) -> PreviewPlan | None:
     requirement = action.requirement(action.steps[0].connector)
     if requirement is None:
         return None
-    filled = interpolate(preview.args, args, {}, declared=action.declared)
+    filled = interpolate(preview.args, args, {}, declared=action.input_names)
     return PreviewPlan(connector=requirement, op=preview.op, args=filled)

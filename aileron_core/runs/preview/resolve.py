@@ -123,7 +123,7 @@ def argument_fields(action: Action, args: JsonObject) -> tuple[PreviewField, ...
             continue
         label = entry.label or entry.name
         fields.append(_field(label, entry.name, _matches(value), multiline=entry.multiline))
-    declared = frozenset(action.declared)
+    declared = frozenset(action.input_names)
     for name in sorted(args.keys() - declared):
         value = args[name]
         if value is not None:

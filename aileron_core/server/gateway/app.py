@@ -12,7 +12,7 @@ from starlette.types import Receive
 from aileron_core.app import App
 from aileron_core.console_port import CoreEvent, SessionsUpdated
 from aileron_core.errors import AileronError
-from aileron_core.server.auth import admit, check_address, own_socket_of
+from aileron_core.server.auth import assign_connection, check_address, session_socket_of
 from aileron_core.server.gateway.client import ConnectionPool, UpstreamConnection
 from aileron_core.server.gateway.client_request import CLIENT_REQUEST, PREFIX, ClientRequest
 from aileron_core.server.gateway.connect import Dialer
@@ -106,12 +106,12 @@ class Gateway:
         except AileronError as error:
             raise GatewayError("forbidden", error.message) from None
         session = self._app.sessions.authenticate_gateway(token.decode("latin-1"))
-        own = own_socket_of(scope)
+        own = session_socket_of(scope)
         if session is None or (own is not None and own != session.session_id):
             raise GatewayError(
                 "unauthorized", "No open session of Aileron's has this gateway address."
             )
-        admit(scope, session, streams=True)
+        assign_connection(scope, session, streams=True)
         if client.method == b"CONNECT":
             raise GatewayError("invalid", "CONNECT is not passed.")
         if client.upgrade and _body_of(client)[0]:
@@ -143,7 +143,7 @@ class Gateway:
         try:
             await self._passed(client, receive, target, upstream, forwarding)
         except GatewayError:
-            if not forwarding.gone:
+            if not forwarding.client_disconnected:
                 raise
         except asyncio.CancelledError:
             forwarding.cut()
@@ -174,13 +174,13 @@ class Gateway:
         client.listen(forwarding)
         head = request_head(client, upstream, target)
         has_body, chunked = _body_of(client)
-        connection = self._pool.kept(upstream)
+        connection = self._pool.take_idle(upstream)
         while True:
             if connection is None:
                 connection = await self._opened(upstream, forwarding)
             if connection is None:
                 return
-            forwarding.carry(connection)
+            forwarding.attach(connection)
             if has_body:
                 await forwarding.send_with_body(head, receive, chunked=chunked)
             else:
@@ -189,23 +189,23 @@ class Gateway:
             if outcome != "stale" or has_body or client.method not in (b"GET", b"HEAD"):
                 break
             connection = None
-            forwarding.again()
+            forwarding.prepare_retry()
         if outcome == "whole":
             if forwarding.reusable:
-                self._pool.keep(upstream, connection)
+                self._pool.give_back(upstream, connection)
             else:
                 connection.close()
         elif outcome == "switched":
             await self._tunnelled(client, connection, forwarding)
         elif outcome in ("stale", "unanswered"):
-            raise GatewayError("unreachable", f"{upstream.place} hung up without an answer.")
+            raise GatewayError("unreachable", f"{upstream.address} hung up without an answer.")
 
     async def _opened(
         self, upstream: Upstream, forwarding: Forwarding
     ) -> UpstreamConnection | None:
         """Return a new connection; None where the client did not wait for it."""
         loop = asyncio.get_running_loop()
-        dialling = loop.create_task(self._pool.opened(upstream), name="gateway dial")
+        dialling = loop.create_task(self._pool.open_new(upstream), name="gateway dial")
         try:
             await asyncio.wait((dialling, forwarding.done), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -220,15 +220,15 @@ class Gateway:
     async def _tunnelled(
         self, client: ClientRequest, connection: UpstreamConnection, forwarding: Forwarding
     ) -> None:
-        passing, traffic = forwarding.passing, self._app.traffic
-        upstream = connection.hand_over()
-        if upstream is None or client.gone:
+        passing, traffic = forwarding.request, self._app.traffic
+        upstream = connection.detach_transport()
+        if upstream is None or client.disconnected:
             if upstream is not None:
                 upstream.abort()
-            client.break_off(at_once=True)
+            client.abort_response(at_once=True)
             return
         tunnel = Tunnel(
-            client.side,
+            client.connection,
             upstream,
             sent=lambda count: traffic.add_sent(passing, count),
             came=lambda count: traffic.add_received(passing, count),

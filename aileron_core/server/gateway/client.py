@@ -90,7 +90,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     # One request
 
-    def begin(self, sink: ResponseHandler, *, bodiless: bool) -> None:
+    def expect_response(self, sink: ResponseHandler, *, bodiless: bool) -> None:
         """Tell *sink* of the answer to the request that is written next.
 
         Args:
@@ -133,7 +133,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def hand_over(self) -> asyncio.Transport | None:
+    def detach_transport(self) -> asyncio.Transport | None:
         """Return the transport, for whoever speaks another protocol on it; None if it is gone."""
         self._sink = None
         return self._transport
@@ -298,7 +298,7 @@ class ConnectionPool:
         self._dialer = dialer
         self._free: dict[Upstream, deque[UpstreamConnection]] = {}
 
-    def kept(self, upstream: Upstream) -> UpstreamConnection | None:
+    def take_idle(self, upstream: Upstream) -> UpstreamConnection | None:
         """Return a free connection, the one used last first; None if there is none."""
         free = self._free.get(upstream)
         while free:
@@ -309,7 +309,7 @@ class ConnectionPool:
             connection.drop()
         return None
 
-    async def opened(self, upstream: Upstream) -> UpstreamConnection:
+    async def open_new(self, upstream: Upstream) -> UpstreamConnection:
         """Return a new connection.
 
         Raises:
@@ -317,7 +317,7 @@ class ConnectionPool:
         """
         return await self._dialer.dial(upstream, UpstreamConnection)
 
-    def keep(self, upstream: Upstream, connection: UpstreamConnection) -> None:
+    def give_back(self, upstream: Upstream, connection: UpstreamConnection) -> None:
         """Keep *connection* for another request, for a while."""
         free = self._free.setdefault(upstream, deque())
         if len(free) >= _MOST_IDLE:

@@ -117,12 +117,12 @@ class ClientRequest:
         return self._side.client_said_all
 
     @property
-    def gone(self) -> bool:
+    def disconnected(self) -> bool:
         """Whether the client hung up."""
         return self._own.disconnected
 
     @property
-    def side(self) -> ClientProtocol:
+    def connection(self) -> ClientProtocol:
         """The connection itself, for another protocol."""
         return self._side
 
@@ -147,7 +147,7 @@ class ClientRequest:
         cycle.response_started = True
         cycle.waiting_for_100_continue = False
 
-    def wake(self) -> None:
+    def wake_reader(self) -> None:
         """Have whoever waits for more of the request's body look up."""
         self._own.message_event.set()
 
@@ -170,20 +170,20 @@ class ClientRequest:
             self._side.client_transport.close()
         cycle.on_response()
 
-    def lost(self) -> None:
+    def mark_disconnected(self) -> None:
         """Take note that the client is gone, so that nothing more is expected to be written."""
         cycle = self._own
         cycle.disconnected = True
         cycle.message_event.set()
 
-    def break_off(self, *, at_once: bool = False) -> None:
+    def abort_response(self, *, at_once: bool = False) -> None:
         """End the connection in the middle of the answer, so that its reader knows it is not whole.
 
         Args:
             at_once: without what is still to be written, and with a reset.
         """
         self._side.listener = None
-        self.lost()
+        self.mark_disconnected()
         transport = self._side.client_transport
         if at_once:
             _reset_at_close(transport)

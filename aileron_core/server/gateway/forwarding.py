@@ -46,7 +46,7 @@ def request_head(client: ClientRequest, upstream: Upstream, target: bytes) -> by
     if client.upgrade:
         ended -= {b"connection", b"upgrade"}
     host = upstream.authority.encode("ascii")
-    pieces = [client.method, b" ", upstream.base, target, b" HTTP/1.1\r\n"]
+    pieces = [client.method, b" ", upstream.base_path, target, b" HTTP/1.1\r\n"]
     if not any(len(name) == 4 and name.lower() == b"host" for name, _ in client.headers):
         pieces += (b"Host: ", host, b"\r\n")
     for name, value in client.headers:
@@ -80,7 +80,7 @@ class Forwarding:
         self, client: ClientRequest, passing: GatewayRequest, traffic: TrafficMeter
     ) -> None:
         self._wire = client
-        self.passing = passing
+        self.request = passing
         self._traffic = traffic
         self._connection: UpstreamConnection | None = None
         self._pieces: list[bytes] = []
@@ -93,12 +93,12 @@ class Forwarding:
         """What came behind the head of a 101."""
         self.done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
-    def carry(self, connection: UpstreamConnection) -> None:
+    def attach(self, connection: UpstreamConnection) -> None:
         """Take the answer of the request that is written to *connection* next."""
         self._connection = connection
         self._sent_whole = False
-        connection.begin(self, bodiless=self._wire.method == b"HEAD")
-        if self._wire.side.client_is_full:
+        connection.expect_response(self, bodiless=self._wire.method == b"HEAD")
+        if self._wire.connection.client_is_full:
             connection.pause_reading()
 
     def send(self, head: bytes) -> None:
@@ -131,7 +131,7 @@ class Forwarding:
             if chunked and not more:
                 waiting.append(b"0\r\n\r\n")
             connection.write(b"".join(waiting))
-            self._traffic.add_sent(self.passing, len(body))
+            self._traffic.add_sent(self.request, len(body))
             waiting.clear()
             await connection.drain()
         self._sent_whole = not more
@@ -142,11 +142,11 @@ class Forwarding:
         return self._reusable and self._sent_whole
 
     @property
-    def gone(self) -> bool:
+    def client_disconnected(self) -> bool:
         """Whether the client is."""
         return self.done.done() and self.done.result() == "gone"
 
-    def again(self) -> None:
+    def prepare_retry(self) -> None:
         """Begin anew: a kept connection had died before the request reached anybody."""
         self._connection = None
         self.done = asyncio.get_running_loop().create_future()
@@ -156,7 +156,7 @@ class Forwarding:
         if self._settle("gone"):
             if self._connection is not None:
                 self._connection.drop()
-            self._wire.break_off(at_once=True)
+            self._wire.abort_response(at_once=True)
 
     def _settle(self, outcome: Outcome) -> bool:
         if self.done.done():
@@ -188,7 +188,7 @@ class Forwarding:
         lines.append(b"\r\n")
         self._pieces += lines
         self.head_sent = True
-        self.passing.status = status
+        self.request.status = status
         client.start()
 
     def switched(self, reason: bytes, headers: list[Header], rest: bytes) -> None:
@@ -204,7 +204,7 @@ class Forwarding:
         self._wire.start()
         self._wire.write(lines)
         self.head_sent = True
-        self.passing.status = 101
+        self.request.status = 101
         self.rest = rest
         self._settle("switched")
 
@@ -222,7 +222,7 @@ class Forwarding:
             pieces, self._pieces = self._pieces, []
             self._wire.write(pieces)
         if self._came:
-            self._traffic.add_received(self.passing, self._came)
+            self._traffic.add_received(self.request, self._came)
             self._came = 0
 
     def end(self, trailers: list[Header], *, reusable: bool) -> None:
@@ -239,13 +239,13 @@ class Forwarding:
         connection = self._connection
         if self.head_sent:
             if self._settle("broken"):
-                self._wire.break_off(at_once=self._ends_by_closing())
+                self._wire.abort_response(at_once=self._ends_by_closing())
         elif not began and connection is not None and connection.used:
             self._settle("stale")
         else:
             self._settle("unanswered")
         # A request whose body is still awaited would not hear of it before the next piece.
-        self._wire.wake()
+        self._wire.wake_reader()
 
     def _ends_by_closing(self) -> bool:
         return self._wire.version == "1.0"
@@ -264,6 +264,6 @@ class Forwarding:
 
     def client_gone(self) -> None:
         """Hang up on the upstream as well."""
-        self._wire.lost()
+        self._wire.mark_disconnected()
         if self._settle("gone") and self._connection is not None:
             self._connection.drop()

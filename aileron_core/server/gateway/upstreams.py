@@ -27,7 +27,7 @@ class Upstream:
     host: str
     """Without brackets, where it is an IPv6 address."""
     port: int
-    base: bytes
+    base_path: bytes
     """Path in front of every request's own; empty, or with a slash first and none last."""
     configured: bool
     """A person named it in config.toml, so it may be of this machine or its network."""
@@ -39,7 +39,7 @@ class Upstream:
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
-    def place(self) -> str:
+    def address(self) -> str:
         """`host:port`, for a sentence."""
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
@@ -49,7 +49,7 @@ class Upstream:
         Args:
             path: of the request, as sent, without its query.
         """
-        return not self.base or not _has_dot_segment(path)
+        return not self.base_path or not _has_dot_segment(path)
 
 
 def _has_dot_segment(path: bytes) -> bool:
@@ -91,6 +91,6 @@ def _upstream(url: str, *, configured: bool) -> Upstream:
         scheme=scheme,
         host=parts.hostname or "",
         port=parts.port or _PORTS[scheme],
-        base=parts.path.rstrip("/").encode("ascii"),
+        base_path=parts.path.rstrip("/").encode("ascii"),
         configured=configured,
     )

@@ -257,8 +257,8 @@ def _model(traffic: TrafficView | None) -> list[Block]:
     if traffic.last_route:
         route = foreign_text(traffic.last_route, "text")
         made.append(value("Last", line(_status(traffic.last_status), Piece(" ", "muted"), *route)))
-    if traffic.faults:
-        made.append(value("Refused", (Piece(words.views.faults(traffic.faults), "attn"),)))
+    if traffic.gateway_errors:
+        made.append(value("Refused", (Piece(words.views.faults(traffic.gateway_errors), "attn"),)))
     return made
 
 

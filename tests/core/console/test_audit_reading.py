@@ -108,7 +108,7 @@ async def test_an_audit_that_somebody_rewrote_is_not_told_record_by_record(home:
 
     async with Core.open(home) as core:
         for _ in range(300):
-            await core.app.records.by_person(AuditEvent.CONSOLE_PAUSED, "Something")
+            await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
         spoil(home, "UPDATE audit SET body = '{}'")
         problems = (await verified(core)).problems
         assert len(problems) == 201
@@ -123,12 +123,12 @@ async def test_verifying_runs_beside_the_core_and_once_at_a_time(
 
     async with Core.open(home) as core:
         for _ in range(50):
-            await core.app.records.by_person(AuditEvent.CONSOLE_PAUSED, "Something")
+            await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
         first = asyncio.get_running_loop().create_task(verified(core))
         await asyncio.sleep(0)
         with pytest.raises(Conflict, match="already"):
             await verified(core)
-        await core.app.records.by_person(AuditEvent.CONSOLE_PAUSED, "Written meanwhile")
+        await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Written meanwhile")
         assert (await first).problems == ()
         many = "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n LIMIT 30000) "
         spoil(home, f"{many} INSERT INTO audit SELECT i, '', '', NULL, x'', x'', '{{}}' FROM n")

@@ -92,8 +92,8 @@ async def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
         files = await held(core)
         assert len(files) == ALL
         assert len({each.suite.suite_id for each in files if each.suite}) == 1
-        assert sum(each.reads and not each.gated for each in files) == READS
-        assert sum(not each.reads and not each.gated for each in files) == FIRST
+        assert sum(each.is_read_only and not each.gated for each in files) == READS
+        assert sum(not each.is_read_only and not each.gated for each in files) == FIRST
         begun = time.process_time()
         await core.app.console.carry_out(take_in(*files))
         assert time.process_time() - begun < SECONDS
@@ -127,7 +127,7 @@ async def test_what_is_left_out_stays_held_back_and_stands_alone(few: Path) -> N
     """The one to look at first was not said yes to; nothing groups it any more."""
     async with Core.open(few, accept=False) as core:
         files = await held(core)
-        rest = [each for each in files if each.gated or each.reads]
+        rest = [each for each in files if each.gated or each.is_read_only]
         await core.app.console.carry_out(take_in(*rest))
         (left,) = await held(core)
         assert (left.name, left.suite) == ("first-002", None)

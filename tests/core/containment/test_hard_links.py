@@ -15,7 +15,7 @@ from aileron_core.containment.hard_links import (
     shared_files,
 )
 from aileron_core.errors import Forbidden
-from aileron_core.launch.doctor.ownership import look_at_links
+from aileron_core.launch.doctor.ownership import check_hard_links
 from tests.support.ordinary import as_ordinary, ordinary_folder
 
 
@@ -82,13 +82,13 @@ def test_what_we_run_is_looked_at(tmp_path: Path) -> None:
 def test_the_doctor_warns_of_them(tmp_path: Path) -> None:
     """With how many, one of them, and what mends it; without any it says nothing."""
     ours, _ = installed(tmp_path)
-    found = look_at_links([tmp_path])
+    found = check_hard_links([tmp_path])
     assert found is not None
     assert (found.level, found.topic) == ("warning", "code")
     assert str(ours) in found.text or str(tmp_path / "cache.py") in found.text
     assert "UV_LINK_MODE=copy" in found.text
     copy_out([ours])
-    assert look_at_links([tmp_path]) is None
+    assert check_hard_links([tmp_path]) is None
 
 
 def test_files_of_a_project_with_names_outside_are_counted(project: Path, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from aileron_core.home.layout import Home
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.doctor.agents import AgentReport, look_at
-from aileron_core.launch.doctor.machine import look_at_terminal
-from aileron_core.launch.doctor.ownership import look_at_code, look_at_home
+from aileron_core.launch.doctor.agents import AgentReport, inspect_agent
+from aileron_core.launch.doctor.machine import check_terminal
+from aileron_core.launch.doctor.ownership import check_code, check_home
 from aileron_core.launch.doctor.uncontained_agents import running_agents
 
 CODEX = AGENTS["codex"]
@@ -28,7 +28,7 @@ def installed(folder: Path, script: str) -> dict[str, str]:
 
 
 def version(folder: Path, project: Path, script: str) -> AgentReport:
-    return look_at(CODEX, installed(folder, script), project)
+    return inspect_agent(CODEX, installed(folder, script), project)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_version_is_what_the_program_says(
 ) -> None:
     """The version, and whether the recipe was tried with it."""
     report = version(tmp_path / "bin", project, said)
-    assert (report.version, report.tried, report.trouble) == (found, tried, "")
+    assert (report.version, report.is_tested_version, report.problem) == (found, tried, "")
 
 
 def test_a_program_without_a_version_is_told(tmp_path: Path, project: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_program_without_a_version_is_told(tmp_path: Path, project: Path) -> N
     report = version(tmp_path / "bin", project, "exit 1")
     assert report.program == tmp_path / "bin" / "codex"
     assert report.version is None
-    assert "exit code 1" in report.trouble
+    assert "exit code 1" in report.problem
 
 
 def test_a_program_that_hangs_is_given_up(
@@ -63,7 +63,7 @@ def test_a_program_that_hangs_is_given_up(
     mark = tmp_path / "pid"
     for _ in range(20):  # a shell may not come so far within half a second
         report = version(tmp_path / "bin", project, f"sleep 600 & echo $! > {mark}; wait")
-        assert "within 0.5 s" in report.trouble
+        assert "within 0.5 s" in report.problem
         if mark.exists() and mark.read_text():
             break
     pid = int(mark.read_text())
@@ -77,7 +77,7 @@ def test_nothing_of_the_project_is_run(project: Path) -> None:
     mark = project / "ran"
     report = version(project / "bin", project, f"touch {mark}; echo 0.169.0")
     assert report.program is None
-    assert "lies in this folder" in report.trouble
+    assert "lies in this folder" in report.problem
     assert not mark.exists()
 
 
@@ -88,7 +88,7 @@ def test_it_starts_in_a_home_of_its_own(
     monkeypatch.setenv("OPENAI_API_KEY", "a key")
     monkeypatch.setenv("HOME", str(tmp_path))
     env = installed(tmp_path / "bin", 'echo 1.0.0; env > "$0.env"; touch "$HOME/settings"')
-    look_at(CODEX, {**env, "HOME": str(tmp_path), "OPENAI_API_KEY": "a key"}, project)
+    inspect_agent(CODEX, {**env, "HOME": str(tmp_path), "OPENAI_API_KEY": "a key"}, project)
     said = (tmp_path / "bin" / "codex.env").read_text()
     assert "a key" not in said
     assert f"HOME={tmp_path}\n" not in said
@@ -99,12 +99,12 @@ def test_a_person_may_open_the_home_alone(tmp_path: Path) -> None:
     """0700; what others may open is named with the command that closes it."""
     tmp_path.chmod(0o755)
     home = Home(tmp_path / "home")
-    assert [each.level for each in look_at_home(home, uid=os.getuid())] == ["note"]
+    assert [each.level for each in check_home(home, uid=os.getuid())] == ["note"]
     home.prepare()
-    assert [each.level for each in look_at_home(home, uid=os.getuid())] == ["ok"]
-    assert [each.level for each in look_at_home(home, uid=os.getuid() + 1)] == ["broken"]
+    assert [each.level for each in check_home(home, uid=os.getuid())] == ["ok"]
+    assert [each.level for each in check_home(home, uid=os.getuid() + 1)] == ["broken"]
     (home.path / "config.toml").write_text("[nonsense]\n")
-    assert [each.topic for each in look_at_home(home, uid=os.getuid())] == ["home", "settings"]
+    assert [each.topic for each in check_home(home, uid=os.getuid())] == ["home", "settings"]
 
 
 @pytest.mark.skipif(not os.access("/tmp", os.X_OK), reason="needs a folder that others may enter")
@@ -117,7 +117,7 @@ def test_a_home_that_others_may_enter_is_broken() -> None:
         home = Home(Path(folder) / "home")
         home.prepare()
         home.path.chmod(0o755)
-        (found,) = look_at_home(home, uid=os.getuid())
+        (found,) = check_home(home, uid=os.getuid())
         assert found.level == "broken"
         assert f"chmod go= {home.path}" in found.text
 
@@ -125,7 +125,7 @@ def test_a_home_that_others_may_enter_is_broken() -> None:
 def test_code_that_you_own_is_code_that_your_programs_change(tmp_path: Path) -> None:
     """Protected only where neither a file nor a folder above it is yours to write."""
     (tmp_path / "module.py").write_text("")
-    mine = look_at_code([tmp_path], uid=os.getuid())
+    mine = check_code([tmp_path], uid=os.getuid())
     assert mine.level == "note"
     assert "can be changed by any program you run" in mine.text
 
@@ -177,12 +177,10 @@ def test_a_terminal_that_obeys_programs_is_named(tmp_path: Path) -> None:
     conf = tmp_path / ".config" / "kitty" / "kitty.conf"
     conf.parent.mkdir(parents=True)
     conf.write_text("font_size 12\nallow_remote_control no\n")
-    assert list(look_at_terminal({}, tmp_path)) == []
-    assert [each.topic for each in look_at_terminal({"KITTY_LISTEN_ON": "x"}, tmp_path)] == [
-        "kitty"
-    ]
+    assert list(check_terminal({}, tmp_path)) == []
+    assert [each.topic for each in check_terminal({"KITTY_LISTEN_ON": "x"}, tmp_path)] == ["kitty"]
     conf.write_text("allow_remote_control yes\n")
-    assert [each.level for each in look_at_terminal({}, tmp_path)] == ["warning"]
+    assert [each.level for each in check_terminal({}, tmp_path)] == ["warning"]
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
@@ -196,7 +194,7 @@ def test_tmux_is_asked_whether_it_passes_sequences_on(
     subprocess.run([*tmux, "new-session", "-d", "sleep 600"], check=True)
     try:
         subprocess.run([*tmux, "set", "-gw", "allow-passthrough", setting], check=True)
-        (found,) = look_at_terminal({"TMUX": f"{socket},1,0"}, tmp_path)
+        (found,) = check_terminal({"TMUX": f"{socket},1,0"}, tmp_path)
         assert (found.topic, found.level) == ("tmux", level), found.text
     finally:
         subprocess.run([*tmux, "kill-server"], check=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.model_traffic import AgentSettings, sentences, traffic_here
+from aileron_core.launch.model_traffic import AgentSettings, bypass_warnings, predict_traffic
 from aileron_core.launch.plan import ModelTraffic, Plan, PlanContext
 
 GATEWAY = "http://127.0.0.1:4000/gw/tok"
@@ -109,7 +109,7 @@ def test_a_variable_of_yours_that_sends_it_elsewhere_is_left_alone(
 ) -> None:
     """Never break an agent: what works goes on as it is, and the variable is named."""
     found = traffic(agent, ready(agent), env={variable: value})
-    assert found.through == frozenset()
+    assert found.providers == frozenset()
     assert variable in found.bypass_reasons[0]
     assert GATEWAY not in everything(plan(agent, ready(agent), {variable: value}))
 
@@ -151,13 +151,13 @@ def test_a_proxy_in_pis_own_settings_is_not_asked_for_the_gateway() -> None:
 def test_a_proxy_on_geminis_command_line_leaves_it_alone() -> None:
     """It has no list of hosts that go past a proxy."""
     found = traffic("gemini", ready("gemini"), args=("--proxy", "http://p:3128", "-p", "x"))
-    assert found.through == frozenset()
+    assert found.providers == frozenset()
 
 
 @pytest.mark.parametrize("value", ["0", "false", ""])
 def test_a_switch_that_is_off_counts_for_nothing(value: str) -> None:
     """As Claude Code reads its own switches."""
-    assert traffic("claude", env={"CLAUDE_CODE_USE_BEDROCK": value}).through == {"anthropic"}
+    assert traffic("claude", env={"CLAUDE_CODE_USE_BEDROCK": value}).providers == {"anthropic"}
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_settings_of_yours_that_send_it_elsewhere_are_left_alone(
     """The sentence names file and key, and nothing that the file holds."""
     settings = {**ready(agent), path: text}
     found = traffic(agent, settings)
-    assert found.through == frozenset()
+    assert found.providers == frozenset()
     assert path in found.bypass_reasons[0]
     assert key in found.bypass_reasons[0]
     assert "https://" not in found.bypass_reasons[0]
@@ -248,18 +248,18 @@ def test_a_providers_own_address_is_no_other_place(agent: str, variable: str, va
 )
 def test_a_provider_chosen_on_codexs_command_line_is_left_alone(args: tuple[str, ...]) -> None:
     """What is typed says where this run goes."""
-    assert traffic("codex", args=args).through == frozenset()
+    assert traffic("codex", args=args).providers == frozenset()
 
 
 def test_a_prompt_is_no_choice_of_a_provider() -> None:
     """Words that are no options are what the agent is told."""
-    assert traffic("codex", args=("exec", "explain openai_base_url")).through == {"openai"}
+    assert traffic("codex", args=("exec", "explain openai_base_url")).providers == {"openai"}
 
 
 def test_codex_signed_in_with_chatgpt_goes_its_own_way() -> None:
     """Its account's models are not at OpenAI's API; nobody pays by a key who did not before."""
     found = traffic("codex", {"~/.codex/auth.json": CHATGPT})
-    assert found.through == frozenset()
+    assert found.providers == frozenset()
     assert "ChatGPT" in found.bypass_reasons[0]
 
 
@@ -277,7 +277,7 @@ def test_codexs_own_key_is_used_before_one_in_the_environment() -> None:
 def test_codex_without_a_key_is_left_to_ask_for_its_login() -> None:
     """Else it would send a login of ChatGPT to where that is unknown."""
     found = AGENTS["codex"].traffic(context({}, {}))
-    assert found.through == frozenset()
+    assert found.providers == frozenset()
     assert "codex login" in found.bypass_reasons[0]
 
 
@@ -286,7 +286,7 @@ def test_gemini_signed_in_with_an_account_goes_its_own_way(kind: str) -> None:
     """The project's choice counts over yours, as Gemini CLI reads them."""
     chosen = json.dumps({"security": {"auth": {"selectedType": kind}}})
     found = traffic("gemini", {"~/.gemini/settings.json": BY_KEY, ".gemini/settings.json": chosen})
-    assert found.through == frozenset()
+    assert found.providers == frozenset()
     assert "signed in" in found.bypass_reasons[0]
 
 
@@ -302,9 +302,9 @@ def test_opencodes_own_providers_and_logins_are_left_alone_one_by_one() -> None:
         ),
     }
     found = traffic("opencode", settings)
-    assert found.through == {"anthropic"}
+    assert found.providers == {"anthropic"}
     assert len(found.bypass_reasons) == 3
-    told = " ".join(sentences(AGENTS["opencode"], found))
+    told = " ".join(bypass_warnings(AGENTS["opencode"], found))
     assert told.startswith("Not all of OpenCode's model traffic passes Aileron: ")
     assert "secret" not in told
     given = json.loads(plan("opencode", settings).env["OPENCODE_CONFIG_CONTENT"])
@@ -314,9 +314,9 @@ def test_opencodes_own_providers_and_logins_are_left_alone_one_by_one() -> None:
 def test_opencode_is_given_no_provider_without_a_key() -> None:
     """It would offer that provider's models first, and each would fail."""
     found = AGENTS["opencode"].traffic(context({"OPENAI_API_KEY": "x"}, {}))
-    assert found.through == {"openai"}
+    assert found.providers == {"openai"}
     none = AGENTS["opencode"].traffic(context({}, {}))
-    assert none.through == frozenset()
+    assert none.providers == frozenset()
     assert none.bypass_reasons
 
 
@@ -337,7 +337,7 @@ def test_a_providers_own_host_leaves_the_others_to_pass(
 ) -> None:
     """One by one, for agents with several."""
     found = traffic(agent, {path: text})
-    assert found.through == ALL - {left}
+    assert found.providers == ALL - {left}
     assert path in found.bypass_reasons[0]
 
 
@@ -356,7 +356,7 @@ def test_another_provider_that_is_chosen_is_told(
 ) -> None:
     """The models that pass are set all the same: they may be chosen later."""
     found = traffic(agent, args=args, env=env)
-    assert found.through == ALL
+    assert found.providers == ALL
     assert "is reached another way" in found.bypass_reasons[0]
 
 
@@ -374,10 +374,10 @@ def test_settings_that_cannot_be_read_leave_the_agent_alone(
     (path, *_) = AGENTS[agent].settings_paths({})
     (tmp_path / path).parent.mkdir(parents=True)
     (tmp_path / path).write_bytes(b"\xff\xfe")
-    found = traffic_here(AGENTS[agent], KEYS, tmp_path, project)
-    assert found.through == frozenset()
+    found = predict_traffic(AGENTS[agent], KEYS, tmp_path, project)
+    assert found.providers == frozenset()
     assert found.bypass_reasons == (f"~/{path} cannot be read",)
-    (told,) = sentences(AGENTS[agent], found)
+    (told,) = bypass_warnings(AGENTS[agent], found)
     assert told.endswith(f"does not pass Aileron: ~/{path} cannot be read.")
 
 
@@ -398,12 +398,12 @@ def test_a_folder_that_a_variable_moves_is_read_where_it_is(tmp_path: Path, proj
     """CODEX_HOME and its like, where the agent gets them."""
     (tmp_path / "config.toml").write_text('model_provider = "mine"')
     env = {**KEYS, "CODEX_HOME": str(tmp_path)}
-    found = traffic_here(AGENTS["codex"], env, tmp_path / "none", project)
+    found = predict_traffic(AGENTS["codex"], env, tmp_path / "none", project)
     assert found.bypass_reasons == (f"{tmp_path}/config.toml sets model_provider",)
 
 
 def test_offline_the_sentence_says_that_no_model_is_reached() -> None:
     """What goes past the gateway goes nowhere without a network."""
     found = traffic("codex", {"~/.codex/auth.json": CHATGPT})
-    assert len(sentences(AGENTS["codex"], found)) == 1
-    assert "no model" in sentences(AGENTS["codex"], found, offline=True)[1]
+    assert len(bypass_warnings(AGENTS["codex"], found)) == 1
+    assert "no model" in bypass_warnings(AGENTS["codex"], found, offline=True)[1]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aileron_core.errors import FileProblems, Forbidden
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.project import denied_word, person_settings, read_project_settings
+from aileron_core.launch.project import denied_argument, person_settings, read_project_settings
 from aileron_core.settings import LaunchSettings
 
 CODEX = AGENTS["codex"]
@@ -88,20 +88,20 @@ def test_no_argument_that_takes_the_sandbox_or_the_launch_settings_away(
     agent: str, word: str
 ) -> None:
     """No args on the module's deny list, in any spelling that the agent would take."""
-    assert denied_word(["--verbose", word], AGENTS[agent].denied_args) == word
+    assert denied_argument(["--verbose", word], AGENTS[agent].denied_args) == word
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_agent_denies_something_and_takes_a_model(agent: str) -> None:
     """A module without a deny list would let everything through."""
     assert len(AGENTS[agent].denied_args) > 5
-    assert denied_word(["--model=x", "--verbose"], AGENTS[agent].denied_args) is None
+    assert denied_argument(["--model=x", "--verbose"], AGENTS[agent].denied_args) is None
 
 
 @given(st.lists(st.text(max_size=12), max_size=4))
 def test_what_a_project_may_pass_is_an_option_and_nothing_else(words: list[str]) -> None:
     """Whatever is let through begins with a dash, is no end of options and on no list."""
-    if denied_word(words, CODEX.denied_args) is None:
+    if denied_argument(words, CODEX.denied_args) is None:
         for word in words:
             assert word.startswith("-")
             assert word.strip("-")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.agents.settings_files import (
-    assigned,
     json_table,
-    option,
+    option_value,
+    parse_env_file,
     toml_table,
     yaml_value,
 )
@@ -52,9 +52,9 @@ def test_no_text_makes_a_reader_fail(text: str) -> None:
     """What cannot be parsed is None or nothing, never an error of ours."""
     for found in (json_table(text), toml_table(text)):
         assert found is None or isinstance(found, dict)
-    assert isinstance(assigned(text), dict)
+    assert isinstance(parse_env_file(text), dict)
     yaml_value(text, "GOOSE_PROVIDER")
-    option(text.split(), "--model")
+    option_value(text.split(), "--model")
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -67,7 +67,7 @@ def test_every_agent_has_an_answer_for_any_settings(agent: str, texts: dict[str,
         relay="", launch_dir=PurePosixPath("/"), env={"OPENAI_API_KEY": "x"}, settings=texts
     )
     traffic = AGENTS[agent].traffic(found)
-    assert traffic.through or traffic.bypass_reasons
+    assert traffic.providers or traffic.bypass_reasons
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,4 @@ def test_a_plain_value_at_the_top_of_yaml_is_found(text: str, value: str | None)
 )
 def test_the_last_of_an_option_counts(words: list[str], value: str | None) -> None:
     """As command lines are read by the agents."""
-    assert option(words, "-m", "--model") == value
+    assert option_value(words, "-m", "--model") == value

@@ -48,7 +48,7 @@ def chains(draw: st.DrawFn) -> tuple[Action, dict[str, Json]]:
     for each in ids:
         earlier = tuple(step.id for step in steps)
         given_ = draw(inputs(earlier))
-        assume(not list(template_problems(given_, declared=ACTION.declared, steps=earlier)))
+        assume(not list(template_problems(given_, declared=ACTION.input_names, steps=earlier)))
         steps.append(replace(ACTION.steps[0], id=each, inputs=given_, idempotent=False))
     return replace(ACTION, steps=tuple(steps)), {each: tree(4, draw(LEAF)) for each in ids}
 
@@ -113,7 +113,7 @@ def test_a_question_holds_what_the_step_is_then_given(
             if before.id in got:
                 assert held.step_inputs(before, progress) == got[before.id]
         try:
-            given_ = op_arguments(step, args, outputs, action.declared)
+            given_ = op_arguments(step, args, outputs, action.input_names)
         except MissingValue:
             return  # the run ends here, before any question
         assert held.step_inputs(step, progress) == given_
@@ -133,4 +133,4 @@ def test_no_step_that_an_earlier_output_changes_goes_without_a_question(
         outputs = {each.id: returned[each.id] for each in action.steps[:index]}
         if step.id in held.halting_steps():
             continue
-        assert held.step_inputs(step, None) == op_arguments(step, args, outputs, action.declared)
+        assert held.step_inputs(step, None) == op_arguments(step, args, outputs, action.input_names)

@@ -73,7 +73,7 @@ async def test_a_refused_query_is_offered_and_shown_once_a_person_accepted(home:
             await accept(core, offer)
             view = await core.looked(first.approval_id, after=first.version)
             assert view.preview.status == "ready"
-            assert view.preview.reads == ((GRAPHQL, "person"),)
+            assert view.preview.accepted_reads == ((GRAPHQL, "person"),)
             assert view.digest != first.digest
             assert (posts(service), offers(core)) == (1, [])
             record = (await core.records("library.accepted"))[-1]
@@ -84,7 +84,7 @@ async def test_a_refused_query_is_offered_and_shown_once_a_person_accepted(home:
             assert (item.name, item.state, item.accepted_by) == (offer.name, "ready", "person")
         # What was accepted counts in the next life too.
         async with Core.open(home, routes=service.route(*HOSTS), accept=False) as core:
-            assert (await asked(core)).preview.reads == ((GRAPHQL, "person"),)
+            assert (await asked(core)).preview.accepted_reads == ((GRAPHQL, "person"),)
 
 
 async def test_a_mutation_is_never_offered(home: Path) -> None:
@@ -117,7 +117,10 @@ async def test_each_operation_of_aws_is_a_row_of_its_own(home: Path) -> None:
             assert [each.name for each in offers(core)] == names[1:]
             await accept(core, offers(core)[0])
             third = await core.looked(first.approval_id, after=second.version)
-            assert third.preview.reads == ((AWS + ATHENA, "person"), (AWS + TOKEN, "person"))
+            assert third.preview.accepted_reads == (
+                (AWS + ATHENA, "person"),
+                (AWS + TOKEN, "person"),
+            )
 
 
 async def test_accept_installed_accepts_reads_too_and_marks_them(home: Path) -> None:
@@ -128,7 +131,7 @@ async def test_accept_installed_accepts_reads_too_and_marks_them(home: Path) -> 
         async with Core.open(home, routes=service.route(*HOSTS)) as core:
             view = await asked(core)
             assert view.preview.status == "ready"
-            assert view.preview.reads == ((AWS + ATHENA, "--accept-installed"),)
+            assert view.preview.accepted_reads == ((AWS + ATHENA, "--accept-installed"),)
             record = (await core.records("library.accepted"))[-1]
             assert record["summary"].endswith("(--accept-installed)")
 

@@ -73,14 +73,14 @@ async def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
 ) -> None:
     """Each once, in order of arrival; one that was answered in between is left out."""
 
-    monkeypatch.setattr(publisher, "TOGETHER", 50)
+    monkeypatch.setattr(publisher, "APPROVALS_AT_ONCE", 50)
 
     await leave(home)
     async with App.open(Home(home), options()) as app:
         every = app.publisher.approvals()
         snapshot = await app.console.snapshot()
         told = list(snapshot.approvals)
-        assert (len(told), snapshot.more) == (50, MANY - 50)
+        assert (len(told), snapshot.approvals_left) == (50, MANY - 50)
         gone = every[-2]
         await app.approvals.deny(gone.approval_id, "not any more")
         read: list[ApprovalsRead] = []

@@ -75,11 +75,11 @@ async def test_one_can_look_again_after_a_crash_too(home: Path) -> None:
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             end = await lost(core, mailbox, clock)
-            assert end.can_look_again
+            assert end.can_fetch_again
         async with Core.open(home, mailbox, clock=clock) as core:
             recovered = (await core.app.console.snapshot()).approvals
             (view,) = [each for each in recovered if each.approval_id == end.approval_id]
-            assert (view.state, view.preview.status, view.can_look_again) == (
+            assert (view.state, view.preview.status, view.can_fetch_again) == (
                 "unknown",
                 "none",
                 True,

@@ -94,7 +94,7 @@ def test_an_input_of_the_corpus_that_is_declared_twice_is_one_of_either_type() -
     """`issues` filters and sorts by one name."""
     path = next(path for path in LINEAR if path.parent.name == "issues")
     action = load_action(path.read_bytes(), path.name)
-    assert len(set(action.declared)) == len(action.declared)
+    assert len(set(action.input_names)) == len(action.input_names)
     schema: Any = input_schema(action)
     assert [each["description"] for each in schema["properties"]["assignee"]["anyOf"]] == [
         "Filters that the issues assignee must satisfy.",

@@ -116,7 +116,7 @@ def test_references_are_listed_in_order() -> None:
     found = references({"a": ["${args.x}", "${s.y.z} ${bad} ${args.x}"], "n": 1})
     assert [str(reference) for reference in found] == ["${args.x}", "${s.y.z}", "${args.x}"]
     assert found[1] == Reference(head="s", path="y.z")
-    assert [reference.of_argument for reference in found] == [True, False, True]
+    assert [reference.is_argument for reference in found] == [True, False, True]
 
 
 def test_a_step_without_inputs_gets_the_declared_arguments() -> None:

@@ -96,7 +96,7 @@ def test_a_name_in_camel_case_is_taken_and_referenced(read: Read) -> None:
         + declared("_X9", "string")
     )
     action = loaded(reading)
-    filled = op_arguments(action.steps[0], {"teamId": "t", "_X9": "x"}, {}, action.declared)
+    filled = op_arguments(action.steps[0], {"teamId": "t", "_X9": "x"}, {}, action.input_names)
     assert filled == {"team": "t", "text": "to x"}
     problem = only(reading)
     assert '"teamId" is taken as it stands' in problem.message
@@ -119,7 +119,7 @@ def test_an_input_declared_twice_takes_either_type(read: Read) -> None:
         + declared("a", "array", 'items_type = "integer"\nlabel = "A"', description="numbers")
     )
     action = loaded(reading)
-    assert action.declared == ("a", "b")
+    assert action.input_names == ("a", "b")
     assert (action.inputs[0].label, action.inputs[0].description) == ("A", "numbers")
     schema: Any = input_schema(action)
     assert schema["required"] == ["a"]

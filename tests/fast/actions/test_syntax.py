@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from aileron_core.actions.load import read_action
-from aileron_core.actions.syntax import MAX_FAULTS
+from aileron_core.actions.syntax import MAX_SYNTAX_PROBLEMS
 
 Build = Callable[..., bytes]
 Place = tuple[int, int, str]
@@ -122,8 +122,8 @@ def test_crlf_a_byte_order_mark_and_tabs_move_no_place(manifest: Build) -> None:
 
 def test_only_so_many_faults_are_looked_for(manifest: Build) -> None:
     """Each look parses the file again: a hostile file holds nobody up, however it is made."""
-    many = "".join(f"k{number} = v\n" for number in range(3 * MAX_FAULTS))
-    assert len(faults_of(manifest(many))) == MAX_FAULTS
+    many = "".join(f"k{number} = v\n" for number in range(3 * MAX_SYNTAX_PROBLEMS))
+    assert len(faults_of(manifest(many))) == MAX_SYNTAX_PROBLEMS
     assert len(faults_of(manifest(many + f"# {'long ' * 20_000}\n"))) == 1
     begun = time.monotonic()
     for line in ("a = b\n", "a = 1\n", "[a]\n", "a = [\n", "a = {\n", 'a = """\n', "[a\n"):

@@ -10,7 +10,7 @@ import pytest
 from aileron_core.errors import HomeError
 from aileron_core.home import owner
 from aileron_core.home.layout import Home, HomeLock
-from aileron_core.home.owner import locked_by, read_daemon_file
+from aileron_core.home.owner import lock_owner, read_daemon_file
 
 
 def test_a_new_home_is_closed_to_others(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_a_new_home_is_closed_to_others(tmp_path: Path) -> None:
     home.path.mkdir(mode=0o755)
     (home.path / "log").mkdir(mode=0o755)
     home.prepare()
-    for path in (home.path, home.actions, home.run, home.log, home.path / "store"):
+    for path in (home.path, home.actions, home.sockets, home.log_file, home.path / "store"):
         assert path.stat().st_mode & 0o777 == 0o700, path
 
 
@@ -47,10 +47,10 @@ def test_one_process_owns_a_home_and_the_second_is_told_who(tmp_path: Path) -> N
     """The lock is on the directory's handle; no file to unlink."""
     home = Home(tmp_path / "home")
     home.prepare()
-    assert locked_by(home.path) is None
+    assert lock_owner(home.path) is None
     first, second = HomeLock(home), HomeLock(home)
     first.acquire()
-    assert locked_by(home.path) == os.getpid()
+    assert lock_owner(home.path) == os.getpid()
     for entry in home.path.iterdir():
         if entry.is_file():
             entry.unlink()
@@ -79,7 +79,7 @@ def test_the_owner_is_found_where_st_dev_is_not_the_device_of_the_lock(
         return os.stat_result(found)
 
     monkeypatch.setattr(owner.os, "fstat", other_device)
-    assert locked_by(home.path) == os.getpid()
+    assert lock_owner(home.path) == os.getpid()
     lock.release()
 
 
@@ -101,7 +101,7 @@ def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "locked\n"
-        assert locked_by(home.path) == child.pid
+        assert lock_owner(home.path) == child.pid
         with pytest.raises(HomeError, match=f"process {child.pid}"):
             HomeLock(home).acquire()
         child.kill()
@@ -114,5 +114,5 @@ def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
 def test_an_unreadable_address_file_says_nothing(tmp_path: Path, text: str) -> None:
     """`daemon.json` is a hint; whatever lies there, nobody falls over it."""
     home = Home(tmp_path)
-    home.daemon.write_text(text, encoding="utf-8")
+    home.daemon_file.write_text(text, encoding="utf-8")
     assert read_daemon_file(home.path) == {}

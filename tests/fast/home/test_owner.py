@@ -9,7 +9,7 @@ import pytest
 from aileron_core.errors import HomeError
 from aileron_core.home import owner
 from aileron_core.home.layout import Home, HomeLock
-from aileron_core.home.owner import Unowned, connect_to_owner, locked_by, peer_of
+from aileron_core.home.owner import OwnerNotVerified, connect_to_owner, lock_owner, peer_of
 from aileron_core.server.sockets import bind_unix
 
 
@@ -23,8 +23,8 @@ def test_a_home_of_another_user_has_no_owner_to_believe(
     lock.acquire()
     ours = os.getuid()
     monkeypatch.setattr(owner.os, "getuid", lambda: ours + 1)
-    with pytest.raises(Unowned, match="belongs to another user") as raised:
-        locked_by(home.path)
+    with pytest.raises(OwnerNotVerified, match="belongs to another user") as raised:
+        lock_owner(home.path)
     assert raised.value.reason == "foreign_home"
     lock.release()
 
@@ -36,7 +36,7 @@ def test_without_the_kernels_table_nobody_is_believed(
     """`daemon.json` is no substitute for it: any program of this user can write that."""
     home = Home(tmp_path / "home")
     home.prepare()
-    home.daemon.write_text(f'{{"pid": {os.getpid()}}}', encoding="utf-8")
+    home.daemon_file.write_text(f'{{"pid": {os.getpid()}}}', encoding="utf-8")
     lock = HomeLock(home)
     lock.acquire()
 
@@ -44,8 +44,8 @@ def test_without_the_kernels_table_nobody_is_believed(
         raise FileNotFoundError(2, "No such file or directory", path)
 
     monkeypatch.setattr(owner, "open", no_proc, raising=False)
-    with pytest.raises(Unowned, match="kernel does not say") as raised:
-        locked_by(home.path)
+    with pytest.raises(OwnerNotVerified, match="kernel does not say") as raised:
+        lock_owner(home.path)
     assert raised.value.reason == "unknown"
     with pytest.raises(HomeError, match="another process"):
         HomeLock(home).acquire()
@@ -62,12 +62,12 @@ def test_where_the_kernel_has_no_table_the_pid_on_file_counts_while_the_lock_is_
     """macOS: what a dead console left in `daemon.json` makes nobody an owner."""
     home = Home(tmp_path / "home")
     home.prepare()
-    home.daemon.write_text(content, encoding="utf-8")
+    home.daemon_file.write_text(content, encoding="utf-8")
     lock = HomeLock(home)
     if locked:
         lock.acquire()
     monkeypatch.setattr(owner.sys, "platform", "darwin")
-    assert locked_by(home.path) == pid
+    assert lock_owner(home.path) == pid
     lock.release()
 
 
@@ -78,12 +78,12 @@ def test_a_connection_to_the_owner_is_given_only_where_the_owner_answers(
     """Nobody, a folder without a listener, the owner itself; also at a path too long for a socket."""
     home = Home(tmp_path / ("h" * 100 if long else "home"))
     home.prepare()
-    with pytest.raises(Unowned) as raised:
+    with pytest.raises(OwnerNotVerified) as raised:
         connect_to_owner(home.path, 5)
     assert raised.value.reason == "free"
     lock = HomeLock(home)
     lock.acquire()
-    with pytest.raises(Unowned) as raised:
+    with pytest.raises(OwnerNotVerified) as raised:
         connect_to_owner(home.path, 5)
     assert raised.value.reason == "silent"
     with bind_unix(home.socket), connect_to_owner(home.path, 5) as connection:

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from aileron_core.library.acceptance import all_records, withdrawn
+from aileron_core.library.acceptance import load_records, load_withdrawn
 
 
 def database(*events: tuple[str, str], digest: str = "d1") -> sqlite3.Connection:
@@ -24,14 +24,14 @@ def database(*events: tuple[str, str], digest: str = "d1") -> sqlite3.Connection
 @pytest.mark.parametrize("ended", ["library.withdrawn", "library.held_back"])
 def test_records_count_under_their_present_and_their_older_names(accepted: str, ended: str) -> None:
     counts = database((accepted, "d1"))
-    assert [(each.name, each.digest) for each in all_records(counts)] == [("a.md", "d1")]
-    assert withdrawn(counts) == set()
+    assert [(each.name, each.digest) for each in load_records(counts)] == [("a.md", "d1")]
+    assert load_withdrawn(counts) == set()
     over = database((accepted, "d1"), (ended, "d1"))
-    assert all_records(over) == []
-    assert withdrawn(over) == {("action", "a.md", "d1")}
+    assert load_records(over) == []
+    assert load_withdrawn(over) == {("action", "a.md", "d1")}
     again = database((accepted, "d1"), (ended, "d1"), (accepted, "d1"))
-    assert len(all_records(again)) == 1
-    assert withdrawn(again) == set()
+    assert len(load_records(again)) == 1
+    assert load_withdrawn(again) == set()
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_records_count_under_their_present_and_their_older_names(accepted: str, 
     ids=["no record", "of other bytes", "removed since"],
 )
 def test_a_row_without_such_a_record_accepts_nothing(events: list[tuple[str, str]]) -> None:
-    assert all_records(database(*events)) == []
+    assert load_records(database(*events)) == []

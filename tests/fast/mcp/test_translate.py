@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.actions.model import OWN_TOOLS
+from aileron_core.actions.model import BUILT_IN_TOOLS
 from aileron_core.errors import Failure, InvalidArguments
 from aileron_mcp.translate import (
     CLIENT_LIMITS,
@@ -289,4 +289,4 @@ def test_any_answer_gives_a_result_that_can_be_sent(
 
 def test_no_action_can_take_the_name_of_a_tool_of_ours() -> None:
     """What an action file may not be called is what stands in the list besides."""
-    assert {entry["name"] for entry in builtin_tools()} == OWN_TOOLS
+    assert {entry["name"] for entry in builtin_tools()} == BUILT_IN_TOOLS

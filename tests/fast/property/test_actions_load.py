@@ -187,7 +187,7 @@ def test_any_bytes_are_an_action_or_its_problems(data: bytes, portable: bool) ->
     assert (action is None) is bool(refused)
     assert all(problem.severity == "error" for problem in refused)
     if action is not None:
-        assert len(set(action.declared)) == len(action.declared)
+        assert len(set(action.input_names)) == len(action.input_names)
         schema = input_schema(action)
         canonical(schema)
         Draft202012Validator.check_schema(schema)

@@ -52,7 +52,7 @@ def test_a_template_that_passes_the_check_is_filled_or_misses_a_value(
     try:
         filled = interpolate(template, {"x": argument}, {"s": output}, declared=declared)
     except MissingValue:
-        assert any(not reference.of_argument for reference in references(template))
+        assert any(not reference.is_argument for reference in references(template))
         return
     assert filled.keys() <= template.keys()
     if not references(template):

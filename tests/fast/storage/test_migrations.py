@@ -22,8 +22,14 @@ from aileron_core.errors import HomeError
 from aileron_core.runs import run_table
 from aileron_core.storage import migrations
 from aileron_core.storage.database import Database
-from aileron_core.storage.migrations import FIRST, KEPT_DAYS, MIGRATIONS, migrate, schema_of
-from aileron_core.storage.open import objects, open_reader, open_writer, stated_version
+from aileron_core.storage.migrations import (
+    KEEP_COPIES_DAYS,
+    MIGRATIONS,
+    SCHEMA_1,
+    migrate,
+    schema_of,
+)
+from aileron_core.storage.open import open_reader, open_writer, schema_objects, schema_version
 from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
 from aileron_core.testing import FrozenClock
 
@@ -60,7 +66,7 @@ def content(path: Path) -> dict[str, list[dict[str, Any]]]:
 
 def schema(path: Path) -> set[str]:
     with closing(sqlite3.connect(path)) as database:
-        return {sql for _, sql in objects(database)}
+        return {sql for _, sql in schema_objects(database)}
 
 
 def backups(path: Path) -> list[Path]:
@@ -71,7 +77,7 @@ def test_the_steps_lead_word_for_word_to_todays_schema() -> None:
     """A change of the schema without its step, or the other way round, is found here."""
     assert schema_of(SCHEMA_VERSION) == frozenset(SCHEMA)
     assert len(MIGRATIONS) == SCHEMA_VERSION - 1
-    assert schema_of(1) == frozenset(FIRST)
+    assert schema_of(1) == frozenset(SCHEMA_1)
 
 
 def test_every_row_of_an_older_home_is_kept(old: Path) -> None:
@@ -120,7 +126,7 @@ def test_the_audit_of_a_carried_home_verifies_and_tells_of_it(old: Path) -> None
     )  # fmt: skip
     assert listed["at"] == "2026-11-24T06:00:00.000Z"
     assert listed["summary"].startswith(f"The database went from schema 1 to {SCHEMA_VERSION}: ")
-    assert MIGRATIONS[0].what in listed["summary"]
+    assert MIGRATIONS[0].summary in listed["summary"]
     assert (body["from"], body["to"]) == (1, SCHEMA_VERSION)
     assert old.parent / body["copy"] == backups(old)[0]
 
@@ -134,7 +140,7 @@ def test_the_copy_is_the_database_as_it_was_and_the_owners_alone(old: Path) -> N
     assert copy.stat().st_mode & 0o777 == 0o600
     assert copy.parent.stat().st_mode & 0o777 == 0o700
     assert content(copy) == before
-    assert schema(copy) == set(FIRST)
+    assert schema(copy) == set(SCHEMA_1)
     # No write-ahead log belongs to it (SQLite's file format, 1.3.3): it is whole by itself.
     assert copy.read_bytes()[18:20] == b"\x01\x01"
     assert backups(old) == [copy]
@@ -178,7 +184,7 @@ def test_opening_a_home_as_its_owner_carries_it(old: Path) -> None:
     assert database.head.seq == 31
     database.close()
     with closing(open_reader(old)) as connection:
-        assert stated_version(connection) == SCHEMA_VERSION
+        assert schema_version(connection) == SCHEMA_VERSION
 
 
 def test_an_older_home_is_read_without_being_carried(old: Path) -> None:
@@ -219,7 +225,7 @@ def test_without_a_copy_nothing_is_changed(old: Path) -> None:
     (old.parent / "backups").write_text("in the way")
     with pytest.raises(HomeError, match=r"no copy of it could be made .* Nothing was changed"):
         carried(old)
-    assert (content(old), schema(old)) == (before, set(FIRST))
+    assert (content(old), schema(old)) == (before, set(SCHEMA_1))
 
 
 def test_a_copy_that_is_cut_short_is_removed(old: Path) -> None:
@@ -240,32 +246,32 @@ def test_a_copy_that_is_cut_short_is_removed(old: Path) -> None:
     )
     assert "no copy of it could be made" in done.stdout
     assert backups(old) == []
-    assert (content(old), schema(old)) == (before, set(FIRST))
+    assert (content(old), schema(old)) == (before, set(SCHEMA_1))
 
 
 def test_a_step_that_fails_leaves_the_home_as_it_was(
     old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All steps and their record, or nothing; the copy of an unchanged home goes too."""
-    bad = migrations.Migration(what="Never.", statements=("ALTER TABLE nothing ADD COLUMN x",))
+    bad = migrations.Migration(summary="Never.", statements=("ALTER TABLE nothing ADD COLUMN x",))
     monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, bad))
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     before = content(old)
     with pytest.raises(HomeError, match="cannot be opened"):
         carried(old)
-    assert (content(old), schema(old)) == (before, set(FIRST))
+    assert (content(old), schema(old)) == (before, set(SCHEMA_1))
     assert backups(old) == []
 
 
 def test_steps_that_lead_elsewhere_are_refused(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schema is compared word for word afterwards, inside the same transaction."""
     other = migrations.Migration(
-        what="Never.", statements=("ALTER TABLE runs ADD COLUMN other TEXT",)
+        summary="Never.", statements=("ALTER TABLE runs ADD COLUMN other TEXT",)
     )
     monkeypatch.setattr(migrations, "MIGRATIONS", (other, *MIGRATIONS[1:]))
     with pytest.raises(HomeError, match="holds what Aileron did not put there: runs"):
         carried(old)
-    assert schema(old) == set(FIRST)
+    assert schema(old) == set(SCHEMA_1)
 
 
 def test_a_death_in_the_middle_leaves_a_home_that_the_next_start_carries(old: Path) -> None:
@@ -280,7 +286,7 @@ def test_a_death_in_the_middle_leaves_a_home_that_the_next_start_carries(old: Pa
     before = content(old)
     done = subprocess.run([sys.executable, "-c", child, str(old)], check=False)
     assert done.returncode == -signal.SIGKILL
-    assert (content(old), schema(old)) == (before, set(FIRST))
+    assert (content(old), schema(old)) == (before, set(SCHEMA_1))
     carried(old)
     assert schema(old) == set(SCHEMA)
     with closing(open_reader(old)) as connection:
@@ -291,7 +297,7 @@ def test_copies_go_when_the_arguments_in_them_would(old: Path) -> None:
     """Arguments are kept 30 days; a copy is no way round that."""
     carried(old)
     (copy,) = backups(old)
-    for days, there in ((KEPT_DAYS - 1, True), (KEPT_DAYS + 1, False)):
+    for days, there in ((KEEP_COPIES_DAYS - 1, True), (KEEP_COPIES_DAYS + 1, False)):
         moment = NOW - days * 86400
         os.utime(copy, (moment, moment))
         carried(old)
@@ -336,7 +342,7 @@ def test_a_version_that_somebody_wrote_by_hand_permits_nothing(old: Path, versio
         database.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (version,))
         database.commit()
     carried(old)
-    assert schema(old) == set(FIRST)
+    assert schema(old) == set(SCHEMA_1)
     with pytest.raises(HomeError, match="holds what Aileron did not put there"):
         open_writer(old)
 

@@ -47,7 +47,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
         waiting=2,
         traffic=TrafficView(
             requests=41, in_flight=1, bytes_up=3_812_440, bytes_down=268_102, last_status=200,
-            last_route="POST /v1/responses", faults=0,
+            last_route="POST /v1/responses", gateway_errors=0,
         ),
     )  # fmt: skip
     claude = replace(
@@ -60,7 +60,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
         claims=(FieldView(label="client", value="claude-code"),),
         traffic=TrafficView(
             requests=1_204, in_flight=0, bytes_up=91_400_210, bytes_down=4_410_733, last_status=429,
-            last_route="POST /v1/messages", faults=2,
+            last_route="POST /v1/messages", gateway_errors=2,
         ),
     )  # fmt: skip
     relay = replace(

@@ -109,7 +109,7 @@ async def test_an_upstream_that_dies_before_its_head_is_an_error_in_the_provider
             _contains(json.loads(body), shape)
             await client.ask(b"POST", target, *lines, body=b"live")
         assert [seen.body for seen in gateway.upstream.seen] == [b"die", b"live"] * 2
-        assert gateway.traffic.faults == 2
+        assert gateway.traffic.gateway_errors == 2
 
 
 def _contains(found: object, expected: dict[str, object]) -> None:

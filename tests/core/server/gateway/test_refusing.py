@@ -256,7 +256,7 @@ async def test_no_path_leaves_the_base_path_of_an_upstream(path: bytes) -> None:
         assert error["type"] == "invalid_request_error"
         assert "base path" in error["message"]
         assert gateway.upstream.raw == b""
-        assert gateway.traffic.faults == 1
+        assert gateway.traffic.gateway_errors == 1
 
 
 @pytest.mark.parametrize(
