@@ -1,4 +1,8 @@
-"""What the kernel says of a process (Linux; elsewhere nothing is known and nothing is claimed)."""
+"""What the kernel says of a process (Linux; elsewhere nothing is known and nothing is claimed).
+
+Read here and not by psutil, which takes a program's word where the kernel's is missing or long: the
+first word of a command line for the executable that it may not see, and for a name of 15 characters.
+"""
 
 import os
 import re

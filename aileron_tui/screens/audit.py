@@ -33,6 +33,8 @@ class AuditScreen(ListScreen):
     def redraw(self) -> None:
         """Draw everything, and ask for what is to be drawn next."""
         super().redraw()
+        if not self.stands:
+            return
         rows = self.query_one("#list", RowList)
         self.model.audit.looked_at(round(rows.scroll_offset.y), rows.size.height)
         if not self.is_current or self.model.core_lost is not None:

@@ -41,7 +41,7 @@ class RecordingPort:
         self._answers = answers
         self.deaf = False
         """Nothing is answered, not even what only reads."""
-        self._facts: queue.SimpleQueue[CoreEvent | None] = queue.SimpleQueue()
+        self._facts: queue.Queue[CoreEvent | None] = queue.Queue()
         self._thread: threading.Thread | None = None
 
     def submit(self, intent: Intent) -> None:
@@ -67,6 +67,11 @@ class RecordingPort:
         for fact in facts:
             self._facts.put(fact)
 
+    @property
+    def idle(self) -> bool:
+        """Everything that was told has gone over."""
+        return not self._facts.unfinished_tasks
+
     def close(self) -> None:
         self._facts.put(None)
         if self._thread is not None:
@@ -75,3 +80,4 @@ class RecordingPort:
     def _work(self, sink: Callable[[CoreEvent], None]) -> None:
         while (fact := self._facts.get()) is not None:
             sink(fact)
+            self._facts.task_done()

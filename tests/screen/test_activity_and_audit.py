@@ -97,7 +97,7 @@ async def test_an_opened_call_tells_its_whole_story_and_esc_goes_back_to_its_row
         for words in ("waits for a person", "approved send-draft", "outcome unknown"):
             assert words in shown.text
         shown.port.tell(told(101, "run.requested", "run-a"))
-        await shown.pilot.pause(0.2)
+        await shown.settled()
         assert "outcome unknown" in shown.text
         await shown.go("escape", "new above")
         assert shown.row == row

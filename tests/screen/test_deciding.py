@@ -51,12 +51,10 @@ async def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
     """A key that was on its way when the item appeared hits nothing."""
     async with console(start(short())) as shown:
         await shown.shows("WILL HAPPEN")
-        shown.clock.advance(0.3)
-        await shown.pilot.pause(0.2)
+        await shown.passes(0.3)
         assert "[a]" not in shown.keys
         await shown.press_alone("a")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.2)
+        await shown.passes(1)
         assert shown.port.intents == []
 
 
@@ -65,8 +63,7 @@ async def test_moving_and_approving_in_one_breath_does_nothing() -> None:
     async with console(start(short(1), short(2))) as shown:
         await shown.rest()
         await shown.press("j", "a")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.2)
+        await shown.passes(1)
         assert shown.port.intents == []
 
 
@@ -80,7 +77,7 @@ async def test_a_paste_that_begins_with_the_decide_key_decides_nothing() -> None
             key = "space" if char == " " else char
             event = events.Key(key, char)
             driver.process_message(event)
-        await shown.pilot.pause(0.1)
+        await shown.settled()
         shown.clock.advance(0.05)
         await shown.shows("keys came at once. Nothing was decided.")
         assert shown.port.intents == []
@@ -93,7 +90,7 @@ async def test_a_bracketed_paste_before_the_key_makes_the_key_rest() -> None:
         driver = shown.app._driver
         assert driver is not None
         driver.process_message(events.Paste("a"))
-        await shown.pilot.pause(0.05)
+        await shown.settled()
         await shown.press_alone("a")
         assert shown.port.intents == []
 
@@ -195,8 +192,7 @@ async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() ->
 
     async with console(start(short(preview=looking, digest=""))) as shown:
         await shown.shows("asking api.github.com … 1 s of at most 5 s")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.2)
+        await shown.passes(1)
         assert "approve" not in shown.keys
         assert "deny…" in shown.keys
         assert "Still looking. Approve is possible once the answer is here" in shown.voice
@@ -227,8 +223,7 @@ async def test_enter_right_after_typing_does_not_deny() -> None:
         await shown.shows("What shall codex be told?")
         shown.clock.advance(0.1)
         await shown.press("x", "enter")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.2)
+        await shown.passes(1)
         assert shown.port.intents == []
 
 
@@ -292,9 +287,7 @@ async def test_after_a_decision_the_next_item_is_selected_and_unarmed() -> None:
 async def test_a_deadline_within_a_second_takes_no_approval() -> None:
     """A yes that could lose the race against the deadline is not taken."""
     async with console(start(short(expires_at=NOW + 3))) as shown:
-        await shown.pilot.pause()
-        shown.clock.advance(2.5)
-        await shown.pilot.pause(0.3)
+        await shown.passes(2.5)
         await shown.press_alone("a")
         assert shown.port.intents == []
         await shown.shows("it expires now, and nothing of it runs")
@@ -392,7 +385,7 @@ async def test_a_pane_that_is_too_small_decides_nothing() -> None:
     """Below 60 x 16 one sentence stands there and no key decides."""
     async with console(start(short())) as shown:
         await shown.rest()
-        await shown.pilot.resize_terminal(50, 12)
+        await shown.resize(50, 12)
         await shown.shows("Make this pane at least 60 x 16. 1 call waits.")
         shown.clock.advance(1)
         await shown.press_alone("a")
@@ -404,7 +397,7 @@ async def test_a_resize_makes_the_key_rest() -> None:
     """What moved under the eye is not decided by a key on its way."""
     async with console(start(short())) as shown:
         await shown.rest()
-        await shown.pilot.resize_terminal(100, 30)
+        await shown.resize(100, 30)
         await shown.until(lambda: not shown.armed)
         await shown.press_alone("a")
         assert shown.port.intents == []

@@ -152,14 +152,14 @@ async def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
         shown.port.tell(*(ApprovalUpdated(view=short(n)) for n in range(3, 9)))
         await shown.until(lambda: queue.size.height == 5)
         await shown.rest()
-        await shown.pilot.resize_terminal(120, 36)
+        await shown.resize(120, 36)
         await shown.until(lambda: queue.size.height > 5)
 
 
 async def test_the_sentence_of_a_pane_that_is_too_small_is_wrapped() -> None:
     """It is read whole at 30 columns."""
     async with console(start(short(1))) as shown:
-        await shown.pilot.resize_terminal(30, 12)
+        await shown.resize(30, 12)
         sentence = "Make this pane at least 60 x 16. 1 call waits."
         await shown.until(lambda: sentence in " ".join(shown.text.split()))
 
@@ -170,7 +170,7 @@ async def test_reading_on_is_offered_only_where_there_is_more() -> None:
         await shown.rest()
         assert "approve" in shown.keys
         assert "read on" not in shown.keys
-        await shown.pilot.resize_terminal(80, 20)
+        await shown.resize(80, 20)
         await shown.until(lambda: "space read on" in shown.keys)
     async with console(start(mail(1)), size=(80, 24)) as shown:
         await shown.rest()
@@ -218,9 +218,8 @@ async def test_another_width_of_the_same_layout_makes_the_key_rest_anew() -> Non
     """Every line may stand elsewhere now; a hand that was on its way decides nothing."""
     async with console(start(short())) as shown:
         await shown.rest()
-        await shown.pilot.resize_terminal(130, 36)
+        await shown.resize(130, 36)
         await shown.until(lambda: shown.app._model.size == (130, 36), "the new size")
-        await shown.pilot.pause()
         assert not shown.armed
         await shown.press_alone("a")
         assert shown.port.intents == []
@@ -237,7 +236,7 @@ async def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
         before = model.reading.unseen
         assert before > 0
         await shown.press("space")
-        await shown.pilot.pause(0.3)  # the screen looks again in real time; its clock stands still
+        await shown.passes(0)
         assert model.reading.unseen == before
         shown.clock.advance(0.2)
         await shown.until(lambda: model.reading.unseen < before, "seen")

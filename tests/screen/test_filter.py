@@ -82,8 +82,7 @@ async def test_keys_that_decide_are_text_while_one_types() -> None:
         await shown.type("aadt")
         await shown.rest()
         await shown.press_alone("enter")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(1)
         assert shown.port.intents == []
 
 

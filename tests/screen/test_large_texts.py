@@ -6,7 +6,6 @@ from dataclasses import replace
 from time import monotonic, process_time, thread_time
 
 import pytest
-from textual import events
 
 from aileron_core.console_port import ApprovalView, FieldView
 from aileron_tui.draw.text import plain
@@ -74,18 +73,16 @@ def test_only_what_is_large_is_laid_out_elsewhere(characters: int, *, at_once: b
 async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() -> None:
     """The keys go on working meanwhile; then all of it counts as unseen but what stands on screen."""
     async with console(start(short(1), large(2, 4000000))) as shown:
-        driver, model = shown.app._driver, shown.app._model
-        assert driver is not None
+        model = shown.app._model
         assert model is not None
-        # Past the pilot: while it waits for an idle machine the whole may come to stand there.
-        driver.send_message(events.Key("j", "j"))
+        await shown.press("j")
         await shown.until(lambda: shown.selected == mail(2).approval_id)
         await shown.shows(NOTE)
         while NOTE in shown.text:
             assert model.laid_out_version is None
             assert "approve" not in shown.keys
             assert not shown.armed
-            await shown.pilot.pause(0.02)
+            await asyncio.sleep(0.02)
         await shown.until(lambda: "not seen yet" in shown.voice, "whole")
         assert model.laid_out_version is not None
         assert model.reading.total > 30_000
@@ -97,12 +94,9 @@ async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() ->
 async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
     """Ten megabytes, one after the other: the cursor is at the end at once, and the last is laid out."""
     async with console(start(short(1), *(large(n) for n in range(2, 12)))) as shown:
-        driver = shown.app._driver
-        assert driver is not None
         began = process_time()
         for number in range(2, 12):
-            # Past the pilot, which waits after each key until nothing works in the background.
-            driver.send_message(events.Key("j", "j"))
+            await shown.press("j")
             await shown.until(lambda n=number: shown.selected == mail(n).approval_id, "moved")
         walked = process_time() - began
         await shown.until(lambda: "not seen yet" in shown.voice, "whole")

@@ -80,8 +80,7 @@ async def test_a_yes_that_is_on_its_way_cannot_be_given_twice() -> None:
         assert "d deny" in shown.keys
         shown.clock.advance(2)
         await shown.press_alone("a")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(1)
         assert len(shown.port.intents) == 1
 
 

@@ -47,8 +47,7 @@ async def test_take_in_shows_the_facts_first_and_then_takes_in_exactly_that_dige
         for fact in (HELD.digest, "api.billing.example:443", "CREATE", "billing.get_invoice"):
             assert fact in shown.text
         await shown.press_alone("t")
-        shown.clock.advance(0.1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(0.1)
         assert shown.port.intents == [], "the page was not there for 400 ms"
         await shown.rest()
         assert " t  accept" in shown.keys
@@ -92,8 +91,7 @@ async def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_taken_i
         told = LibraryUpdated(not_accepted=held, problems=(), actions_ready=2, library=items)
         shown.port.tell(told)
         await shown.shows("It changed on disk.")
-        shown.clock.advance(0.03)
-        await shown.pilot.pause(0.2)
+        await shown.passes(0.03)
         assert shown.port.intents == []
         assert not shown.armed
         await shown.rest()
@@ -115,8 +113,7 @@ async def test_a_file_in_error_offers_nothing_and_says_its_problems() -> None:
         await shown.rest()
         for key in ("t", "x"):
             await shown.press_alone(key)
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(1)
         assert shown.port.intents == []
         assert "accept" not in shown.keys
         assert "withdraw" not in shown.keys

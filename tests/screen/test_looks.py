@@ -39,7 +39,6 @@ def test_the_reason_for_a_no(snap_compare: Snap) -> None:
     async def scenario(shown: Console) -> None:
         await shown.rest()
         await shown.press_alone("d")
-        await shown.pilot.pause(0.1)
         shown.clock.advance(0.1)
         await shown.press(*"wrong")
         await shown.rest()

@@ -69,8 +69,7 @@ async def test_after_the_palette_every_key_rests_anew() -> None:
         await shown.until(lambda: "every command" not in shown.text)
         assert not shown.armed
         await shown.press_alone("a")
-        shown.clock.advance(0.1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(0.1)
         assert shown.port.intents == []
         await shown.rest()
 
@@ -106,8 +105,7 @@ async def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() 
         assert "y runs gmail.send_draft" in shown.voice
         assert " 9 Audit" in shown.lines[0]
         await shown.press_alone("a")
-        shown.clock.advance(0.1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(0.1)
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("y")
@@ -121,7 +119,7 @@ async def test_help_stands_beside_the_view_and_scrolls_to_its_end() -> None:
         await shown.rest()
         await shown.go("question_mark", "KEYS")
         assert "WAITING" in shown.text
-        await shown.pilot.resize_terminal(80, 24)
+        await shown.resize(80, 24)
         await shown.shows("j k read on")
         await shown.press_alone("end")
         await shown.shows("the agent says so")
@@ -143,8 +141,7 @@ async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_e
         await shown.press_alone("a")
         await shown.shows("WILL HAPPEN")
         assert not shown.armed
-        shown.clock.advance(0.1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(0.1)
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("a")
@@ -158,11 +155,10 @@ async def test_a_console_that_is_used_does_not_lock_and_without_a_setting_none_d
         for _ in range(4):
             shown.clock.advance(40)
             await shown.press_alone("j")
-            await shown.pilot.pause(1.1)
+            await shown.tick()
         assert "WILL HAPPEN" in shown.text
     async with console(start(replace(short(), expires_at=None))) as shown:
-        shown.clock.advance(100_000)
-        await shown.pilot.pause(1.2)
+        await shown.passes(100_000)
         assert "Locked" not in shown.text
 
 

@@ -149,12 +149,11 @@ async def test_a_click_selects_it_and_decides_nothing() -> None:
     async with console(start(short(1), held=suite(count=3)), size=(120, 36)) as shown:
         await shown.rest()
         row = next(n for n, text in enumerate(shown.lines) if "3 actions from" in text)
-        await shown.pilot.click(offset=(12, row))
+        await shown.click(offset=(12, row))
         await shown.shows("Accept these 3 actions?")
         await shown.rest()
         column = shown.keys.index("accept")
-        await shown.pilot.click(offset=(column, len(shown.lines) - 1))
-        await shown.pilot.pause(0.1)
+        await shown.click(offset=(column, len(shown.lines) - 1))
         assert shown.port.intents == []
 
 
