@@ -119,7 +119,7 @@ class _Files:
         routes = base.options.routes
         self.outgoing = OutgoingClient(routes=routes, clock=base.clock)
         # Compiled forms stay in memory: only a key from a vault would outlive this process.
-        self.engine = WasmEngine(self.outgoing, apart=True)
+        self.engine = WasmEngine(self.outgoing, separate_compiler=True)
         self.stop_signal = StopSignal(self.engine.stop_running)
         store = ConnectorStore(base.home.path)
         self.library = HomeLibrary(

@@ -11,7 +11,7 @@ from aileron_core.actions.catalog import Catalog, CatalogEntry, read_file
 from aileron_core.actions.model import Action
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import Clock
-from aileron_core.connectors.availability import offer_problems
+from aileron_core.connectors.availability import availability_problems
 from aileron_core.connectors.posted_reads import acceptance_name
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Route
 from aileron_core.connectors.registry import ConnectorRegistry
@@ -249,7 +249,7 @@ class HomeLibrary:
         self._catalog = Catalog(
             self._files.actions,
             self._accepted.digests("action"),
-            extra_problems=lambda action: offer_problems(action, installed, accepted),
+            extra_problems=lambda action: availability_problems(action, installed, accepted),
         )
         self._changed()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from aileron_core import tasks
 from aileron_core.app import App
 from aileron_core.console_port import CoreEvent, SessionsUpdated
-from aileron_core.containment.peer import containment_of
+from aileron_core.containment.peer import detect_containment
 from aileron_core.server.sockets import bind_unix
 
 ConnectionMade = Callable[[socket.socket], None]
@@ -80,7 +80,7 @@ class SessionSockets:
         home = self._app.home.path.resolve()
 
         def observe(connection: socket.socket) -> None:
-            containment = containment_of(connection, home)
+            containment = detect_containment(connection, home)
             recording = self._app.session_service.observe_containment(session_id, containment)
             tasks.spawn(recording, name="observe containment")
 

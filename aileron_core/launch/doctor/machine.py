@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from aileron_core.containment.linux_syscalls import SCOPE_ABI, landlock_abi
-from aileron_core.containment.support import abstract_listeners, find_support
+from aileron_core.containment.support import abstract_listeners, find_sandbox_support
 from aileron_core.errors import AileronError
 from aileron_core.launch.doctor import Finding
 
@@ -26,7 +26,7 @@ def check_machine() -> Iterator[Finding]:
         yield Finding(level="warning", topic="sandbox", text=text)
         return
     try:
-        support = find_support(offline=True)
+        support = find_sandbox_support(offline=True)
     except AileronError as error:
         yield Finding(level="broken", topic="sandbox", text=error.message)
     else:
