@@ -28,7 +28,7 @@ _PATH = getattr(os, "O_PATH", os.O_RDONLY)
 
 @contextlib.contextmanager
 def open_folder(path: Path) -> Generator[int, None, None]:
-    """Open the folder *path* and yield its descriptor, from which the functions here reach what lies below.
+    """Open the folder *path* and yield its descriptor, from which the functions here open what is below it.
 
     Raises:
         OSError: it cannot be opened.

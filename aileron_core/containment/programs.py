@@ -24,10 +24,10 @@ def find_program(name: str, path: str, project: Path) -> Path:
         for folder in path.split(os.pathsep)
         if folder and Path(folder).is_absolute() and not _inside(Path(folder), project)
     ]
-    found = shutil.which(name, path=os.pathsep.join(folders)) if folders else None
-    if found is None or _inside(Path(found).resolve(), project):
+    program = shutil.which(name, path=os.pathsep.join(folders)) if folders else None
+    if program is None or _inside(Path(program).resolve(), project):
         raise NotFound(f"There is no program {name} on PATH outside the project {project}.")
-    return Path(found)
+    return Path(program)
 
 
 def _inside(path: Path, folder: Path) -> bool:
@@ -126,17 +126,19 @@ def _interpreter(program: Path, asked: str, path: str, excluded: tuple[Path, ...
     outside = [
         str(each) for each in folders if not any(_inside(each, folder) for folder in excluded)
     ]
-    found = shutil.which(asked, path=os.pathsep.join(outside)) if outside or "/" in asked else None
-    if found is None:
+    interpreter = (
+        shutil.which(asked, path=os.pathsep.join(outside)) if outside or "/" in asked else None
+    )
+    if interpreter is None:
         where = "which is not there" if "/" in asked else f"and there is no {asked} on PATH"
         raise NotFound(f"{program} is a script for {asked}, {where}. Install that first.")
-    for each in (program, Path(found)):
+    for each in (program, Path(interpreter)):
         if each.parent.name == "shims":
             raise NotFound(
                 f"{each} is a stand-in of a version manager, which is not in the sandbox. Put the "
                 f"folder of the real {each.name} first on PATH, or start it with --no-sandbox."
             )
-    return Path(found)
+    return Path(interpreter)
 
 
 def _is_reachable(asked: str, interpreter: Path, roots: tuple[Path, ...]) -> bool:

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalService:
-    """Decisions on runs that wait. At most one wins; the next is told which."""
+    """Decisions on runs that wait. At most one wins; a later one is refused, with the outcome."""
 
     registry: RunRegistry
     store: RunStore

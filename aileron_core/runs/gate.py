@@ -156,7 +156,7 @@ class Gate:
             raise Conflict(
                 "This idempotency key belongs to another call of this session (another action or "
                 "other arguments). Nothing ran; use a new key.",
-                # Where a run stands before its end is not told to an agent.
+                # The state of a run before its end is not shown to an agent.
                 details={"outcome": str(earlier.state) if earlier.state in FINAL else "open"},
             )
         return known

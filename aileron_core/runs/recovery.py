@@ -201,13 +201,13 @@ def _recent_runs(connection: sqlite3.Connection) -> list[RunRecord]:
 
 
 def _has_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
-    found = connection.execute(
+    record = connection.execute(
         "SELECT prev, hash, body FROM audit WHERE seq = ?", (row.last_record,)
     ).fetchone()
-    if found is None:
+    if record is None:
         return False
     try:
-        prev, digest, text = bytes(found[0]), bytes(found[1]), str(found[2]).encode()
+        prev, digest, text = bytes(record[0]), bytes(record[1]), str(record[2]).encode()
         body: Any = json.loads(text)
         same = row.args is None or args_hash(row.args) == row.args_sha256
         for moment in (row.requested_at, row.expires_at, row.decided_at, row.ended_at):

@@ -46,7 +46,7 @@ class WaitingAgents:
             wait.left_at, wait.left_tick = self._clock.now(), self._clock.monotonic()
 
     def stopped_at(self, approval_id: str) -> float | None:
-        """Return since when nobody waits; None while somebody does, or where nobody ever did."""
+        """Return the time since which no agent waits; None while one does, or where none ever did."""
         wait = self._waits.get(approval_id)
         return wait.stopped_at if wait else None
 

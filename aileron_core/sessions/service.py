@@ -1,4 +1,4 @@
-"""Opening, holding and ending sessions: durable, on record, and told to front ends."""
+"""Opening, holding and ending sessions: durable, on record, and published to front ends."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -159,7 +159,7 @@ class SessionService:
             record = _record(self._clock, AuditEvent.SESSION_SEEN_OUTSIDE, summary, {})
             tx.record(replace(record, session=session_id))
 
-        with suppress(AileronError):  # then it stands on the screen alone
+        with suppress(AileronError):  # then only the screen shows it
             await self._database.write(unit)
 
     async def has_ended(self, session_id: str, token: str) -> bool:

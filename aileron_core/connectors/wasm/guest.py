@@ -128,7 +128,7 @@ def _memory_bytes(context: Any, instance: Any) -> int:
 def error_summary(error: Exception) -> str:
     """Return message and cause from wasmtime's report, without its backtrace."""
     report = str(error)
-    # The last one: before it stands the backtrace, with names that the guest chose.
+    # The last one: the backtrace comes before it, with names that the guest chose.
     happened, found, why = report.rpartition("Caused by:")
     happened = happened if found else report
     lines = [line.strip() for line in happened.splitlines() if line.strip()]

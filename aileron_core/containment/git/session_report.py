@@ -1,4 +1,4 @@
-"""What the person is told about a repository when its session ends, and where leftovers are kept."""
+"""Notices about a repository for the person when its session ends, and moving what could not be imported."""
 
 import os
 import secrets
@@ -92,7 +92,7 @@ def move_leftovers(repository: SessionRepository, folder: Path) -> Path:
     while target.exists():
         number += 1
         target = folder / f"git-{repository.record.number}-{number}"
-    token = secrets.token_hex(4)  # so that nothing of the agent's stands there
+    token = secrets.token_hex(4)  # so that nothing of the agent's has that name
     for name in ("config", "config.worktree", "commondir", "hooks"):
         _rename(repository.session_git_dir / name, token)
     (repository.session_git_dir / "config").write_bytes((repository.folder / "config").read_bytes())
