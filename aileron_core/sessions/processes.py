@@ -72,8 +72,8 @@ def _link(folder: int, name: str) -> str:
 
 
 def _parents(pid: int) -> tuple[tuple[int, str], ...]:
-    found: list[tuple[int, str]] = []
-    while pid > 0 and len(found) < _MAX_PARENTS:
+    parents: list[tuple[int, str]] = []
+    while pid > 0 and len(parents) < _MAX_PARENTS:
         try:
             folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
@@ -85,9 +85,9 @@ def _parents(pid: int) -> tuple[tuple[int, str], ...]:
             break
         finally:
             os.close(folder)
-        found.append((pid, name))
+        parents.append((pid, name))
         pid = parent
-    return tuple(found)
+    return tuple(parents)
 
 
 def _epoch(ticks: int) -> float | None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from aileron_core.connectors.posted_reads import AWS
+from aileron_core.connectors.posted_reads import AWS_PREFIX
 from aileron_core.console_port import (
     FINAL_STATES,
     ApprovalView,
@@ -169,7 +169,7 @@ def then_line(kind: str, name: str, gated: bool | None) -> Line:
     """Return what is so once a file, or what previews would read by POST, is accepted."""
     if kind == "preview":
         # What is read stands after the connector, which holds no blank.
-        of_aws = name.partition(" ")[2].startswith(AWS)
+        of_aws = name.partition(" ")[2].startswith(AWS_PREFIX)
         return (Piece(words.files.THEN_AWS if of_aws else words.files.THEN_GRAPHQL, "attn"),)
     if kind == "connector":
         return (Piece(words.files.THEN_CONNECTOR),)

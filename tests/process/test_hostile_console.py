@@ -185,8 +185,10 @@ def test_a_text_without_end_leaves_the_console_at_work(
         console.pty.shows(shown)
         console.pty.settle(0.7)
     console.pty.type(b" ")
-    told = ("not seen yet", "All seen")
-    console.pty.until(lambda: any(each in console.pty.cells.lines[-2] for each in told), "a voice")
+    endings = ("not seen yet", "All seen")
+    console.pty.until(
+        lambda: any(each in console.pty.cells.lines[-2] for each in endings), "a voice"
+    )
     look(console)
 
 

@@ -31,9 +31,9 @@ def test_approve_is_filled_exactly_when_the_next_press_decides() -> None:
     """Filled means: at rest, nothing in the way, nothing left to say first."""
     for now in situations():
         blind = now.approval is not None and now.approval.preview.status == "unavailable"
-        told = now.confirmed or not (now.unseen or blind)
+        may_decide = now.confirmed or not (now.unseen or blind)
         state = availability("approve", now)
-        assert state.filled == (now.block == "none" and now.armed and bool(told))
+        assert state.filled == (now.block == "none" and now.armed and bool(may_decide))
         assert state.shown == (now.block == "none")
 
 

@@ -138,7 +138,7 @@ def test_a_single_key_at_rest_decides_one_item_and_the_next_starts_unarmed(perso
 
 @pytest.mark.parametrize("gap", [0.0, 0.002, 0.010])
 @pytest.mark.parametrize("keys", [b"aa", b"a ok use it\r", b"aaaaaaaaaa", b"ad\r", b"a\ra\r"])
-def test_a_burst_decides_nothing_and_is_told(person: Person, keys: bytes, gap: float) -> None:
+def test_a_burst_decides_nothing_and_is_reported(person: Person, keys: bytes, gap: float) -> None:
     """Its first byte came after a rest; what came with it shows that no hand pressed it."""
     for _ in range(TRIES):
         person.rest()

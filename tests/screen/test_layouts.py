@@ -207,7 +207,7 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
         "nothing can run": (start(short(1)), stop),
         "paused": (start(short(1)), pause),
         "asked for a reason": (start(short(1)), ask),
-        "a file is held back": (start(held=snapshot(NOW).not_accepted), nothing),
+        "a file is not accepted": (start(held=snapshot(NOW).not_accepted), nothing),
         "nothing waits": (start(), nothing),
     }
     return found

@@ -88,9 +88,9 @@ def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str)
         headings = [plain(each.label) for each in blocks if each.kind == "heading"]
         assert headings[0] == "WHAT WAS SHOWN"
         assert not {"WILL HAPPEN", "CHANGED"} & {*headings}
-        told = " ".join(plain(each.pieces) for each in blocks)
-        assert "as it was read at " in told
-        assert "asks again" not in told
+        drawn = " ".join(plain(each.pieces) for each in blocks)
+        assert "as it was read at " in drawn
+        assert "asks again" not in drawn
 
 
 def lost_call(**changes: object) -> ApprovalView:

@@ -25,7 +25,7 @@ OFFER = NotAcceptedView(
 ATHENA = replace(OFFER, name=f"{CONNECTOR} AWS AmazonAthena.GetQueryExecution")
 
 
-def told(blocks: Iterable[Block]) -> str:
+def block_text(blocks: Iterable[Block]) -> str:
     return "\n".join(plain(block.pieces) for block in blocks)
 
 
@@ -40,7 +40,7 @@ async def test_an_offer_says_what_it_means_and_is_accepted_by_the_digest(
     async with console(start(held=(offer,)), size=(140, 40)) as shown:
         await shown.shows("Let this connector read by POST in its previews?")
         read = offer.name.partition(" ")[2]
-        facts = told(file_blocks(offer))
+        facts = block_text(file_blocks(offer))
         await shown.shows(f"by POST: {read[:12]}")
         for fact in (means, read, CONNECTOR, "api.linear.app:443", offer.digest):
             assert fact in facts, fact
@@ -61,5 +61,5 @@ async def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_t
 
     async with console(start(marked), size=(140, 40)) as shown:
         await shown.shows("reads by POST in previews, accepted unseen (--accept-installed)")
-        facts = told(approval_blocks(marked, NOW))
+        facts = block_text(approval_blocks(marked, NOW))
         assert "may read by POST: GraphQL queries, accepted by --accept-installed" in facts

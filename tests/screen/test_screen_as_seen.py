@@ -16,10 +16,10 @@ from tests.screen.driving import Console, console, mail, short, start
 KEY = "s screen as seen"
 
 
-async def decide(shown: Console, key: str, told: str) -> None:
+async def decide(shown: Console, key: str, expected: str) -> None:
     await shown.rest()
     await shown.press_alone(key)
-    await shown.shows(told)
+    await shown.shows(expected)
 
 
 async def to_record(shown: Console, event: str) -> None:
@@ -80,7 +80,7 @@ def test_each_decision_about_a_call_has_its_own_screen() -> None:
     assert screens.find(None, 30.0) is None
 
 
-async def test_what_was_not_read_is_told() -> None:
+async def test_what_was_not_read_is_reported() -> None:
     """A person who approved without reading to the end finds that written above the screen."""
     async with console(start(mail(), mail(2)), (80, 24), answers=True) as shown:
         await shown.rest()

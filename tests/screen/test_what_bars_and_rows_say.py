@@ -35,15 +35,15 @@ def bar(width: int, *, held: int = 1, problems: int = 0) -> str:
 def test_the_top_bar_keeps_the_views_named_and_what_is_wrong_counted(
     width: int, held: int, problems: int
 ) -> None:
-    """Names of agents and long words go first; what is held back and in error never goes."""
-    told = bar(width, held=held, problems=problems)
-    assert len(told) == width
+    """Names of agents and long words go first; what is not accepted and in error never goes."""
+    drawn = bar(width, held=held, problems=problems)
+    assert len(drawn) == width
     for name in ("1 Waiting", "2 Activity", "3 Audit"):
-        assert name in told
-    assert (f"▲ {held}" in told) == bool(held)
-    assert (f"! {problems}" in told) == bool(problems)
-    assert told.endswith("14:02 ")
-    assert "…" not in told
+        assert name in drawn
+    assert (f"▲ {held}" in drawn) == bool(held)
+    assert (f"! {problems}" in drawn) == bool(problems)
+    assert drawn.endswith("14:02 ")
+    assert "…" not in drawn
 
 
 def test_the_top_bar_says_all_of_it_where_there_is_room() -> None:
@@ -84,8 +84,8 @@ def test_a_summary_of_the_hour_ends_with_a_whole_part() -> None:
     whole = plain(table.header(200, NOW)[0]).strip()
     assert whole.count(" · ") == 4
     for width in range(30, 110):
-        told = plain(table.header(width, NOW)[0]).strip()
-        parts = told.split(" · ")
+        drawn = plain(table.header(width, NOW)[0]).strip()
+        parts = drawn.split(" · ")
         assert parts == whole.split(" · ")[: len(parts)]
         assert cells(table.header(width, NOW)[0]) < width
 
@@ -120,12 +120,12 @@ async def test_a_call_whose_action_file_changed_is_not_said_to_run() -> None:
 
 def test_the_outcome_of_a_failed_call_is_said_once_in_its_document() -> None:
     """Above all; the record does not say it again."""
-    told = "Nothing ran: the action file changed after you looked."
-    view = mail(1, state="failed", outcome=told, decided_at=NOW, decided_by="person")
+    drawn = "Nothing ran: the action file changed after you looked."
+    view = mail(1, state="failed", outcome=drawn, decided_at=NOW, decided_by="person")
     warned = warnings(view, HiddenCharacters(), file_moved=False)
-    assert told in [plain(each) for each in warned]
+    assert drawn in [plain(each) for each in warned]
     rows = [plain(each.pieces) for each in approval_blocks(view, NOW, warned)]
-    assert rows.count(told) == 1
+    assert rows.count(drawn) == 1
     assert any(row.endswith("  you") for row in rows)
 
 
@@ -140,8 +140,8 @@ def test_the_calm_screen_of_an_empty_home_is_read_whole_in_a_narrow_pane() -> No
     """Its commands are wrapped, not cut."""
     rows = empty_lines(last=None, connected=0, actions_ready=0, now=NOW, width=60, height=12)
     assert all(cells(row) <= 60 for row in rows)
-    told = " ".join(" ".join(plain(row) for row in rows).split())
-    assert "`aileron init --example`, or `aileron action add PATH`." in told
+    drawn = " ".join(" ".join(plain(row) for row in rows).split())
+    assert "`aileron init --example`, or `aileron action add PATH`." in drawn
 
 
 def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> None:
@@ -185,7 +185,7 @@ async def test_no_key_of_the_page_is_named_while_help_covers_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "drawn"),
     [
         ("2", "Nothing is on record yet."),
         ("3", "Nothing is on record yet."),
@@ -193,11 +193,11 @@ async def test_no_key_of_the_page_is_named_while_help_covers_it() -> None:
         ("5", "No agent is at work."),
     ],
 )
-async def test_a_view_without_a_row_says_so_in_its_middle(key: str, told: str) -> None:
+async def test_a_view_without_a_row_says_so_in_its_middle(key: str, drawn: str) -> None:
     """No titles of columns over nothing, and no key that needs a row."""
     async with console(start(sessions=(), records=(), library=(), head_words=None)) as shown:
-        await shown.go(key, told)
-        row = next(at for at, line in enumerate(shown.lines) if told in line)
+        await shown.go(key, drawn)
+        row = next(at for at, line in enumerate(shown.lines) if drawn in line)
         assert 8 < row < 24
         assert "enter open" not in shown.keys
         assert not any(line.startswith("  time") or "  agent  " in line for line in shown.lines)

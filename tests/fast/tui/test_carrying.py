@@ -114,14 +114,14 @@ def test_the_browser_gets_the_address_as_one_word_and_no_terminal(tmp_path: Path
     program = tmp_path / "open"
     program.write_text(f'#!/bin/sh\nprintf "%s|" "$@" > {tmp_path}/got\ntest ! -t 0\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    told: list[bool] = []
+    results: list[bool] = []
     done = threading.Event()
     url = "http://127.0.0.1:8517/review/act-20261008T140152-0000000000000001"
-    open_beside(str(program), url, lambda worked: (told.append(worked), done.set()))
+    open_beside(str(program), url, lambda worked: (results.append(worked), done.set()))
     assert done.wait(10)
-    assert told == [True]
+    assert results == [True]
     assert (tmp_path / "got").read_text() == f"{url}|"
     done.clear()
-    open_beside(str(tmp_path / "none"), url, lambda worked: (told.append(worked), done.set()))
+    open_beside(str(tmp_path / "none"), url, lambda worked: (results.append(worked), done.set()))
     assert done.wait(10)
-    assert told == [True, False]
+    assert results == [True, False]

@@ -26,7 +26,7 @@ def applied(ops: Sequence[Opcode], old: Sequence[str], new: Sequence[str]) -> li
 
 
 @given(LINES, LINES, st.integers(0, 2000))
-def test_what_is_told_leads_from_the_old_to_the_new(
+def test_what_is_reported_leads_from_the_old_to_the_new(
     old: list[str], new: list[str], work: int
 ) -> None:
     """However little work is left."""

@@ -53,9 +53,9 @@ def test_a_key_that_decides_is_one_character_alone(key: str) -> None:
 
 def test_two_actions_of_one_place_do_not_share_a_key() -> None:
     """Least of all two that decide."""
-    told = refused(approve="t")
-    assert "two actions that decide cannot share a key" in told["console.keys.approve"]
-    assert "accept" in told["console.keys.approve"]
+    refusals = refused(approve="t")
+    assert "two actions that decide cannot share a key" in refusals["console.keys.approve"]
+    assert "accept" in refusals["console.keys.approve"]
     assert "is the key of refresh already" in refused(approve="r")["console.keys.approve"]
     assert remapped((("approve", "r"), ("refresh", "R"))).face("refresh") == "R"
 
@@ -68,11 +68,11 @@ def test_a_swap_is_no_clash() -> None:
 
 def test_what_does_not_exist_is_named_with_what_is_meant() -> None:
     """Action and key alike; a panel keeps its keys; all problems come at once."""
-    told = refused(aprove="a", deny="nokey", deny_enter="x", go_on="G")
-    assert "did you mean approve?" in told["console.keys.aprove"]
-    assert "is no key" in told["console.keys.deny"]
-    assert "keeps its key, enter" in told["console.keys.deny_enter"]
-    assert "console.keys.go_on" in told
+    refusals = refused(aprove="a", deny="nokey", deny_enter="x", go_on="G")
+    assert "did you mean approve?" in refusals["console.keys.aprove"]
+    assert "is no key" in refusals["console.keys.deny"]
+    assert "keeps its key, enter" in refusals["console.keys.deny_enter"]
+    assert "console.keys.go_on" in refusals
 
 
 def test_every_action_that_may_move_can_be_moved() -> None:

@@ -101,9 +101,9 @@ def test_pages_that_were_left_long_ago_are_dropped_and_read_again() -> None:
     for page in range(200):
         asked = ReadRecords(before_seq=(page + 1) * PAGE + 1, limit=PAGE)
         numbers = range(page * PAGE + 1, (page + 1) * PAGE + 1)
-        told = tuple(record(seq) for seq in numbers)
-        book.take(RecordsRead(records=told, before_seq=asked.before_seq, total=200 * PAGE), NOW)
-        seen += len(told)
+        answer = tuple(record(seq) for seq in numbers)
+        book.take(RecordsRead(records=answer, before_seq=asked.before_seq, total=200 * PAGE), NOW)
+        seen += len(answer)
     assert seen == 200 * PAGE
     kept = sum(book.get(seq) is not None for seq in range(1, 200 * PAGE + 1))
     assert kept <= 61 * PAGE

@@ -1,4 +1,4 @@
-"""A host that stands for another: both spellings, in a call and in a connector to take in."""
+"""A host that stands for another: both spellings, in a call and in a connector to accept."""
 
 from aileron_core.console_port import NotAcceptedView
 from aileron_tui.draw.document import approval_blocks, file_blocks
@@ -21,7 +21,7 @@ def test_a_call_to_a_punycode_host_says_what_it_stands_for() -> None:
     assert hidden_characters_of(approval(1, NOW)).warnings() == []
 
 
-def test_a_connector_that_asks_for_such_a_host_says_so_before_it_is_taken_in() -> None:
+def test_a_connector_that_asks_for_such_a_host_says_so_before_it_is_accepted() -> None:
     """That is when it matters most."""
     held = NotAcceptedView(
         kind="connector",
