@@ -125,12 +125,14 @@ def _widest(pieces: Line) -> int:
 
 def sentence_lines(pieces: Line, columns: int) -> Page:
     """Return a sentence of ours, which may quote outside text, in lines; those that go on are indented."""
-    rows = wrap(pieces, columns - 3)
-    if any(_widest(each.pieces) > columns - 3 for each in rows):
-        rows = wrap(pieces, columns // 2 - 1)  # twice as wide, and the indent
-    return tuple(
-        each.pieces if row == 0 else line("  ", *each.pieces) for row, each in enumerate(rows)
-    )
+
+    def make(width: int) -> Page:
+        rows = wrap(pieces, width - 3)  # the indent, and one to spare
+        return tuple(
+            each.pieces if row == 0 else line("  ", *each.pieces) for row, each in enumerate(rows)
+        )
+
+    return _unbroken(make, columns)
 
 
 def item_list(items: Sequence[Item], current: str, now: float, columns: int) -> Iterator[Line]:

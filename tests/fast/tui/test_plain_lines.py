@@ -60,6 +60,7 @@ def test_no_text_begins_a_line_or_is_broken_by_the_terminal(text: str, columns: 
 
 @given(st.text(max_size=300), st.sampled_from(WIDTHS))
 @example("0000000000000000000¡", 40)
+@example("0000000000000000000\u093a", 40)
 def test_a_sentence_that_quotes_goes_on_indented(text: str, columns: int) -> None:
     """Reports quote titles and reasons."""
     first, *others = sentence_lines((Piece("Denied: "), *foreign_text(text)), columns)
