@@ -29,7 +29,7 @@ from tests.support.ordinary import acting_as
 
 ROOT = Path(__file__).resolve().parents[2]
 CLI = (sys.executable, "-I", "-m", "aileron_tui.cli")
-CHILD = ROOT / "tests" / "e2e" / "crash_child.py"
+CHILD = ROOT / "tests" / "process" / "crash_child.py"
 DRAFT = "r-8842190447"
 DOCUMENT = document()
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
