@@ -363,7 +363,7 @@ class App:
     async def _end(self) -> None:
         self.audit.close()
         if left := await self.registry.wait_for_executing(_SETTLE_SECONDS):
-            # The next life takes them for unknown.
+            # The next start records them as unknown.
             _log.warning("%d runs were still going on when the console stopped", left)
         with suppress(AileronError):
             await self.traffic.sweep(everything=True)

@@ -86,7 +86,7 @@ class InjectedFiles:
         """Write the files; a folder of that name that Aileron did not make is left alone.
 
         Raises:
-            Forbidden: something else lies there, or a link is on the way.
+            Forbidden: something else is at that path, or a link is on the way.
         """
         with open_folder(self._home) as home:
             for injected in self._files:

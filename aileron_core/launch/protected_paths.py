@@ -255,7 +255,7 @@ class UnfinishedSession:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.stat()  # raises where another was first: what lies there by now is the person's
+            path.stat()  # raises if another process was first: a file at this path is then the person's
             protected, aside = _read(os.pread(handle, _RECORD_BYTES, 0))
         except BlockingIOError:
             os.close(handle)

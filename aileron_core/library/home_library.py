@@ -1,4 +1,4 @@
-"""What of the actions and connectors in a home is accepted, and so may be called."""
+"""The accepted actions and connectors of a home, which are those that may be called."""
 
 import asyncio
 import logging
@@ -217,14 +217,14 @@ class HomeLibrary:
 
     async def _rescan(self) -> None:
         async with self._reading:  # one that began earlier must not end later, with older files
-            await self._end_removed(told=self._files.stamps is not None)
+            await self._end_removed(rejudge=self._files.stamps is not None)
             suites = self._files.suites
             if await self._files.read():
                 self._judge()
             elif self._files.suites != suites:
                 self._changed()
 
-    async def _end_removed(self, *, told: bool) -> None:
+    async def _end_removed(self, *, rejudge: bool) -> None:
         """Record what was removed; it is no longer accepted, even if the same bytes come back."""
         home = self._folder.parent
         notes = await asyncio.to_thread(removal.read_notes, home)
@@ -233,7 +233,7 @@ class HomeLibrary:
         if gone:
             await self._accepted.remove(gone)
         await asyncio.to_thread(removal.clear_notes, notes)
-        if gone and told:
+        if gone and rejudge:
             self._judge()
 
     def _judge(self) -> None:

@@ -1,7 +1,6 @@
 """A console that is killed, stopped and started again while an agent is connected through the relay."""
 
 import json
-import signal
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -19,6 +18,7 @@ from tests.support.mcp_harness import (
     eventually,
     official_client,
 )
+from tests.support.terminal import stop_process
 
 OLD_ERA, NEW_ERA = "legacy", "2026-07-28"
 HOLD = 7.0
@@ -195,7 +195,7 @@ def test_a_console_that_stays_away_ends_the_relay(console: ProcessConsole, askin
     relay.answer(1)
     if asking:
         # Asked of a console that stands still: once it is gone, the relay ends within a second.
-        console.process.send_signal(signal.SIGSTOP)
+        stop_process(console.process.pid)
         relay.send("tools/list", 2)
     console.kill()
     if asking:

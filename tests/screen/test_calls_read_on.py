@@ -19,7 +19,7 @@ async def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
         queue = shown.app._model.queue
         await shown.until(lambda: len(queue.items) == len(MANY), "all calls")
         assert [item.key for item in queue.items] == IDS
-        assert (queue.waiting, queue.to_come) == (700, 0)
+        assert (queue.waiting, queue.unread_count) == (700, 0)
         assert [type(read) for read in shown.port.reads] == [ReadApprovals]
         assert shown.selected == IDS[0]
         await shown.go("end", "WILL HAPPEN")

@@ -126,7 +126,12 @@ async def test_unread_lines_want_a_second_press_and_are_counted() -> None:
 def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, expected: str) -> None:
     """The filled key names what it leaves unread."""
     situation = Situation(
-        approval=short(), block="none", armed=True, unseen=unseen, total=9, confirmed="approve"
+        approval=short(),
+        blocked_by="none",
+        armed=True,
+        unseen=unseen,
+        total=9,
+        pressed_once="approve",
     )
     assert f"approve, {expected} " in "".join(
         piece.text for piece in footer_line("waiting", situation, 120)

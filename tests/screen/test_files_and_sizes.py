@@ -10,7 +10,7 @@ from aileron_core.console_port import (
 )
 from aileron_core.errors import Problem
 from aileron_tui.draw.bars import top_bar
-from aileron_tui.draw.text import cells, plain
+from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.state.queue import Queue
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.widgets.document import Document
@@ -90,7 +90,7 @@ def test_the_way_to_the_problems_is_shown_from_every_view() -> None:
             now=NOW,
             width=width,
         )
-        assert ": 1 end" in plain(bar)
+        assert ": 1 end" in plain_text(bar)
 
 
 def test_an_unaccepted_connector_stands_before_the_actions_that_use_it() -> None:
@@ -208,10 +208,10 @@ async def test_the_summary_of_the_selected_record_is_read_whole() -> None:
 
 def test_a_summary_beyond_three_rows_is_visibly_cut() -> None:
     """Three rows, no wider than the pane, an ellipsis at the end."""
-    rows = ActivityTable((record("word " * 200),), NOW).about(80, NOW)
+    rows = ActivityTable((record("word " * 200),), NOW).detail(80, NOW)
     assert len(rows) == 3
-    assert all(cells(row) < 80 for row in rows)
-    assert plain(rows[-1]).endswith("…")
+    assert all(cell_width(row) < 80 for row in rows)
+    assert plain_text(rows[-1]).endswith("…")
 
 
 async def test_another_width_of_the_same_layout_makes_the_key_rest_anew() -> None:

@@ -165,11 +165,11 @@ def test_a_call_that_changes_its_state_joins_or_leaves_what_matches() -> None:
     queue = narrowed("state:pending")
     queue.move(1)
     gone = replace(CALLS[2], state="denied", decided_at=NOW, ended_at=NOW)
-    queue.apply(gone, NOW)
+    queue.update(gone, NOW)
     assert queue.matching == 4
     assert queue.selected == CALLS[1].approval_id
     own = replace(CALLS[1], state="denied", decided_at=NOW, ended_at=NOW)
-    queue.apply(own, NOW)
+    queue.update(own, NOW)
     assert queue.selected == CALLS[1].approval_id
     assert queue.matching == 3
     assert queue.length == 4

@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from tests.support.terminal import Pty
+from tests.support.terminal import Pty, stop_process
 
 CHILD = str(Path(__file__).with_name("terminal_child.py"))
 REST = 0.9
@@ -400,7 +400,7 @@ def test_bytes_that_are_no_keys_leave_the_console_alive(
 def test_a_key_that_was_read_late_decides_nothing(person: Person) -> None:
     """The console stood still: nobody knows when it was pressed, or on what."""
     person.rest()
-    person.pty.process.send_signal(signal.SIGSTOP)
+    stop_process(person.pty.process.pid)
     person.type(b"a")
     sleep(0.6)
     person.pty.process.send_signal(signal.SIGCONT)

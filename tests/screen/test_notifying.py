@@ -18,11 +18,11 @@ from aileron_core.console_port import ApprovalUpdated, PauseChanged
 from aileron_core.settings import NotifySettings
 from aileron_tui.terminal.notifications import (
     QUIET_SECONDS,
-    Attention,
     Notification,
     NotificationPolicy,
+    NotificationScheduler,
     Notifier,
-    filled_in,
+    fill_command,
     osc9,
     terminal_notifies,
 )
@@ -90,7 +90,7 @@ def test_a_command_gets_its_words_as_they_are_and_no_shell_sees_them(tmp_path: P
     out = tmp_path / "notified"
     command = (sys.executable, "-c", WRITES, str(out), "{count} wait: {action}", "$HOME; ls *")
     notified = Told()
-    notified.notifier(NotifySettings(command=command)).tell(Notification(3, "send-draft"))
+    notified.notifier(NotifySettings(command=command)).deliver(Notification(3, "send-draft"))
     assert appears(out) == ["3 wait: send-draft", "$HOME; ls *"]
     assert notified.failures == []
 
@@ -110,13 +110,13 @@ def test_a_command_that_fails_is_said_once_and_harms_nothing(
     """Not there, not well ended, or hanging: the console goes on, and rings."""
     notified = Told()
     notifier = notified.notifier(NotifySettings(command=command), command_seconds=seconds)
-    notifier.tell(Notification(1, "send-draft"))
+    notifier.deliver(Notification(1, "send-draft"))
     assert notified.failed.wait(PATIENCE)
     assert says in notified.failures[0]
     assert notified.rung == 1
     notified.failed.clear()
     before = set(threading.enumerate())
-    notifier.tell(Notification(2, ""))
+    notifier.deliver(Notification(2, ""))
     for again in started_since(before):
         again.join(PATIENCE)
     assert not notified.failed.is_set()
@@ -133,7 +133,7 @@ def test_a_command_that_hangs_does_not_become_many(tmp_path: Path) -> None:
     notifier = notified.notifier(NotifySettings(command=command), command_seconds=2 * PATIENCE)
     before = set(threading.enumerate())
     for count in range(1, 6):
-        notifier.tell(Notification(count, ""))
+        notifier.deliver(Notification(count, ""))
     running = started_since(before)
     assert len(running) == 1
     assert notified.rung == 5
@@ -141,7 +141,7 @@ def test_a_command_that_hangs_does_not_become_many(tmp_path: Path) -> None:
         pass
     running[0].join(PATIENCE)
     assert not running[0].is_alive()
-    notifier.tell(Notification(6, ""))
+    notifier.deliver(Notification(6, ""))
     with fifo.open("w"):
         pass
 
@@ -167,7 +167,7 @@ def test_only_a_terminal_that_is_known_to_show_it_gets_osc_9(
     assert terminal_notifies(environment) is takes
     for setting, shows in (("auto", takes), ("always", True), ("never", False)):
         notified = Told()
-        notified.notifier(NotifySettings(osc9=setting), environment).tell(Notification(2, ""))  # type: ignore[arg-type]
+        notified.notifier(NotifySettings(osc9=setting), environment).deliver(Notification(2, ""))  # type: ignore[arg-type]
         assert bool(notified.written) is shows
 
 
@@ -191,7 +191,7 @@ def test_osc_9_itself_lets_no_control_through() -> None:
 def test_nothing_but_a_count_and_a_plain_name_is_ever_announced(name: str, count: int) -> None:
     """A name that is none of an accepted action's form is left out; no control character gets through."""
     notices = NotificationPolicy()
-    notices.arrived(name)
+    notices.on_arrival(name)
     notice = notices.take(count, 10.0)
     assert notice is not None
     plain = bool(name) and name.isascii() and name[0].isalnum() and name == notice.action
@@ -199,7 +199,7 @@ def test_nothing_but_a_count_and_a_plain_name_is_ever_announced(name: str, count
     text = osc9(notice.text, {})
     assert text.isascii()
     assert text[4:-1].isprintable()
-    assert filled_in(["x", "{count}", "{action}"], notice) == ["x", str(count), notice.action]
+    assert fill_command(["x", "{count}", "{action}"], notice) == ["x", str(count), notice.action]
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.sampled_from(["a", "b"])), max_size=40))
@@ -208,7 +208,7 @@ def test_at_most_one_in_three_seconds_and_no_arrival_is_left_unannounced(
 ) -> None:
     """What comes in the quiet time is told together at its end."""
     clock, notified, later = OwnedClock(), list[float](), list[tuple[float, Callable[[], None]]]()
-    attention = Attention(
+    attention = NotificationScheduler(
         lambda _: notified.append(clock.monotonic()),
         waiting=lambda: 1,
         clock=clock,
@@ -226,7 +226,7 @@ def test_at_most_one_in_three_seconds_and_no_arrival_is_left_unannounced(
     for gap, name in arrivals:
         pass_time(gap)
         last = clock.monotonic()
-        attention.arrived(name)
+        attention.on_arrival(name)
         pass_time(0)
         assert len(later) <= 1
         assert notified
@@ -240,9 +240,9 @@ def test_at_most_one_in_three_seconds_and_no_arrival_is_left_unannounced(
 def test_what_was_answered_in_the_quiet_time_is_not_announced() -> None:
     """Nothing waits any more: nothing is rung."""
     notices = NotificationPolicy()
-    notices.arrived("send-draft")
+    notices.on_arrival("send-draft")
     assert notices.take(1, 0.0) == Notification(1, "send-draft")
-    notices.arrived("send-draft")
+    notices.on_arrival("send-draft")
     assert notices.due_in(1.0) == pytest.approx(2.0)
     assert notices.take(0, 3.0) is None
     assert notices.due_in(3.0) is None
@@ -252,7 +252,7 @@ def test_several_actions_are_announced_by_their_number_alone() -> None:
     """One name would be half the truth."""
     notices = NotificationPolicy()
     for name in ("send-draft", "merge"):
-        notices.arrived(name)
+        notices.on_arrival(name)
     assert notices.take(2, 0.0) == Notification(2, "")
 
 
@@ -267,7 +267,7 @@ def test_the_bell_can_be_turned_off() -> None:
         write=notified.written.append,
         failed=notified.fail,
     )
-    notifier.tell(Notification(1, ""))
+    notifier.deliver(Notification(1, ""))
     assert (notified.rung, len(notified.written)) == (0, 1)
 
 

@@ -8,7 +8,7 @@ import pytest
 from aileron_core.console_port import Accept, LibraryUpdated, NotAcceptedView
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.document import approval_blocks, file_blocks
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 from tests.screen.driving import NOW, console, short, start
 
 CONNECTOR = "github://ALRubinger/aileron-connector-linear@1.0.0"
@@ -26,7 +26,7 @@ ATHENA = replace(OFFER, name=f"{CONNECTOR} AWS AmazonAthena.GetQueryExecution")
 
 
 def block_text(blocks: Iterable[Block]) -> str:
-    return "\n".join(plain(block.pieces) for block in blocks)
+    return "\n".join(plain_text(block.pieces) for block in blocks)
 
 
 @pytest.mark.parametrize(

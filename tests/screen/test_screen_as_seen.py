@@ -7,7 +7,7 @@ from aileron_core.console_port import ApprovalUpdated, PreviewView
 from aileron_tui.items import Item
 from aileron_tui.state.decision_screens import (
     CHARACTERS_KEPT,
-    KEPT,
+    SCREENS_KEPT,
     DecisionScreen,
     DecisionScreens,
 )
@@ -71,7 +71,7 @@ def test_each_decision_about_a_call_has_its_own_screen() -> None:
     screens = DecisionScreens()
     first, second = short(), replace(short(), version=9)
     for at, view in ((10.0, first), (20.0, second)):
-        screens.keep(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
+        screens.add(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
     run = first.run_id
     assert screens.find(run, 9.0) is None
     assert screens.find(run, 15.0).item.approval is first
@@ -146,13 +146,13 @@ async def test_nothing_can_be_decided_on_an_old_screen() -> None:
 def test_few_screens_are_kept_and_not_more_text_than_memory_allows() -> None:
     """The oldest go; the last one stays, however large."""
     screens = DecisionScreens()
-    views = [short(number + 1) for number in range(KEPT + 1)]
+    views = [short(number + 1) for number in range(SCREENS_KEPT + 1)]
     for at, view in enumerate(views):
-        screens.keep(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
+        screens.add(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
     assert screens.find(views[0].run_id, 1e9) is None
     assert screens.find(views[1].run_id, 1e9) is not None
     field = replace(views[0].preview.fields[0], value="x" * (CHARACTERS_KEPT + 1))
     huge = replace(views[0], preview=replace(views[0].preview, fields=(field,)))
-    screens.keep(DecisionScreen(at=1e6, item=Item(key=huge.approval_id, approval=huge)))
+    screens.add(DecisionScreen(at=1e6, item=Item(key=huge.approval_id, approval=huge)))
     assert screens.find(huge.run_id, 1e9) is not None
     assert screens.find(views[-1].run_id, 1e9) is None

@@ -136,7 +136,7 @@ async def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> No
 
     async with console(start(*(short(n) for n in range(1, 10001)))) as shown:
         await shown.shows(" 10000 ")
-        await shown.until(lambda: not shown.app._model.queue.to_come, "all of them")
+        await shown.until(lambda: not shown.app._model.queue.unread_count, "all of them")
         await shown.rest()
         page = shown.app._screens["waiting"]
         assert isinstance(page, WaitingScreen)

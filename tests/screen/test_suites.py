@@ -11,7 +11,7 @@ from aileron_core.console_port import (
     NotAcceptedView,
 )
 from aileron_tui.draw.suite_page import suite_blocks
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 from aileron_tui.items import SuiteFiles
 from aileron_tui.state.queue import Queue
 from tests.screen.driving import console, short, start
@@ -174,7 +174,7 @@ def test_connectors_stand_first_then_what_came_together_then_single_files() -> N
     assert call is not None
     assert call.approval is not None
     moved = replace(call, approval=replace(call.approval, action="issue-update-000"))
-    assert queue.file_moved(moved)
+    assert queue.file_changed(moved)
 
 
 def test_every_file_stands_in_the_list_under_what_it_does() -> None:
@@ -188,7 +188,7 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
     changed = held_file("old", why="changed")
     held = suite(held_file("run", gated=False), held_file("get", gated=False, is_read_only=True), other, changed)  # fmt: skip
     sentence = [
-        f"{plain(block.label)}|{plain(block.pieces)}"
+        f"{plain_text(block.label)}|{plain_text(block.pieces)}"
         for block in suite_blocks(SuiteFiles(suite=SUITE, files=held))
     ]
     assert sentence[0] == "LOOK AT THESE FIRST|1 of 4"

@@ -10,8 +10,8 @@ from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.rows import decided_lines, row_lines
-from aileron_tui.draw.text import cells, plain
-from aileron_tui.input.commands import DEFAULT
+from aileron_tui.draw.text import cell_width, plain_text
+from aileron_tui.input.commands import DEFAULT_REGISTRY
 from aileron_tui.input.situation import Situation
 from aileron_tui.screens.palette import commands
 from aileron_tui.state.queue import Queue
@@ -22,7 +22,7 @@ from tests.support.screens.home import records, sessions
 
 
 def bar(width: int, *, held: int = 1, problems: int = 0) -> str:
-    return plain(
+    return plain_text(
         top_bar(
             view="waiting", waiting=7, not_accepted=held, problems=problems, sessions=sessions(NOW),
             now=NOW, width=width,
@@ -60,7 +60,7 @@ def test_an_agent_that_gave_itself_its_name_is_marked_in_its_row(compact: bool) 
     queue.load((short(1, agent="claude", self_opened=True), short(2, agent="claude")), ())
     own, given = (
         " ".join(
-            plain(each)
+            plain_text(each)
             for each in row_lines(item, 60, NOW, hidden=False, selected=False, compact=compact)
         )
         for item in queue.items
@@ -75,19 +75,19 @@ def test_a_call_that_is_looked_at_once_more_says_so_in_its_row() -> None:
     queue = Queue()
     queue.load((short(1, state="checking"),), ())
     (row,) = row_lines(queue.items[0], 80, NOW, hidden=False, selected=False, compact=True)
-    assert plain(row).rstrip().endswith("… looking once more")
+    assert plain_text(row).rstrip().endswith("… looking once more")
 
 
 def test_a_summary_of_the_hour_ends_with_a_whole_part() -> None:
     """What does not fit is left out, not cut."""
     table = ActivityTable(records(NOW), NOW)
-    whole = plain(table.header(200, NOW)[0]).strip()
+    whole = plain_text(table.header(200, NOW)[0]).strip()
     assert whole.count(" · ") == 4
     for width in range(30, 110):
-        drawn = plain(table.header(width, NOW)[0]).strip()
+        drawn = plain_text(table.header(width, NOW)[0]).strip()
         parts = drawn.split(" · ")
         assert parts == whole.split(" · ")[: len(parts)]
-        assert cells(table.header(width, NOW)[0]) < width
+        assert cell_width(table.header(width, NOW)[0]) < width
 
 
 def test_two_folders_are_told_apart_by_their_ends() -> None:
@@ -99,7 +99,7 @@ def test_two_folders_are_told_apart_by_their_ends() -> None:
         for each, name in ((first, "one"), (second, "two"))
     ]
     table = SessionsTable(views, NOW)
-    rows = [plain(table.row(n, 80, NOW, selected=False)) for n in range(2)]
+    rows = [plain_text(table.row(n, 80, NOW, selected=False)) for n in range(2)]
     assert {row[-4:] for row in rows} == {"/one", "/two"}
     assert all("…" in row for row in rows)
     assert all(len(row) < 80 for row in rows)
@@ -122,39 +122,44 @@ def test_the_outcome_of_a_failed_call_is_said_once_in_its_document() -> None:
     """Above all; the record does not say it again."""
     drawn = "Nothing ran: the action file changed after you looked."
     view = mail(1, state="failed", outcome=drawn, decided_at=NOW, decided_by="person")
-    warned = warnings(view, HiddenCharacters(), file_moved=False)
-    assert drawn in [plain(each) for each in warned]
-    rows = [plain(each.pieces) for each in approval_blocks(view, NOW, warned)]
+    warned = warnings(view, HiddenCharacters(), file_changed=False)
+    assert drawn in [plain_text(each) for each in warned]
+    rows = [plain_text(each.pieces) for each in approval_blocks(view, NOW, warned)]
     assert rows.count(drawn) == 1
     assert any(row.endswith("  you") for row in rows)
 
 
 def test_a_list_of_decisions_without_one_says_so() -> None:
     """A heading over nothing would look broken."""
-    assert plain(decided_lines((), 45)[0]).split() == ["DECIDED", "nothing", "yet"]
+    assert plain_text(decided_lines((), 45)[0]).split() == ["DECIDED", "nothing", "yet"]
     ended = short(1, state="denied", decided_at=NOW)
-    assert "newest first" in plain(decided_lines((ended,), 45)[0])
+    assert "newest first" in plain_text(decided_lines((ended,), 45)[0])
 
 
 def test_the_calm_screen_of_an_empty_home_is_read_whole_in_a_narrow_pane() -> None:
     """Its commands are wrapped, not cut."""
     rows = empty_lines(last=None, connected=0, actions_ready=0, now=NOW, width=60, height=12)
-    assert all(cells(row) <= 60 for row in rows)
-    drawn = " ".join(" ".join(plain(row) for row in rows).split())
+    assert all(cell_width(row) <= 60 for row in rows)
+    drawn = " ".join(" ".join(plain_text(row) for row in rows).split())
     assert "`aileron init --example`, or `aileron action add PATH`." in drawn
 
 
 def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> None:
     """`view` means the views, not the preview; `re` means refetch, not every help that holds it."""
     now = Situation(
-        view="waiting", block="none", deny_block="none", armed=True, rows=2, approval=mail()
+        view="waiting",
+        blocked_by="none",
+        deny_blocked_by="none",
+        armed=True,
+        rows=2,
+        approval=mail(),
     )
-    found = [each.id for each in commands(DEFAULT, now, "view")]
+    found = [each.id for each in commands(DEFAULT_REGISTRY, now, "view")]
     assert found[0].startswith("view_")
     assert found.index("refresh") > found.index("view_sessions")
-    assert commands(DEFAULT, now, "re")[0].id == "refresh"
-    assert [each.id for each in commands(DEFAULT, now, "")] == [
-        each.id for each in DEFAULT.actions if each in commands(DEFAULT, now, "")
+    assert commands(DEFAULT_REGISTRY, now, "re")[0].id == "refresh"
+    assert [each.id for each in commands(DEFAULT_REGISTRY, now, "")] == [
+        each.id for each in DEFAULT_REGISTRY.commands if each in commands(DEFAULT_REGISTRY, now, "")
     ]
 
 

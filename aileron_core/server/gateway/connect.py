@@ -66,7 +66,7 @@ class Proxies:
         """Return through which proxy *upstream* is reached.
 
         Raises:
-            Fault: the proxy that is named cannot be used.
+            GatewayError: the proxy that is named cannot be used.
         """
         if upstream.scheme != "https" or not self._url:
             return None
@@ -123,7 +123,7 @@ class Dialer:
         """Return what *make* makes, connected to *upstream*.
 
         Raises:
-            Fault: it cannot be reached, or leads where it must not.
+            GatewayError: it cannot be reached, or leads where it must not.
         """
         proxy = self._proxies.proxy_for(upstream)
         if proxy is None:

@@ -6,14 +6,14 @@ import pytest
 
 from aileron_core.console_port import ApprovalView
 from aileron_tui.draw.header import approval_head
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 from tests.support.screens.calls import fixtures
 
 MANY = tuple(f"athena.{number}.example:443" for number in range(34))
 
 
 def head(view: ApprovalView) -> str:
-    return "\n".join(plain(line) for line in approval_head(view, (), 0.0, 100, compact=False))
+    return "\n".join(plain_text(line) for line in approval_head(view, (), 0.0, 100, compact=False))
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ async def test_a_refused_request_of_a_session_is_on_record_and_a_strangers_is_no
         await (await gateway.client()).ask(b"GET", b"/v1/responses/1")
         await (await gateway.client("wrong")).ask(b"GET", b"/v1/responses/1")
         numbers = await gateway.until(lambda view: not view.in_flight)
-        assert (numbers.requests, numbers.faults, numbers.last_status) == (1, 1, 502)
+        assert (numbers.requests, numbers.gateway_errors, numbers.last_status) == (1, 1, 502)
         await gateway.app.traffic.sweep(everything=True)
         (batch,) = await passed(gateway)
         assert [entry[4] for entry in batch] == [502]
