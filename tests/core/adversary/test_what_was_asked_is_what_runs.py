@@ -171,7 +171,7 @@ async def test_the_digest_covers_what_is_filled_in_where_a_later_id_is_longer(
         live_run = core.app.approvals.registry.by_approval(second.approval_id)
         assert live_run is not None
         assert live_run.resolved is not None
-        assert live_run.inputs(live_run.resolved.action.steps[1], live_run.row.progress) == {
+        assert live_run.step_inputs(live_run.resolved.action.steps[1], live_run.row.progress) == {
             "y": first
         }
 
