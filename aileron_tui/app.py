@@ -171,7 +171,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
             self.call_after_refresh(self._first_frame)
         if (rest := model.next_read()) is not None:
             self.call_after_refresh(self._port.submit, rest)
-        self.theme_changed_signal.subscribe(self, lambda _: self.looks_changed())
+        self.theme_changed_signal.subscribe(self, lambda _: self.rearm_and_redraw())
         self.set_interval(1.0, self._tick)
         self._show_title()
 
@@ -240,7 +240,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
     def on_notification_failed(self, message: NotificationFailed) -> None:
         """Say what did not work, of what the person set."""
         if self._model is not None:
-            self._model.say(foreign_text(message.why, "attn"), self._clock.monotonic())
+            self._model.say(foreign_text(message.reason, "attn"), self._clock.monotonic())
             self.draw_all()
 
     def _tick(self) -> None:
@@ -313,16 +313,16 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         """Tell the screen once the terminal has got as far."""
         driver = self._driver
         if isinstance(driver, ConsoleDriver):
-            driver.call_when_drawn(message.then, self._clock.monotonic(), self.cursor_position)
+            driver.call_when_drawn(message.callback, self._clock.monotonic(), self.cursor_position)
         else:
-            message.then()
+            message.callback()
 
     def on_cursor_position(self, event: events.CursorPosition) -> None:
         """The terminal says how far it got."""
         if isinstance(self._driver, ConsoleDriver):
             self._driver.on_cursor_reply(event.x, event.y)
 
-    def looks_changed(self) -> None:
+    def rearm_and_redraw(self) -> None:
         """The same words stand there anew, in another theme or after something else stood there."""
         if self._model is not None:
             self._model.arming.reset()

@@ -49,7 +49,7 @@ class CommandRequested(Message):
 class Painted(Message):
     """A screen was written to the terminal; *then* is called once it stands there."""
 
-    then: Callable[[], None]
+    callback: Callable[[], None]
 
 
 class CoreEventsReady(Message):
@@ -60,7 +60,7 @@ class CoreEventsReady(Message):
 class NotificationFailed(Message):
     """Something that the person set does not work; said once, in words of ours."""
 
-    why: str
+    reason: str
 
 
 class SettleDue(Message):

@@ -35,11 +35,11 @@ def approval_head(
     where = _hosts(view)
     held = words.item.CONTAINMENT[view.containment]
     if compact:
-        how = () if view.containment == "seen" else (Piece(f"{held}, ", "muted"),)
+        how = () if view.containment == "verified" else (Piece(f"{held}, ", "muted"),)
         lines.append(truncate(line(*who, *how, Piece("on ", "muted"), *where), width - 1))
     else:
         about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
-        if view.containment != "seen":
+        if view.containment != "verified":
             # Before the words of the session: those are cut where the line ends.
             about.append(Piece(f" · {held}", "muted"))
         if view.session_label:
@@ -77,7 +77,7 @@ def file_head(file: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line
         Piece(_question(file), "strong"),
     )
     second = line(" ", Piece("file ", "muted"), *brief(file.file))
-    third = line(" ", Piece(words.files.why_not_accepted(file.kind, file.why), "muted"))
+    third = line(" ", Piece(words.files.why_not_accepted(file.kind, file.reason), "muted"))
     warned: list[Line] = []
     if file.kind == "action" and not file.gated:
         warned.append((Piece(words.files.WARN_FREE, "attn"),))

@@ -91,7 +91,7 @@ def _section(
         told = line(
             *foreign_text(each.name, "strong"), Piece("  runs ", "muted"), *foreign_text(runs)
         )
-        if each.why == "changed":
+        if each.reason == "changed":
             told = line(*told, Piece(f"  {words.files.CHANGED_SINCE}", "attn"))
         if each.cannot_run:
             told = line(*told, Piece(f"  {words.files.CANNOT_RUN}", "attn"))

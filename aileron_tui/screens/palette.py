@@ -18,9 +18,6 @@ from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 from aileron_tui.widgets.reason import Reason
 from aileron_tui.widgets.rows import RowList
 
-LIMIT = 60
-"""Characters of a name that is looked for."""
-
 
 def commands(registry: CommandRegistry, now: Situation, text: str) -> tuple[Command, ...]:
     """Return what can be done in *now*, decides nothing, and has every word of *text* in its name.

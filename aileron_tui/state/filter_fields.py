@@ -33,7 +33,7 @@ def call_fields(view: ApprovalView) -> FilterFields:
     if view.preview.status != "ready":
         state += " no preview"
     hosts = " ".join(view.hosts)
-    sent = " ".join(f"{e.label} {e.value[:ARGUMENT_CHARACTERS]}" for e in view.sent)
+    sent = " ".join(f"{e.label} {e.value[:ARGUMENT_CHARACTERS]}" for e in view.arguments)
     named = {
         "agent": view.agent,
         "action": view.action,
@@ -50,7 +50,7 @@ def call_fields(view: ApprovalView) -> FilterFields:
 
 def file_fields(held: NotAcceptedView) -> FilterFields:
     """Return what a file that is not accepted offers; it has no age, so an age leaves it out."""
-    state = f"not accepted {held.why}"
+    state = f"not accepted {held.reason}"
     named = {"action": held.name, "state": state, "host": " ".join(held.hosts)}
     runs = " ".join(held.steps)
     text = f"{held.kind} {held.name} {held.file} {held.connector} {runs} {named['host']} {state}"

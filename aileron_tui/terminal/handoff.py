@@ -41,9 +41,9 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
 
     async def on_pager_requested(self, message: PagerRequested) -> None:
         """Lend the terminal to the pager; afterwards every key that decides rests anew."""
-        told = await self.lend(message.text, message.name)
+        told = await self.show_in_pager(message.text, message.name)
         self.say(told)
-        self.looks_changed()
+        self.rearm_and_redraw()
 
     def on_open_requested(self, message: OpenRequested) -> None:
         """Open the page of an approval, whose address is made here and of nobody else's words."""
@@ -77,10 +77,10 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
         """Let the status line report *told*, our own words."""
 
     @abstractmethod
-    def looks_changed(self) -> None:
+    def rearm_and_redraw(self) -> None:
         """What stands on screen was covered: draw it anew; every key that decides rests anew."""
 
-    async def lend(self, text: str, name: str) -> str:
+    async def show_in_pager(self, text: str, name: str) -> str:
         """Show *text* in the person's pager, in the console's place; return the message for the status line.
 
         Nothing is drawn meanwhile, and no key of the pager's reaches the console.
