@@ -136,7 +136,7 @@ def test_what_there_is_not_is_said_to_be_not_found(
 
 
 def test_adding_listing_and_removing_actions(tmp_path: Path) -> None:
-    """Files are copied once they are valid; they count once taken in, and the list says so."""
+    """Files are copied once they are valid; they count once accepted, and the list says so."""
     home = empty(tmp_path)
     added = aileron_json("action", "add", str(EXAMPLES / "actions"), home=home)
     assert [item["did"] for item in added["items"]] == ["added"] * 3
@@ -254,7 +254,9 @@ def test_a_failing_op_is_1(console: Console, mailbox: Mailbox) -> None:
     assert aileron("action", "run", "nope", home=console.home, code=1).stdout == ""
 
 
-def test_a_held_back_action_is_a_conflict(serve: Callable[..., Console], mailbox: Mailbox) -> None:
+def test_an_unaccepted_action_is_a_conflict(
+    serve: Callable[..., Console], mailbox: Mailbox
+) -> None:
     """Exit 1, and the sentence says what a person has to do."""
     console = serve(mailbox, accept=False)
     error = aileron_json("action", "run", "list-drafts", home=console.home, code=1)["error"]
@@ -365,7 +367,7 @@ def test_an_interrupt_is_130_and_the_approval_stays(attended: Attended) -> None:
 
 
 def test_connectors_are_installed_and_listed(tmp_path: Path) -> None:
-    """By their hash; held back until they are taken in."""
+    """By their hash; not accepted until a person does."""
     home = empty(tmp_path)
     installed = aileron_json("connector", "install", str(EXAMPLES / "connector"), home=home)
     assert installed["name"] == "local://aileron/mail-drafts"

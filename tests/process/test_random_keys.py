@@ -79,7 +79,7 @@ def ask(console: Sat, times: int) -> None:
 
 
 def decided(console: Sat) -> list[str]:
-    """Return what a person decided: ends of calls, files taken in or held back, sessions ended."""
+    """Return what a person decided: ends of calls, files accepted or withdrawn, sessions ended."""
     chosen = ("approval.", "pin.", "library.", "session.ended")
     return [
         record["event"]

@@ -1,15 +1,23 @@
 """Drives the real application through Pilot, on a clock that the test owns."""
 
+import asyncio
+import unicodedata
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from time import monotonic
 from typing import Any
 
+from textual.events import Key
+from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
+from textual.message_pump import MessagePump
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from aileron_core.console_port import ApprovalView, NotAcceptedView, Snapshot
 from aileron_tui.app import AileronApp
+from aileron_tui.screens.base import ConsoleScreen
+from aileron_tui.screens.reading import SEEN_SECONDS
 from aileron_tui.state.situation import situation_of
 from aileron_tui.widgets.document import Document
 from tests.screen.fake_port import RecordingPort
@@ -21,7 +29,10 @@ _TYPED = {
     '"': "quotation_mark", "-": "minus",
 }  # fmt: skip
 PATIENCE = 30.0
-STUCK_SECONDS = 2.0
+QUIET_TURNS = 4
+"""How many turns of the loop in a row must find nothing on its way."""
+SPINS = 200
+"""How many turns go by without a wait."""
 
 
 class OwnedClock:
@@ -93,27 +104,78 @@ class Console:
             is not None
         )
 
+    # What comes is handled
+
+    def _unsettled(self) -> str:
+        """Return what is still on its way to the screen, or nothing.
+
+        A busy machine changes how long this takes, and nothing else.
+        """
+        app = self.app
+        if app._exit or app._exception is not None:
+            return ""
+        if not self.port.idle or app._inbox.has_more:
+            return "events of the core"
+        pumps = (app, *app._registry)
+        if busy := next((each for each in pumps if not _is_idle(each)), None):
+            return f"messages of {busy}"
+        model = app._model
+        if model is not None:
+            arming = model.arming
+            if arming.awaits_silence and not arming.in_burst(self.clock.monotonic()):
+                return "a press that has had its silence"
+        if app._redraw_due:
+            return "drawing events"
+        if not _is_painted(app.screen):
+            app.screen._on_timer_update()  # as its timer would, 60 times a second
+            return "painting"
+        return ""
+
+    async def settled(self) -> None:
+        """Wait until all that came was handled and painted: nothing more comes by itself."""
+        deadline, turns, quiet = monotonic() + PATIENCE, 0, 0
+        while quiet < QUIET_TURNS:
+            unsettled = self._unsettled()
+            assert not unsettled or monotonic() < deadline, f"never settled: {unsettled}"
+            quiet = 0 if unsettled else quiet + 1
+            turns += 1
+            await asyncio.sleep(0 if turns < SPINS else 0.001)
+
     async def until(self, holds: Callable[[], bool], what: str = "") -> None:
+        """Wait until *holds*, which is asked only where everything that came was handled."""
         deadline = monotonic() + PATIENCE
+        await self.settled()
         while not holds():
             assert monotonic() < deadline, f"never came: {what}\n{self.text}"
-            await self.pilot.pause(0.01)
+            await asyncio.sleep(0.002)
+            await self.settled()
 
     async def shows(self, text: str) -> None:
         await self.until(lambda: text in self.text, text)
 
-    async def rest(self, seconds: float = 2.0) -> None:
-        """Let the person rest, long enough for a slow machine, and wait until the screen knows."""
-        await self.pilot.pause()
+    async def tick(self) -> None:
+        """Do what is done once a second."""
+        self.app._tick()
+        await self.settled()
+
+    async def passes(self, seconds: float) -> None:
+        """Let *seconds* pass, and do whatever time alone does, as the timers would."""
+        await self.settled()
         self.clock.advance(seconds)
-        stands_since = monotonic()
+        if isinstance(page := self.app.screen, ConsoleScreen):
+            page.reader._look()
+        await self.tick()
+
+    # What a person does
+
+    async def rest(self, seconds: float = 2.0) -> None:
+        """Let the person rest for *seconds* before what is drawn, and wait until the screen knows."""
+        await self.settled()
+        self.clock.advance(seconds)
 
         def rested() -> bool:
-            nonlocal stands_since
-            if self.drawn and not self.armed and monotonic() - stands_since > STUCK_SECONDS:
-                # A slow machine drew it only after the clock had moved: it must move once more.
-                self.clock.advance(seconds)
-                stands_since = monotonic()
+            if self.drawn and not self.armed:
+                self.clock.advance(seconds)  # it was drawn only after the clock had moved
             return self.armed
 
         await self.until(rested, "armed")
@@ -122,47 +184,52 @@ class Console:
     async def quiet(self) -> None:
         """Wait until what is in view counts as seen and everything was drawn."""
 
-        stands_since = monotonic()
-
         def seen() -> bool:
-            nonlocal stands_since
-            if monotonic() - stands_since > STUCK_SECONDS:
-                # A slow machine drew it only after the clock had moved: it must move once more.
-                self.clock.advance(0.15)
-                stands_since = monotonic()
             model = self.app._model
             assert model is not None
             page = self.app._screens[model.view]
             if not page.is_current or model.too_small or not model.document_shown:
                 return True
-            in_view = range(*page.query_one("#document", Document).in_view)
-            return model.reading.over or not model.reading.unseen_rows() & frozenset(in_view)
+            in_view = range(*page.query_one("#document", Document).rows_in_view)
+            if model.reading.frozen or not model.reading.unseen_rows() & frozenset(in_view):
+                return True
+            if self.clock.monotonic() - page.reader._in_view_since < SEEN_SECONDS:
+                self.clock.advance(SEEN_SECONDS)  # it was drawn only after the clock had moved
+            return False
 
         await self.until(seen, "seen")
         self.app.draw_all()
-        await self.pilot.pause()
+        await self.settled()
 
     async def read_all(self) -> None:
         """Read to the end, a pane at a time, each for long enough."""
         await self.rest()
         while "not seen yet" in self.voice:
             before = self.voice
-            await self.pilot.press("space")
+            await self.press("space")
             await self.rest()
             await self.until(lambda b=before: self.voice != b, "read on")
 
     async def press(self, *keys: str) -> None:
         """Press keys in one breath: the clock stands still between them."""
-        await self.pilot.press(*keys)
+        for key in keys:
+            self.app.post_message(_event_of(key))
+            await self.settled()
+
+    async def press_alone(self, key: str) -> None:
+        """Press one key, and be silent after it for long enough."""
+        await self.press(key)
+        self.clock.advance(0.03)
+        await self.settled()
 
     async def type(self, text: str) -> None:
         """Type *text* at a person's pace, some time after what asked for it was opened."""
-        await self.pilot.pause()
+        await self.settled()
         self.clock.advance(0.1)
         for char in text:
-            await self.pilot.press(_TYPED.get(char, char))
+            await self.press(_TYPED.get(char, char))
             self.clock.advance(0.1)
-        await self.pilot.pause()
+        await self.settled()
 
     async def go(self, key: str, text: str) -> None:
         """Press one key at rest and wait until *text* is shown."""
@@ -170,16 +237,46 @@ class Console:
         await self.press_alone(key)
         await self.shows(text)
 
+    async def resize(self, columns: int, rows: int) -> None:
+        await self.pilot.resize_terminal(columns, rows)
+        await self.settled()
+
+    async def click(self, *at: Any, **options: Any) -> None:
+        """Click as Textual's pilot does."""
+        await self.settled()
+        await self.pilot.click(*at, **options)
+        await self.settled()
+
     @property
     def row(self) -> str:
         """The selected row of a list."""
         return next(line for line in self.lines if line.startswith("▌"))
 
-    async def press_alone(self, key: str) -> None:
-        """Press one key, and be silent after it."""
-        await self.pilot.press(key)
-        self.clock.advance(0.03)
-        await self.pilot.pause(0.1)
+
+def _is_idle(pump: MessagePump) -> bool:
+    """Whether *pump* waits for a message, and none is on its way to it."""
+    came: asyncio.Event = pump._message_queue.ready_event
+    return pump._closed or (bool(came._waiters) and not came.is_set() and not pump._next_callbacks)
+
+
+def _is_painted(screen: Screen[object]) -> bool:
+    return not (
+        screen._layout_required
+        or screen._scroll_required
+        or screen._repaint_required
+        or screen._dirty_widgets
+        or screen._callbacks
+    )
+
+
+def _event_of(key: str) -> Key:
+    """Return the event of *key*, a character or the name of a key."""
+    name = _character_to_key(key) if len(key) == 1 and not key.isalnum() else key
+    try:
+        char = unicodedata.lookup(_get_unicode_name_from_key(REPLACED_KEYS.get(name, name)))
+    except KeyError:
+        char = name if len(name) == 1 else None
+    return Key(name, char)
 
 
 def start(
@@ -211,6 +308,6 @@ async def console(
     shown = Console(app, port, clock)
     async with app.run_test(size=size) as pilot:
         shown.pilot = pilot
-        await pilot.pause()
+        await shown.settled()
         yield shown
     port.close()

@@ -50,9 +50,9 @@ def picture(
 
     async def before(pilot: Any) -> None:
         shown.pilot = pilot
-        await pilot.pause()
+        await shown.settled()
         await scenario(shown)
-        await pilot.pause()
+        await shown.settled()
         shown.clock.advance(0.2)
         await shown.quiet()
 
@@ -81,10 +81,9 @@ def select(number: int) -> Scenario:
     async def scenario(shown: Console) -> None:
         for _ in range(number):
             await shown.press_alone("j")
-        await shown.pilot.pause()
+        await shown.settled()
         shown.clock.advance(0.5)
         await shown.quiet()
-        await shown.pilot.pause(0.1)
 
     return scenario
 

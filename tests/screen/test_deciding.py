@@ -51,12 +51,10 @@ async def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
     """A key that was on its way when the item appeared hits nothing."""
     async with console(start(short())) as shown:
         await shown.shows("WILL HAPPEN")
-        shown.clock.advance(0.3)
-        await shown.pilot.pause(0.2)
+        await shown.passes(0.3)
         assert "[a]" not in shown.keys
         await shown.press_alone("a")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.2)
+        await shown.passes(1)
         assert shown.port.intents == []
 
 
@@ -65,8 +63,7 @@ async def test_moving_and_approving_in_one_breath_does_nothing() -> None:
     async with console(start(short(1), short(2))) as shown:
         await shown.rest()
         await shown.press("j", "a")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.2)
+        await shown.passes(1)
         assert shown.port.intents == []
 
 
@@ -80,7 +77,7 @@ async def test_a_paste_that_begins_with_the_decide_key_decides_nothing() -> None
             key = "space" if char == " " else char
             event = events.Key(key, char)
             driver.process_message(event)
-        await shown.pilot.pause(0.1)
+        await shown.settled()
         shown.clock.advance(0.05)
         await shown.shows("keys came at once. Nothing was decided.")
         assert shown.port.intents == []
@@ -93,7 +90,7 @@ async def test_a_bracketed_paste_before_the_key_makes_the_key_rest() -> None:
         driver = shown.app._driver
         assert driver is not None
         driver.process_message(events.Paste("a"))
-        await shown.pilot.pause(0.05)
+        await shown.settled()
         await shown.press_alone("a")
         assert shown.port.intents == []
 
@@ -125,13 +122,18 @@ async def test_unread_lines_want_a_second_press_and_are_counted() -> None:
         assert intent.unseen_lines > 0
 
 
-@pytest.mark.parametrize(("unseen", "told"), [(1, "1 line unread"), (2, "2 lines unread")])
-def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, told: str) -> None:
+@pytest.mark.parametrize(("unseen", "expected"), [(1, "1 line unread"), (2, "2 lines unread")])
+def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, expected: str) -> None:
     """The filled key names what it leaves unread."""
     situation = Situation(
-        approval=short(), block="none", armed=True, unseen=unseen, total=9, confirmed="approve"
+        approval=short(),
+        blocked_by="none",
+        armed=True,
+        unseen=unseen,
+        total=9,
+        pressed_once="approve",
     )
-    assert f"approve, {told} " in "".join(
+    assert f"approve, {expected} " in "".join(
         piece.text for piece in footer_line("waiting", situation, 120)
     )
 
@@ -195,8 +197,7 @@ async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() ->
 
     async with console(start(short(preview=looking, digest=""))) as shown:
         await shown.shows("asking api.github.com … 1 s of at most 5 s")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.2)
+        await shown.passes(1)
         assert "approve" not in shown.keys
         assert "deny…" in shown.keys
         assert "Still looking. Approve is possible once the answer is here" in shown.voice
@@ -227,8 +228,7 @@ async def test_enter_right_after_typing_does_not_deny() -> None:
         await shown.shows("What shall codex be told?")
         shown.clock.advance(0.1)
         await shown.press("x", "enter")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.2)
+        await shown.passes(1)
         assert shown.port.intents == []
 
 
@@ -292,15 +292,13 @@ async def test_after_a_decision_the_next_item_is_selected_and_unarmed() -> None:
 async def test_a_deadline_within_a_second_takes_no_approval() -> None:
     """A yes that could lose the race against the deadline is not taken."""
     async with console(start(short(expires_at=NOW + 3))) as shown:
-        await shown.pilot.pause()
-        shown.clock.advance(2.5)
-        await shown.pilot.pause(0.3)
+        await shown.passes(2.5)
         await shown.press_alone("a")
         assert shown.port.intents == []
         await shown.shows("it expires now, and nothing of it runs")
 
 
-async def test_a_near_deadline_is_told_as_what_it_is() -> None:
+async def test_a_near_deadline_is_shown_as_what_it_is() -> None:
     """Nobody denies what nobody answered: it expires, and that is what its agent reads."""
     async with console(start(short(expires_at=NOW + 30))) as shown:
         await shown.shows("Ends in 30 s; then it expires.")
@@ -333,8 +331,8 @@ async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
     assert shown.app.return_code == 70
 
 
-async def test_a_held_back_file_is_taken_in_by_its_digest() -> None:
-    """One key takes in exactly what was shown."""
+async def test_a_file_is_accepted_by_its_digest() -> None:
+    """One key accepts exactly what was shown."""
     async with console(start(held=(HELD,))) as shown:
         await shown.shows("Accept this action?")
         await shown.rest()
@@ -392,7 +390,7 @@ async def test_a_pane_that_is_too_small_decides_nothing() -> None:
     """Below 60 x 16 one sentence stands there and no key decides."""
     async with console(start(short())) as shown:
         await shown.rest()
-        await shown.pilot.resize_terminal(50, 12)
+        await shown.resize(50, 12)
         await shown.shows("Make this pane at least 60 x 16. 1 call waits.")
         shown.clock.advance(1)
         await shown.press_alone("a")
@@ -404,13 +402,13 @@ async def test_a_resize_makes_the_key_rest() -> None:
     """What moved under the eye is not decided by a key on its way."""
     async with console(start(short())) as shown:
         await shown.rest()
-        await shown.pilot.resize_terminal(100, 30)
+        await shown.resize(100, 30)
         await shown.until(lambda: not shown.armed)
         await shown.press_alone("a")
         assert shown.port.intents == []
 
 
-async def test_a_file_that_was_not_taken_in_can_be_tried_again() -> None:
+async def test_a_file_that_was_not_accepted_can_be_tried_again() -> None:
     """A refusal that is about a file gives its key back."""
     async with console(start(held=(HELD,))) as shown:
         await shown.rest()

@@ -79,7 +79,6 @@ async def test_enter_denies_one_call_and_leaves_equal_ones_waiting() -> None:
         await shown.shows("1 equal call of this session waits too.")
         await shown.press_alone("enter")
         await shown.until(lambda: bool(shown.port.intents))
-        await shown.pilot.pause(0.1)
         assert keys(shown) == {equal(1).approval_id}
 
 
@@ -92,8 +91,7 @@ async def test_without_an_equal_call_the_key_is_not_there(other: dict[str, objec
         await ask(shown)
         assert "equal" not in shown.text
         await shown.press_alone("ctrl+s")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(1)
         assert shown.port.intents == []
 
 
@@ -120,8 +118,7 @@ async def test_the_key_wants_a_rest_as_enter_does() -> None:
         await shown.press("x", "ctrl+s")
         shown.clock.advance(0.2)
         await shown.press_alone("ctrl+s")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(1)
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("ctrl+s")
@@ -150,10 +147,8 @@ async def test_a_burst_or_a_paste_that_carries_the_key_denies_nothing(
         await ask(shown)
         come(shown)
         await shown.until(lambda: field(shown) in ("a", "never"), "it is text")
-        shown.clock.advance(0.05)
-        await shown.pilot.pause(0.1)
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(0.05)
+        await shown.passes(1)
         assert shown.port.intents == []
 
 
@@ -218,8 +213,7 @@ async def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
         await shown.press_alone("up")
         assert field(shown) == "wrong list"
         await shown.press_alone("enter")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(1)
         assert len(shown.port.intents) == 1
         await shown.rest()
         await shown.press_alone("enter")
@@ -232,7 +226,7 @@ async def test_a_reason_that_a_click_brought_back_has_to_rest_as_well() -> None:
     async with console(start(short(1), short(2), short(3)), answers=True) as shown:
         await deny(shown, "wrong list")
         await ask(shown)
-        await shown.pilot.click("#panelkeys", offset=(shown.keys.index("earlier"), 0))
+        await shown.click("#panelkeys", offset=(shown.keys.index("earlier"), 0))
         await shown.until(lambda: field(shown) == "wrong list", "it is back")
         shown.clock.advance(0.1)
         await shown.press_alone("enter")
@@ -248,7 +242,6 @@ async def test_a_burst_brings_nothing_back() -> None:
         await ask(shown)
         await shown.press("x", "up")
         await shown.until(lambda: field(shown) == "x", "typed")
-        await shown.pilot.pause(0.1)
         assert field(shown) == "x"
 
 
@@ -257,9 +250,8 @@ async def test_a_click_on_the_key_decides_nothing() -> None:
     async with console(start(equal(1), equal(2))) as shown:
         await ask(shown)
         column = shown.keys.index("equal calls too")
-        await shown.pilot.click("#panelkeys", offset=(column, 0))
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.click("#panelkeys", offset=(column, 0))
+        await shown.passes(1)
         assert shown.port.intents == []
 
 

@@ -80,8 +80,7 @@ async def test_a_yes_that_is_on_its_way_cannot_be_given_twice() -> None:
         assert "d deny" in shown.keys
         shown.clock.advance(2)
         await shown.press_alone("a")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(1)
         assert len(shown.port.intents) == 1
 
 
@@ -110,13 +109,13 @@ async def test_all_that_the_console_writes_keeps_its_columns() -> None:
 
     class Terminal:
         def __init__(self) -> None:
-            self.told: list[str] = []
+            self.written: list[str] = []
 
         def write(self, text: str) -> None:
-            self.told.append(text)
+            self.written.append(text)
 
     async with console(start(short())) as shown:
         driver, terminal = ConsoleDriver(shown.app), Terminal()
         driver._writer_thread = terminal
         driver.write("\x1b[1;1Ha🏽b")
-        assert terminal.told == ["\x1b[1;1H \x1b[1Ga🏽\x1b[2Gb"]
+        assert terminal.written == ["\x1b[1;1H \x1b[1Ga🏽\x1b[2Gb"]

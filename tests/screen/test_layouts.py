@@ -54,7 +54,6 @@ def test_the_reason_for_a_no(snap_compare: Snap, theme: str) -> None:
     async def scenario(shown: Console) -> None:
         await shown.rest()
         await shown.press_alone("d")
-        await shown.pilot.pause(0.1)
         shown.clock.advance(0.1)
         await shown.press(*"wrong")
         await shown.rest()
@@ -140,8 +139,7 @@ async def test_what_was_seen_stays_seen_at_another_size(grow: tuple[int, int]) -
         model = shown.app._model
         assert model is not None
         assert model.reading.unseen == 0
-        await shown.pilot.resize_terminal(*grow)
-        await shown.pilot.pause()
+        await shown.resize(*grow)
         assert not shown.armed
         await shown.rest()
         assert model.reading.unseen == 0
@@ -174,7 +172,7 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
 
     def ends(state: str) -> Scenario:
         async def scenario(shown: Console) -> None:
-            await shown.pilot.pause()
+            await shown.settled()
             view = short(1, state=state, outcome="It is said how." if state != "denied" else "")
             shown.port.tell(ApprovalUpdated(view=replace(view, **ended)))
             await shown.until(lambda: shown.app._model.queue.current.approval.state == state, state)
@@ -194,7 +192,7 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
         await shown.until(lambda: shown.app._model.paused_at is not None)
 
     async def nothing(shown: Console) -> None:
-        await shown.pilot.pause()
+        await shown.settled()
 
     async def ask(shown: Console) -> None:
         await shown.rest()
@@ -210,7 +208,7 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
         "nothing can run": (start(short(1)), stop),
         "paused": (start(short(1)), pause),
         "asked for a reason": (start(short(1)), ask),
-        "a file is held back": (start(held=snapshot(NOW).not_accepted), nothing),
+        "a file is not accepted": (start(held=snapshot(NOW).not_accepted), nothing),
         "nothing waits": (start(), nothing),
     }
     return found
@@ -232,11 +230,7 @@ async def test_with_all_colour_taken_away_no_two_states_look_the_same(
     for name, (state, happens) in _states().items():
         async with console(state, size=size, glyphs=glyphs) as shown:
             await happens(shown)
-            await shown.pilot.pause()
-            shown.clock.advance(2)
-            await shown.pilot.pause(0.15)
-            shown.app.draw_all()
-            await shown.pilot.pause()
+            await shown.passes(2)
             texts[name] = shown.text
     alike = [
         (one, two)

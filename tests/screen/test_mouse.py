@@ -15,8 +15,7 @@ def key(number: int) -> str:
 
 
 async def click(shown: Console, x: int, y: int) -> None:
-    await shown.pilot.click(offset=(x, y))
-    await shown.pilot.pause()
+    await shown.click(offset=(x, y))
 
 
 def place(shown: Console, row: int, text: str) -> tuple[int, int]:
@@ -53,8 +52,7 @@ async def test_a_click_on_a_key_that_decides_or_asks_says_which_to_press(
         await click(shown, *place(shown, -1, "deny"))
         assert "Press d to deny. The mouse decides nothing." in shown.voice
         assert shown.app._model.panel == "none"
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(1)
         assert shown.port.intents == []
 
 
@@ -64,10 +62,8 @@ async def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys() -> None:
         await shown.rest()
         await click(shown, *place(shown, 0, "Activity"))
         await shown.until(lambda: shown.app._model.view == "activity")
-        await shown.pilot.pause()
         await click(shown, *place(shown, 0, "Waiting"))
         await shown.until(lambda: shown.app._model.view == "waiting")
-        await shown.pilot.pause()
         await click(shown, *place(shown, -1, "help"))
         await shown.shows("fetch the preview again")
 
@@ -103,13 +99,13 @@ async def test_the_wheel_scrolls_what_is_under_it_and_moves_no_cursor() -> None:
         document = shown.app.screen.query_one("#document", Document)
         for _ in range(4):
             await shown.pilot._post_mouse_events([MouseScrollDown], offset=(10, 10), button=0)
-        await shown.pilot.pause()
+        await shown.settled()
         assert rows.scroll_offset.y > 0
         assert document.scroll_offset.y == 0
         above = rows.scroll_offset.y // 2
         await shown.shows(f"▴ {above} above")
         await shown.pilot._post_mouse_events([MouseScrollDown], offset=(80, 15), button=0)
-        await shown.pilot.pause()
+        await shown.settled()
         assert document.scroll_offset.y > 0
         assert shown.selected == key(1)
         assert shown.port.intents == []

@@ -34,15 +34,13 @@ async def test_going_on_obeys_the_arming() -> None:
     async with console(replace(STATE, paused_at=NOW), answers=True) as shown:
         await shown.shows("All calls are held.")
         await shown.press_alone("P")
-        shown.clock.advance(0.1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(0.1)
         assert shown.port.intents == []
         await shown.rest()
         assert " P  let calls go on" in shown.keys
         assert "P pause" not in shown.keys
         await shown.press("j", "P")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(1)
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("P")
@@ -58,8 +56,7 @@ async def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() ->
         assert "approve" not in shown.keys
         assert "d deny" in shown.keys
         await shown.press_alone("a")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(1)
         assert shown.port.intents == []
         shown.port.tell(PauseChanged(paused_at=None))
         await shown.shows("a runs gmail.send_draft.")

@@ -76,7 +76,7 @@ def test_a_file_problem_is_read_in_the_waiting_list(snap_compare: Snap, look: Lo
 
 
 @dark
-def test_a_connector_that_changed_is_held_back(snap_compare: Snap, look: Look) -> None:
+def test_a_connector_that_changed_is_not_accepted(snap_compare: Snap, look: Look) -> None:
     """What it is, that it changed on disk, on which hosts it could be used; one key takes it in."""
     held = NotAcceptedView(
         kind="connector",
@@ -120,7 +120,7 @@ def test_keys_that_came_at_once_decided_nothing(snap_compare: Snap, look: Look) 
         assert driver is not None
         for _ in range(3):
             driver.process_message(events.Key("a", "a"))
-        await shown.pilot.pause(0.1)
+        await shown.settled()
         shown.clock.advance(0.05)
         await shown.shows("3 keys came at once")
         shown.clock.advance(0.5)
@@ -339,7 +339,7 @@ def test_a_click_on_a_key_says_to_press_it(snap_compare: Snap, look: Look) -> No
     async def scenario(shown: Console) -> None:
         await shown.rest()
         column = shown.keys.index("approve")
-        await shown.pilot.click("#keys", offset=(column, 0))
+        await shown.click("#keys", offset=(column, 0))
         await shown.shows("The mouse decides nothing.")
 
     assert taken(snap_compare, look, scenario, start(short(1), short(2)))

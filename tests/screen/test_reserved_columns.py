@@ -64,7 +64,6 @@ async def test_outside_text_stands_only_where_outside_text_may_stand(
                 assert "Ж" not in allowed(line[left : left + width], gutter), line
             before = document.scroll_offset.y
             await shown.press("space")
-            await shown.pilot.pause(0.01)
             if document.scroll_offset.y == before:
                 break
         assert "Ж" not in shown.voice

@@ -122,6 +122,5 @@ async def test_a_question_about_a_session_that_has_ended_closes() -> None:
         shown.port.tell(SessionsUpdated(sessions=(CLAUDE, RELAY)))
         await shown.until(lambda: "End the session" not in shown.text)
         await shown.press_alone("enter")
-        shown.clock.advance(1)
-        await shown.pilot.pause(0.1)
+        await shown.passes(1)
         assert shown.port.intents == []

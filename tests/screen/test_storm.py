@@ -1,5 +1,6 @@
 """Ten thousand that wait, and hundreds that come at once: nothing moves, nothing is lost."""
 
+import asyncio
 import fcntl
 import os
 import pty
@@ -54,7 +55,7 @@ async def test_two_hundred_arrivals_in_a_second_move_nothing_and_leave_the_key_a
         began = monotonic()
         for number in range(10, 10 + STORM):
             shown.port.tell(ApprovalUpdated(view=short(number)))
-            await shown.pilot.pause(0.005)
+            await asyncio.sleep(0.005)
             assert state(shown) == before
         assert monotonic() - began < PATIENCE
         await shown.shows(f" {STORM + 4} ")
@@ -71,9 +72,9 @@ async def test_arrivals_do_not_scroll_a_list_that_the_wheel_has_moved() -> None:
     async with console(start(*(short(n) for n in range(1, 61)))) as shown:
         await shown.rest()
         rows(shown).scroll_to(y=20, animate=False, immediate=True)
-        await shown.pilot.pause()
+        await shown.settled()
         shown.app.draw_all()
-        await shown.pilot.pause()
+        await shown.settled()
         region = rows(shown).region
         side = [line[:44] for line in shown.lines[region.y : region.bottom]]
         for number in range(100, 130):
@@ -97,14 +98,13 @@ async def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen
             shown.port.tell(ApprovalUpdated(view=ended))
         await shown.shows(" 55 ")
         shown.clock.advance(6)
-        shown.app._tick()
+        await shown.tick()
         await shown.until(lambda: shown.app._model.queue.length == 55)
-        await shown.pilot.pause()
         assert next(y for y, line in enumerate(shown.lines) if line.startswith("▌")) == place
         assert shown.selected == key(31)
 
 
-async def test_a_held_back_file_under_the_cursor_rests_anew_when_a_call_comes_above_it() -> None:
+async def test_an_unaccepted_file_under_the_cursor_rests_anew_when_a_call_comes_above_it() -> None:
     """Files stand behind calls; where that moves one, its key does not count for a moment."""
     held = NotAcceptedView(
         kind="action",
@@ -124,7 +124,7 @@ async def test_a_held_back_file_under_the_cursor_rests_anew_when_a_call_comes_ab
         shown.port.tell(ApprovalUpdated(view=short(9)))
         await shown.until(lambda: shown.app._model.queue.waiting == 2)
         shown.app.draw_all()
-        await shown.pilot.pause()
+        await shown.settled()
         assert shown.selected == "held:action:post-invoice"
         assert not shown.armed
         await shown.rest()
@@ -136,7 +136,7 @@ async def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> No
 
     async with console(start(*(short(n) for n in range(1, 10001)))) as shown:
         await shown.shows(" 10000 ")
-        await shown.until(lambda: not shown.app._model.queue.to_come, "all of them")
+        await shown.until(lambda: not shown.app._model.queue.unread_count, "all of them")
         await shown.rest()
         page = shown.app._screens["waiting"]
         assert isinstance(page, WaitingScreen)
@@ -149,10 +149,8 @@ async def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> No
         rows(shown)._draw = counted  # type: ignore[assignment]
         await shown.press_alone("end")
         await shown.until(lambda: shown.selected == key(10_000), "the last")
-        await shown.pilot.pause()
         asked.clear()
-        shown.app._tick()
-        await shown.pilot.pause()
+        await shown.tick()
         assert set(asked) <= set(range(9_980, 10_000))
         assert 0 < len(asked) <= 2 * rows(shown).size.height
 

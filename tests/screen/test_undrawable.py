@@ -40,8 +40,7 @@ async def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
     with caplog.at_level(logging.ERROR, "aileron_tui"):
         async with console(start(broken())) as shown:
             await shown.shows(words.status.UNDRAWABLE)
-            shown.clock.advance(2)
-            await shown.pilot.pause(0.2)
+            await shown.passes(2)
             assert words.status.UNDRAWABLE in shown.voice
             assert "A fault of Aileron's own" in shown.text
             assert "approve" not in shown.keys
@@ -51,9 +50,9 @@ async def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
                 await shown.press_alone(key)
             assert shown.port.intents == []
             assert shown.app.is_running
-    (told,) = [r.getMessage() for r in caplog.records if r.name.startswith("aileron_tui")]
-    assert told.startswith("an item could not be drawn: RuntimeError in ")
-    assert SECRET not in told
+    (message,) = [r.getMessage() for r in caplog.records if r.name.startswith("aileron_tui")]
+    assert message.startswith("an item could not be drawn: RuntimeError in ")
+    assert SECRET not in message
 
 
 async def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> None:
@@ -68,7 +67,6 @@ async def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> 
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents[0].approval_id == short(2).approval_id
         await shown.press("k")
-        await shown.pilot.pause(0.1)
         assert words.status.UNDRAWABLE in shown.voice
 
 
@@ -94,7 +92,7 @@ async def test_a_drift_that_cannot_be_drawn_takes_the_approval_away() -> None:
         assert shown.port.intents == []
 
 
-async def test_a_held_file_that_cannot_be_drawn_is_not_taken_in() -> None:
+async def test_a_file_that_cannot_be_drawn_is_not_accepted() -> None:
     """The same for what lies in the home."""
     held = NotAcceptedView(
         kind="action",

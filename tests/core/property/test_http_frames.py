@@ -346,8 +346,8 @@ def test_whatever_a_message_holds_it_is_answered_by_its_id(
         meta = params.get("_meta")
         params = {**params, "_meta": {**(meta if isinstance(meta, dict) else {}), **NEW}}
         message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
-        told = messages.Call(message, b"").new_era_headers()
-        headers |= {name.encode(): value.encode() for name, value in told.items()}
+        expected = messages.Call(message, b"").new_era_headers()
+        headers |= {name.encode(): value.encode() for name, value in expected.items()}
     else:
         message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
         headers[b"Mcp-Session-Id"] = agent.session
