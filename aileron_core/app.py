@@ -119,7 +119,7 @@ class _Files:
         routes = base.options.routes
         self.outgoing = OutgoingClient(routes=routes, clock=base.clock)
         # Compiled forms stay in memory: only a key from a vault would outlive this process.
-        self.engine = WasmEngine(self.outgoing, apart=True)
+        self.engine = WasmEngine(self.outgoing, separate_compiler=True)
         self.stop_signal = StopSignal(self.engine.stop_running)
         store = ConnectorStore(base.home.path)
         self.library = HomeLibrary(
@@ -363,7 +363,7 @@ class App:
     async def _end(self) -> None:
         self.audit.close()
         if left := await self.registry.wait_for_executing(_SETTLE_SECONDS):
-            # The next life takes them for unknown.
+            # The next start records them as unknown.
             _log.warning("%d runs were still going on when the console stopped", left)
         with suppress(AileronError):
             await self.traffic.sweep(everything=True)

@@ -120,7 +120,7 @@ class CoreThread:
         return future.result(_SNAPSHOT_SECONDS)
 
     async def _subscribed(self, app: App, sink: Callable[[CoreEvent], None]) -> Snapshot:
-        # Events of the moment of reading are held until the snapshot is out, then told in order.
+        # Events during the reading are queued until the snapshot is made, then delivered in order.
         early: list[CoreEvent] = []
         unsubscribe = app.events.subscribe(early.append)
         try:

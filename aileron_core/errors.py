@@ -47,7 +47,7 @@ Boundary = Literal["gate", "sandbox", "connector_manifest", "action", "runtime",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The inner object of the one error body: what an agent, a person and the audit are told."""
+    """The inner object of the one error body: as agents, the person and the audit see it."""
 
     class_: str
     message: str
@@ -181,7 +181,7 @@ class ConsoleAbsent(Unavailable):
 
 
 class ConsoleRefused(AileronError):
-    """The console answered with an error; `failure` is what it said."""
+    """The console answered with an error; `failure` is that error."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message, details=failure.details)

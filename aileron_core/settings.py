@@ -80,7 +80,7 @@ class GatewaySettings:
     """PEM file with certificates to trust besides the usual ones; an absolute path."""
 
     def custom_addresses(self) -> dict[str, str]:
-        """Return scheme, host and port of each provider that goes elsewhere than to its own."""
+        """Return scheme, host and port of each provider whose address is set."""
         urls = {"anthropic": self.anthropic, "openai": self.openai, "gemini": self.gemini}
         parts = {name: urlsplit(url) for name, url in urls.items() if url}
         return {name: f"{each.scheme}://{each.netloc}" for name, each in parts.items()}

@@ -1,4 +1,4 @@
-"""Background tasks that are kept, named, and whose failure somebody hears of."""
+"""Background tasks that are kept, named, and whose failure is logged."""
 
 import asyncio
 import logging

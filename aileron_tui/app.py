@@ -24,14 +24,14 @@ from aileron_tui import words
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.error_location import error_location
-from aileron_tui.input.commands import DEFAULT, CommandRegistry
+from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
 from aileron_tui.input.situation import View
 from aileron_tui.key_timing import KeyTimingApp
 from aileron_tui.messages import (
     CommandRequested,
     CoreEventArrived,
     CoreEventsReady,
-    Failed,
+    NotificationFailed,
     Painted,
 )
 from aileron_tui.screens.audit import AuditScreen
@@ -48,7 +48,7 @@ from aileron_tui.state.situation import situation_of
 from aileron_tui.styles.colourless import Colourless
 from aileron_tui.styles.tokens import DARK, PLAIN, themes, variables
 from aileron_tui.terminal.driver import ConsoleDriver
-from aileron_tui.terminal.notifications import Attention, Notifier
+from aileron_tui.terminal.notifications import NotificationScheduler, Notifier
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         bell: bool = True,
         notify: NotifySettings = NotifySettings(),  # noqa: B008 - a frozen value
         environment: Mapping[str, str] = os.environ,
-        registry: CommandRegistry = DEFAULT,
+        registry: CommandRegistry = DEFAULT_REGISTRY,
         start_view: View = "waiting",
         lock_seconds: float = 0.0,
         first_frame: Callable[[], object] | None = None,
@@ -114,10 +114,10 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
             bell=bell,
             ring=self.bell,
             write=self.send,
-            failed=lambda why: self.post_message(Failed(why)),
+            failed=lambda why: self.post_message(NotificationFailed(why)),
         )
-        self._attention = Attention(
-            self._notifier.tell,
+        self._attention = NotificationScheduler(
+            self._notifier.deliver,
             waiting=lambda: self._model.queue.waiting if self._model is not None else 0,
             clock=clock,
             later=self.set_timer,
@@ -214,7 +214,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         """
         for event in self._inbox.take():
             self.on_core_event_arrived(CoreEventArrived(event))
-        if self._inbox.waits:
+        if self._inbox.has_more:
             self.set_timer(EVENTS_PAUSE_SECONDS, self.on_core_events_ready)
 
     def on_core_event_arrived(self, message: CoreEventArrived) -> None:
@@ -227,7 +227,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         if isinstance(message.event, CoreLost):
             model.arming.reset()
         if arrived and isinstance(message.event, ApprovalUpdated) and model.paused_at is None:
-            self._attention.arrived(message.event.view.action)
+            self._attention.on_arrival(message.event.view.action)
         if not self._redraw_due:
             # Behind every event that has come already: a storm of arrivals is drawn once.
             self._redraw_due = True
@@ -237,7 +237,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
             else:
                 self.call_later(self.draw_all)
 
-    def on_failed(self, message: Failed) -> None:
+    def on_notification_failed(self, message: NotificationFailed) -> None:
         """Say what did not work, of what the person set."""
         if self._model is not None:
             self._model.say(foreign_text(message.why, "attn"), self._clock.monotonic())
@@ -370,7 +370,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         if model.queue.waiting and not self._quit_asked:
             self._quit_asked = True
             model.say(
-                words.status.quit_asks(model.queue.waiting, self._keys.face("quit")),
+                words.status.confirm_quit(model.queue.waiting, self._keys.key_label("quit")),
                 self._clock.monotonic(),
             )
             self.draw_all()

@@ -18,7 +18,7 @@ class SuiteFiles:
     files: tuple[NotAcceptedView, ...]
 
     @cached_property
-    def first(self) -> tuple[NotAcceptedView, ...]:
+    def ungated_effects(self) -> tuple[NotAcceptedView, ...]:
         """Those to look at first: agents run them unasked, and no mark says that they only read."""
         return tuple(each for each in self.files if not each.gated and not each.is_read_only)
 
@@ -28,12 +28,12 @@ class SuiteFiles:
         return tuple(each for each in self.files if each.gated)
 
     @cached_property
-    def reads(self) -> tuple[NotAcceptedView, ...]:
+    def ungated_reads(self) -> tuple[NotAcceptedView, ...]:
         """Those that agents run unasked, and that are marked as reads."""
         return tuple(each for each in self.files if not each.gated and each.is_read_only)
 
     @cached_property
-    def rest(self) -> tuple[NotAcceptedView, ...]:
+    def other_files(self) -> tuple[NotAcceptedView, ...]:
         """All but those to look at first."""
         return tuple(each for each in self.files if each.gated or each.is_read_only)
 
@@ -61,7 +61,7 @@ class SuiteFiles:
         return hashlib.sha256(listed.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def apart(
+def group_files(
     held: Iterable[NotAcceptedView],
 ) -> tuple[tuple[NotAcceptedView, ...], tuple[SuiteFiles, ...], tuple[NotAcceptedView, ...]]:
     """Return the connectors of *held*, the suites in order of arrival, and the actions that stand alone."""
@@ -96,7 +96,7 @@ class Item:
     """When the row goes; None while it stays."""
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """A person's answer is still out."""
         if self.approval is not None:
             return self.approval.state in WAITING_STATES
@@ -105,7 +105,7 @@ class Item:
     @property
     def ends_at(self) -> float:
         """Epoch seconds of its deadline; infinite where it has none or waits no more."""
-        ends = self.approval.expires_at if self.approval is not None and self.waits else None
+        ends = self.approval.expires_at if self.approval is not None and self.is_waiting else None
         return ends if ends is not None else inf
 
     @property

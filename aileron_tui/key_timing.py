@@ -35,8 +35,8 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
         super().__init__(driver_class=ConsoleDriver, ansi_color=ansi_color)
         self._clock = clock
         self._keys = registry
-        self._deciding = registry.keys_that_decide()
-        self._moving = registry.keys_that_move()
+        self._deciding = registry.deciding_keys()
+        self._moving = registry.moving_keys()
         self._model: Model | None = None
         self._screens: dict[View, ConsoleScreen] = {}
         self._lock_seconds = lock_seconds
@@ -67,7 +67,7 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
             model.end_key()
             self._unlock(model)
             return
-        if event.key not in self._keys.action("quit").keys:
+        if event.key not in self._keys.command("quit").keys:
             self._quit_asked = False
         decides = event.key in self._deciding
         second = model.is_second_press(event.key)
@@ -78,11 +78,11 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
                 self._settle_in(AFTER_SECONDS)
             return
         judging = self._screens[model.view]
-        judging.key_begins(at)
+        judging.begin_key(at)
         try:
             await super().on_event(event)
         finally:
-            judging.key_ends()
+            judging.end_key()
         model.end_key()
         if isinstance(self.screen, ConsoleScreen):
             self.screen.redraw()

@@ -57,7 +57,7 @@ class CoreEventsReady(Message):
 
 
 @dataclass
-class Failed(Message):
+class NotificationFailed(Message):
     """Something that the person set does not work; said once, in words of ours."""
 
     why: str

@@ -201,7 +201,7 @@ def _first_call(store: ConnectorStore, module: bytes, folder: Path, key: bytes) 
     installed = store.install_bytes(module, MANIFEST.encode())
     outgoing = OutgoingClient()
     began = time.perf_counter()
-    engine = WasmEngine(outgoing, compiled=folder, key=key)
+    engine = WasmEngine(outgoing, cache_folder=folder, key=key)
     connector = WasmConnector(
         identity=installed.identity, manifest=installed.manifest, store=store, engine=engine
     )

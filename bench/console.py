@@ -221,8 +221,8 @@ def _decisions(home: Path, count: int) -> None:
             else:
                 took.append(seconds)
     database.close()
-    told = f"  ({dropped} presses did not count)" if dropped else ""
-    print(f"    {count:6d} wait   {milliseconds(took)}  (aim 50){told}")
+    dropped_note = f"  ({dropped} presses did not count)" if dropped else ""
+    print(f"    {count:6d} wait   {milliseconds(took)}  (aim 50){dropped_note}")
 
 
 def _yes(screen: Screen, database: sqlite3.Connection) -> float | None:

@@ -120,7 +120,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def resident(process: int) -> float:
-    """Return the resident memory of *process* and all below it in MB; NaN where that is not told."""
+    """Return the resident memory of *process* and all below it in MB; NaN where it is not known."""
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
         children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii")

@@ -144,7 +144,7 @@ def _beside(path: Path, url: str, action: str, quiet: _Session) -> tuple[list[fl
 
 def _install(path: Path) -> dict[str, str]:
     names: dict[str, str] = {}
-    for number, (told, given) in enumerate(GUESTS.items()):
+    for number, (label, given) in enumerate(GUESTS.items()):
         name = f"hold-{number}"
         manifest = MANIFEST.replace("nothing", name).replace(
             "hosts = []", 'hosts = ["api.example.com:443"]'
@@ -152,7 +152,7 @@ def _install(path: Path) -> dict[str, str]:
         installed = ConnectorStore(path).install_bytes(_guest(*given), manifest.encode())
         text = _ACTION.format(name=name, hash=installed.identity.hash)
         (path / "actions" / f"{name}.md").write_text(text, encoding="utf-8")
-        names[told] = name
+        names[label] = name
     return names
 
 
@@ -168,11 +168,11 @@ def main() -> None:
             alone = _calls(quiet, SECONDS)
             floor = _p99(alone)
             print(f"  alone                             {milliseconds(alone)}")
-            for told, action in names.items():
+            for label, action in names.items():
                 took, done = _beside(path, server["url"], action, quiet)
                 p99 = _p99(took)
                 verdict = f"p99 {p99 / floor:.2f} times alone{'' if p99 <= 0.02 else ', MISSED'}"
-                print(f"  {told:<33} {milliseconds(took)}  ({done} calls of it) {verdict}")
+                print(f"  {label:<33} {milliseconds(took)}  ({done} calls of it) {verdict}")
 
 
 if __name__ == "__main__":

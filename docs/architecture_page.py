@@ -43,9 +43,9 @@ def _drawn(contract: dict[str, Any]) -> Iterator[str]:
         for number, layer in enumerate(layers):
             if number:
                 yield _rule("├┼┤", width)
-            for name, told in layer:
+            for name, summary in layer:
                 room = _WIDTH - width - 7
-                for first, line in enumerate(wrap(told, room) or [""]):
+                for first, line in enumerate(wrap(summary, room) or [""]):
                     yield f"│ {'' if first else name:{width}} │ {line:{room}} │"
         yield _rule("└┴┘", width)
         yield "```"
@@ -63,5 +63,5 @@ def _members(layer: str, container: str) -> Iterator[tuple[str, str]]:
         path = ROOT / Path(*filter(None, (*container.split("."), *name.split("."))))
         source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
         if source.exists():
-            told = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
-            yield name, " ".join(told.partition("\n\n")[0].split())
+            summary = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+            yield name, " ".join(summary.partition("\n\n")[0].split())

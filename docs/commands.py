@@ -49,8 +49,8 @@ def _section(name: str, command: click.Command) -> Iterator[str]:
     if records:
         yield "| option | |"
         yield "|---|---|"
-        for spelling, told in records:
-            yield f"| `{_cell(spelling)}` | {_cell(' '.join(told.split()))} |"
+        for spelling, meaning in records:
+            yield f"| `{_cell(spelling)}` | {_cell(' '.join(meaning.split()))} |"
         yield ""
 
 

@@ -1,6 +1,6 @@
 """docs/keys.md, made from the console's one registry of keys."""
 
-from aileron_tui.input.commands import COMMANDS, VIEW_CONTEXTS, Command, KeyContext, face_of
+from aileron_tui.input.commands import COMMANDS, VIEW_CONTEXTS, Command, KeyContext, key_label
 
 __all__ = ["keys_page"]
 
@@ -61,7 +61,7 @@ def keys_page() -> str:
 
 def _table(title: str, actions: list[Command]) -> str:
     rows = [
-        f"| {' '.join(f'`{face_of(key)}`' for key in each.keys)} | {each.id} | {_what(each)} |"
+        f"| {' '.join(f'`{key_label(key)}`' for key in each.keys)} | {each.id} | {_what(each)} |"
         for each in actions
     ]
     return "\n".join([f"## {title}", "", "| key | name | what |", "|---|---|---|", *rows, ""])

@@ -107,7 +107,7 @@ def svg(above: str, below: str) -> str:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="ail-") as place:
         picture = draw(Path(place))
-        for told in (str(ROOT), place, str(Path.home())):
-            if told in picture:
-                sys.exit(f"the picture holds the path {told}")
+        for private_path in (str(ROOT), place, str(Path.home())):
+            if private_path in picture:
+                sys.exit(f"the picture holds the path {private_path}")
         PICTURE.write_text(picture, encoding="utf-8")

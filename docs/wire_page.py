@@ -24,9 +24,9 @@ def with_bodies(page: str) -> str:
             for status, answer in operation["responses"].items()
             if status != "default"
         ]
-        told = ", ".join([takes, *wait] if takes else wait)
-        if told or any(" " in answer for answer in answers):
-            lines.append(f"| `{spec.method} {spec.path}` | {told} | {'; '.join(answers)} |")
+        inputs = ", ".join([takes, *wait] if takes else wait)
+        if inputs or any(" " in answer for answer in answers):
+            lines.append(f"| `{spec.method} {spec.path}` | {inputs} | {'; '.join(answers)} |")
     body = "\n".join(lines)
     return f"{before}{BEGIN}\n\n{body}\n\n{END}{after}"
 

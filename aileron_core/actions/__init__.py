@@ -1,1 +1,1 @@
-"""Action files: parsed, checked, and what is wrong with one told by line and column."""
+"""Action files: parsed, checked, and their problems reported by line and column."""

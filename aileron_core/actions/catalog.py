@@ -27,7 +27,7 @@ _PREVIEW_OP = ("approval", "preview", "op")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedFile:
-    """One file as it lay there: its bytes, and the action or the problems that they make."""
+    """One file as it was read: its bytes, and the action or the problems that they make."""
 
     file: str
     """The file's name; of one that is not UTF-8 the other bytes stand as backslash escapes."""
@@ -37,32 +37,32 @@ class ScannedFile:
     problems: tuple[Problem, ...] = ()
     """Why it is not an action."""
     warnings: tuple[KeyProblem, ...] = ()
-    """What was taken leniently; its places are looked up when somebody asks (`CatalogEntry.problems`)."""
+    """Spellings accepted leniently; located in the file only when `CatalogEntry.problems` is read."""
     data: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogScan:
-    """What a folder held at one time, in the order of file names."""
+    """The files of a folder at one moment, in the order of their names."""
 
     files: tuple[ScannedFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """One file with what became of it; only a ready one is shown to agents and may run."""
+    """One file with its state; only a ready one is shown to agents and may run."""
 
     file: str
     sha256: str
     state: ActionState
     action: Action | None = None
     errors: tuple[Problem, ...] = ()
-    """What was found of the set, of its connectors, or why the file is not an action."""
+    """Why it is not offered: the file itself, its connectors, or another file of the same name."""
     scanned: ScannedFile = field(repr=False)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Everything to tell a person of the file: what keeps it from being offered, then warnings."""
+        """Everything that is wrong with the file: what keeps it from being offered, then warnings."""
         warnings = locate_key_problems(self.scanned.warnings, self.scanned.data, self.file)
         return tuple(sorted((*self.errors, *warnings), key=lambda each: each.severity == "warning"))
 
@@ -275,14 +275,14 @@ class Catalog:
             elif op not in idempotent:
                 broken[action.file] = (
                     f"no loaded action declares {preview.op} of {op[0]} as idempotent = true; "
-                    + self._who_would(op)
+                    + self._idempotent_advice(op)
                 )
         return broken
 
-    def _who_would(self, op: tuple[str, str]) -> str:
+    def _idempotent_advice(self, op: tuple[str, str]) -> str:
         """Return what to do where no ready action declares *op* idempotent."""
-        held = [entry.action for entry in self.not_accepted() if entry.action]
-        if name := _ops(held, _is_idempotent).get(op):
+        waiting = [entry.action for entry in self.not_accepted() if entry.action]
+        if name := _ops(waiting, _is_idempotent).get(op):
             return f"{name} does and is not accepted: accept it"
         return "add an action with a step that does"
 

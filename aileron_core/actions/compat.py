@@ -1,6 +1,6 @@
-"""Spellings of generated suites that are taken though the strict rules have others.
+"""Lenient reading: spellings of generated suites that are accepted though the strict rules differ.
 
-One warning per file and kind: what was taken, for what, and where the first one stands. The strict
+One warning per file and kind: which spelling, how it was read, and where it first occurs. The strict
 spellings stay as they are; `aileron_core.actions.portable` names what upstream would refuse.
 """
 
@@ -105,7 +105,7 @@ def _findings_of_inputs(stated: Sequence[Input], softened: Sequence[Input]) -> I
         if name and name in seen:
             again.append(((*path, "name"), name))
         seen.add(name)
-        if entry.type == ANY:  # our own word for it, which no file may write
+        if entry.type == ANY:  # Aileron's own name for it, which no file may use
             message = f"{quoted(ANY)} must be one of {'|'.join(INPUT_TYPES)}, or JSON for any JSON"
             yield KeyProblem(path=(*path, "type"), message=message)
     read_as = "; ".join(
@@ -158,10 +158,10 @@ def _joined(entries: Sequence[Input]) -> Input:
     first = entries[0]
     if len(entries) == 1:
         return first
-    said = (entry.description for entry in entries if entry.description != NO_DESCRIPTION)
+    descriptions = (entry.description for entry in entries if entry.description != NO_DESCRIPTION)
     return replace(
         first,
-        description=next(said, NO_DESCRIPTION),
+        description=next(descriptions, NO_DESCRIPTION),
         required=any(entry.required for entry in entries),
         label=next((entry.label for entry in entries if entry.label is not None), None),
         multiline=any(entry.multiline for entry in entries),

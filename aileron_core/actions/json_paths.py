@@ -1,7 +1,7 @@
 """Paths into JSON: `message.payload.headers.To`.
 
 `lookup` is for what goes on to a service: one value, exactly where the path says. `find` is for what
-a person is shown: everything that the path may mean to whoever reads the same JSON.
+a person is shown: every value that another reader of the same JSON may find at the path.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,8 +31,8 @@ class Matches:
     values: tuple[Json, ...]
     places: tuple[JsonPath, ...]
     spellings: tuple[str, ...] = ()
-    """The names that were met, where one name stands there several times or in several spellings,
-    or where an object's key is not written as in the path. Empty where nothing of that is so."""
+    """The names as the value has them, where a name occurs several times or in several spellings,
+    or where an object's key is not written as in the path; else empty."""
 
 
 def lookup(value: Json, path: str) -> Match | None:
@@ -63,26 +63,26 @@ def find(value: Json, path: str) -> Matches | None:
     Names of headers and keys of objects match without regard to case: services read `BCC` as `Bcc`.
     The key that is written as in the path comes first.
     """
-    reached = [Match(value=value, place=())]
-    met: dict[str, None] = {}
+    matches = [Match(value=value, place=())]
+    spellings: dict[str, None] = {}
     for segment in path.split("."):
-        following: list[Match] = []
-        for each in reached:
-            named = _named(each.value, segment)
-            names = [name for name, _ in named]
+        next_matches: list[Match] = []
+        for each in matches:
+            children = _named(each.value, segment)
+            names = [name for name, _ in children]
             if len(names) > 1 or (isinstance(each.value, Mapping) and names not in ([], [segment])):
-                met.update(dict.fromkeys(names))
-            following += [
-                Match(value=one.value, place=(*each.place, *one.place)) for _, one in named
+                spellings.update(dict.fromkeys(names))
+            next_matches += [
+                Match(value=one.value, place=(*each.place, *one.place)) for _, one in children
             ]
-        reached = following
-    reached = [each for each in reached if each.value is not None]
-    if not reached:
+        matches = next_matches
+    matches = [each for each in matches if each.value is not None]
+    if not matches:
         return None
     return Matches(
-        values=tuple(each.value for each in reached),
-        places=tuple(each.place for each in reached),
-        spellings=tuple(met),
+        values=tuple(each.value for each in matches),
+        places=tuple(each.place for each in matches),
+        spellings=tuple(spellings),
     )
 
 

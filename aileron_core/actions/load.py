@@ -1,4 +1,4 @@
-"""From the bytes of an action file to an `Action`, or to everything that is wrong with it."""
+"""Loads an action file: from its bytes to an `Action`, or to all of its problems."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -45,7 +45,7 @@ def load_action(data: bytes, file: str) -> Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedFile:
-    """What the bytes of an action file came to.
+    """The result of parsing an action file.
 
     Places are looked up when `problems` is asked for: that takes as long as the parsing, and most
     files of a generated suite are only ever offered, warnings and all.
@@ -56,7 +56,7 @@ class ParsedFile:
     action: Action | None = None
     """The action, where nothing is an error."""
     key_problems: tuple[KeyProblem, ...] = ()
-    """What is wrong with it or was taken leniently; errors first."""
+    """Problems, and spellings that were accepted leniently; errors first."""
     form_problems: tuple[Problem, ...] = ()
     """Why it is not an action file at all."""
 

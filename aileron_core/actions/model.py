@@ -9,7 +9,7 @@ from aileron_core.canonical import Json, JsonObject
 INPUT_TYPES = ("string", "integer", "number", "boolean", "array", "object")
 ITEM_TYPES = ("string", "integer", "number", "boolean", "object")
 ANY = "any"
-"""The type of an input that takes any JSON; no file can write it (see `actions.lenient`)."""
+"""The type of an input that takes any JSON; no file can write it (see `actions.compat`)."""
 
 UNBOUND_HASH = "sha256:bound-at-release"
 """What published suites write in place of a connector's hash; `action add` binds it."""
@@ -97,6 +97,7 @@ class Preview:
     """Label and path of each shown field, in the file's order."""
     multiline: frozenset[str] = frozenset()
     gist: str | None = None
+    """A template over the shown fields for a one-line summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +162,7 @@ class Action:
 
     @property
     def description(self) -> str:
-        """What an agent is told: the body without its leading heading, else the intent."""
+        """What agents read: the body without its leading heading, else the intent."""
         text = _without_leading_heading(self.body) or self.intent
         return f"{text}\n\n{GATED_NOTE}" if self.gated else text
 

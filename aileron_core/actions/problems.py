@@ -1,4 +1,4 @@
-"""What is wrong with an action file, by the key it concerns; the place in the file comes later."""
+"""Problems of an action file, each at its key; `load` adds line and column."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyProblem:
-    """One thing wrong, or one thing that was taken leniently."""
+    """One problem, or one spelling that was accepted leniently."""
 
     path: KeyPath
     message: str

@@ -90,12 +90,12 @@ def delete_suite(folder: Path, suite_id: str) -> None:
 def _read(folder: Path, suite_id: str) -> Suite | None:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        said: Any = json.loads(read_handle(os.open(folder / f"{suite_id}.json", flags)))
+        parsed: Any = json.loads(read_handle(os.open(folder / f"{suite_id}.json", flags)))
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(said, dict):
+    if not isinstance(parsed, dict):
         return None
-    content = cast("dict[str, Any]", said)
+    content = cast("dict[str, Any]", parsed)
     source, files = content.get("source"), content.get("files")
     if not isinstance(source, str) or not isinstance(files, dict):
         return None

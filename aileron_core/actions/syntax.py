@@ -1,8 +1,8 @@
-"""Front matter that is not valid TOML: finds every fault, with its place and key, and parses the rest.
+"""Parses front matter that is not valid TOML: finds every fault with its place and key, and reads the rest.
 
 `tomllib` stops at the first fault and says where it noticed it. Here the faulty statement is
-removed and the rest parsed again, so that a person sees everything that is wrong at once. Nothing
-is claimed about what a removed statement may have held (see `ParsedToml.is_certain`).
+removed and the rest parsed again, so that a person sees everything that is wrong at once. A problem
+counts only if no removed statement may have caused it (see `ParsedToml.is_certain`).
 """
 
 import re
@@ -40,8 +40,8 @@ _OPEN = ("Unterminated string", "Expected \"'''\"")
 _ESCAPE = ("Unescaped '\\'", "Invalid hex value", "Escaped character")
 _BEGINS = "the string that begins here is not closed"
 _HINTS = (
-    *((said, f"{_BEGINS} on its line; three quotes hold several") for said in _OPEN_LINE),
-    *((said, f"{_BEGINS} before the closing +++") for said in _OPEN),
+    *((beginning, f"{_BEGINS} on its line; three quotes hold several") for beginning in _OPEN_LINE),
+    *((beginning, f"{_BEGINS} before the closing +++") for beginning in _OPEN),
     ("Invalid value", f"Invalid value{_QUOTES}"),
     (_AFTER, f"{_AFTER} after a statement{_QUOTES}"),
     (_ESCAPE[0], "Unescaped '\\' in a string; write \\\\, or the text in 'single quotes'"),
@@ -51,14 +51,14 @@ _HINTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntaxProblem:
-    """One place that is not valid TOML, or that states a thing twice; *path* as far as it can be told."""
+    """One place that is not valid TOML, or that states a key twice; *path* as far as it is known."""
 
     message: str
     line: int
     column: int
     path: KeyPath = ()
     first_line: int = 0
-    """Where what is stated twice stands first; 0 where that is not known, or it is not that."""
+    """The line of the first statement of a key that is stated twice; 0 if unknown or another fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +68,14 @@ class ParsedToml:
     document: Mapping[str, object]
     problems: tuple[SyntaxProblem, ...] = ()
     text: str
-    """The text without its faulty statements; what is left of it stands where it stood."""
+    """The text without its faulty statements; the rest keeps its line and column."""
     incomplete_tables: frozenset[str] = frozenset()
-    """The top-level keys of which something was taken out; "" for what could not be told."""
+    """The top-level keys from which a statement was removed; "" where the key is not known."""
 
     def is_certain(self, finding: KeyProblem) -> bool:
-        """Whether *finding* holds although something was taken out.
+        """Whether *finding* is a problem even though statements were removed.
 
-        What seems to be missing may have been taken out, and so may what a reference names.
+        A key that seems to be missing may be in a removed statement, and so may what a reference names.
         """
         if not self.problems:
             return True
@@ -92,7 +92,7 @@ _NEEDS: Mapping[tuple[str, ...], frozenset[str]] = {
     ("execute", "op"): frozenset({"requires"}),
     ("approval", "preview"): frozenset({"inputs", "approval"}),
 }
-"""What else of a file the findings at a place are judged by."""
+"""Key of a finding -> the other top-level keys that it depends on."""
 
 
 def parse(text: str) -> ParsedToml:
@@ -174,25 +174,25 @@ class _Seen:
 
     def _place(self) -> tuple[int, KeyPath, int | None]:
         """Return offset and key of the fault, and where the same key stands first."""
-        statement, said, stopped = self.statement, self._message, self._outline.stopped_at
+        statement, message, stopped = self.statement, self._message, self._outline.stopped_at
         if statement is None:
             return self._noticed, (), None
-        if said.startswith(_TWICE):
+        if message.startswith(_TWICE):
             path = statement.path
             if path and isinstance(path[-1], int):
                 path = path[:-1]  # it is the [[array]] that collides, not this element
             first = self._outline.offsets.get(path)
             return statement.key_offset, path, None if first == statement.key_offset else first
-        if said.startswith(("Unclosed", _DEEP)):
+        if message.startswith(("Unclosed", _DEEP)):
             return statement.key_offset, statement.path, None
         offset, path = self._last_key(statement)
-        if said.startswith(_TWICE_INLINE):
+        if message.startswith(_TWICE_INLINE):
             return offset, path, None
-        if said.startswith((*_OPEN, *_OPEN_LINE)) and stopped is not None:
+        if message.startswith((*_OPEN, *_OPEN_LINE)) and stopped is not None:
             return stopped, path, None
-        if said.startswith(_ESCAPE):
+        if message.startswith(_ESCAPE):
             return self._text.rfind("\\", 0, self._noticed), path, None
-        return self._noticed, statement.path if said.startswith(_AFTER) else path, None
+        return self._noticed, statement.path if message.startswith(_AFTER) else path, None
 
     def _last_key(self, statement: Statement) -> tuple[int, KeyPath]:
         """Return the last key of *statement* before the place where the fault was noticed."""

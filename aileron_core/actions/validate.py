@@ -1,4 +1,4 @@
-"""The rules of an action file (docs/action-files.md#keys); every problem is told together."""
+"""The rules of an action file (docs/action-files.md#keys); every problem is reported at once."""
 
 import re
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""The names of everything that the audit tells of.
+"""The names of the events that the audit records.
 
 A name is part of every record, which is hashed: it never changes once a release has written it,
 however the words in the code do.
@@ -11,7 +11,7 @@ Actor: TypeAlias = Literal["agent", "aileron", "person"]
 
 
 class AuditEvent(StrEnum):
-    """What a record tells of."""
+    """The kind of event that a record is about."""
 
     RUN_REQUESTED = "run.requested"
     RUN_ASKED_AGAIN = "run.asked_again"
@@ -41,7 +41,7 @@ class AuditEvent(StrEnum):
     SESSION_HELD = "session.held"
     SESSION_ENDED = "session.ended"
     SESSION_SEEN_OUTSIDE = "session.seen_outside"
-    """It was said to be contained, and was seen not to be."""
+    """Its launcher claimed that it is contained, and it was observed not to be."""
     GATEWAY_PASSED = "gateway.passed"
 
     LIBRARY_ACCEPTED = "library.accepted"

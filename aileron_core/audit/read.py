@@ -41,29 +41,31 @@ def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
     columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(runs)")}
     progress_column = "progress" if "progress" in columns else "NULL"
     runs = connection.execute(
-        "SELECT run_id, last_record, state, args_sha256, args, session_id, action, approval_id, "  # noqa: S608 - our own words
+        "SELECT run_id, last_record, state, args_sha256, args, session_id, action, approval_id, "  # noqa: S608 - constants of this module
         f"digest, {progress_column} FROM runs"
     )
     for run_id, last, state, content, args, session, action, approval, digest, progress in runs:
-        told = {"session": session, "action": action, "approval": approval, "digest": digest}
+        expected = {"session": session, "action": action, "approval": approval, "digest": digest}
         if progress is not None or args is not None:  # else forgotten, both at once
             done = None if progress is None else sha256_hex(progress.encode("utf-8", "replace"))
-            told["progress_sha256"] = done
+            expected["progress_sha256"] = done
         yield LastRecord(
             kind="run",
             key=run_id,
             last_record=last,
             state=state,
             args_sha256=content if args is None else _content(args),
-            expected_fields=told,
+            expected_fields=expected,
         )
     sessions = connection.execute(
         "SELECT session_id, last_record, token_hash, opened_by, ended_at FROM sessions"
     )
     for session_id, last, token_hash, opened_by, ended_at in sessions:
         # Only the record of its opening says these, and it is the last one until the end.
-        told = {} if ended_at is not None else {"token_hash": token_hash, "opened_by": opened_by}
-        yield LastRecord(kind="session", key=session_id, last_record=last, expected_fields=told)
+        expected = (
+            {} if ended_at is not None else {"token_hash": token_hash, "opened_by": opened_by}
+        )
+        yield LastRecord(kind="session", key=session_id, last_record=last, expected_fields=expected)
     accepted = connection.execute("SELECT kind, name, last_record, digest FROM pins")
     for kind, name, last, digest in accepted:
         yield LastRecord(kind=f"accepted {kind}", key=name, last_record=last, digest=digest)
@@ -107,7 +109,7 @@ def list_records(
     """Return the newest *limit* records, oldest first, with the fields of `audit list`."""
     where, parameters = ("WHERE run = ?", (run, limit)) if run else ("", (limit,))
     found = connection.execute(
-        f"SELECT seq, body FROM audit {where} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - our own words
+        f"SELECT seq, body FROM audit {where} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - constants of this module
         parameters,
     ).fetchall()
     return [_listed(seq, body) for seq, body in reversed(found)]

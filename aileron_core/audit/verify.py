@@ -46,7 +46,7 @@ class LastRecord:
     digest: str | None = None
     """For an acceptance record: the digest that was accepted, which that record must state too."""
     expected_fields: Mapping[str, object] = field(default_factory=dict[str, object])
-    """What else the row says that the record must say too, by the record's member."""
+    """Further members of the record that the row determines, with their values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def verify(
         body = _body(row, problems)
         if body is not None:
             bodies[row.seq] = body
-            problems += _told(row.seq, body)
+            problems += _startup_findings(row.seq, body)
         hashes[row.seq] = row.hash
         prev, expected = row.hash, row.seq + 1
     known = set(hashes.values())
@@ -116,7 +116,7 @@ def _gap(seq: int, expected: int) -> ChainProblem:
     return ChainProblem(seq=expected, kind="missing", message=f"{gone} missing before {seq}")
 
 
-def _told(seq: int, body: dict[str, Any]) -> list[ChainProblem]:
+def _startup_findings(seq: int, body: dict[str, Any]) -> list[ChainProblem]:
     """Return what a console found of earlier records when it started, before it wrote a new head."""
     if body.get("event") != AuditEvent.AUDIT_CUT:
         return []
@@ -190,7 +190,9 @@ def _orphans(
             message = f"{named.kind} {named.key} has other arguments than its record states"
         elif named.digest is not None and body.get("digest") != named.digest:
             message = f"{named.kind} {named.key} has another digest than its record states"
-        elif other := sorted(k for k, said in named.expected_fields.items() if body.get(k) != said):
+        elif other := sorted(
+            k for k, value in named.expected_fields.items() if body.get(k) != value
+        ):
             message = f"{named.kind} {named.key}: another {other[0]} than its record states"
         else:
             continue

@@ -7,7 +7,7 @@ from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.errors import Problem
 
 
-def offer_problems(
+def availability_problems(
     action: Action, installed: Mapping[str, ConnectorIdentity], accepted: Mapping[str, str]
 ) -> list[Problem]:
     """Return the reasons why *action* cannot be offered to agents.
@@ -26,13 +26,15 @@ def offer_problems(
 
 
 def _unusable(
-    requirement: ConnectorRequirement, found: ConnectorIdentity | None, accepted: Mapping[str, str]
+    requirement: ConnectorRequirement,
+    identity: ConnectorIdentity | None,
+    accepted: Mapping[str, str],
 ) -> str | None:
     ref = f"{requirement.fqn}@{requirement.version}"
-    if found is None:
+    if identity is None:
         return f"{ref} with this hash is not installed; `aileron connector install` it"
-    if found.ref != ref:
-        return f"the connector with this hash is {found.ref}, not {ref}"
+    if identity.ref != ref:
+        return f"the connector with this hash is {identity.ref}, not {ref}"
     if accepted.get(ref) != requirement.hash:
         return f"{ref} is not accepted: accept it, in the console"
     return None

@@ -6,16 +6,16 @@ the sandbox (the outgoing client, which checks host and address again on every h
 
 from collections.abc import Collection, Mapping
 
-from aileron_core.connectors.http.target import Target
+from aileron_core.connectors.http.target import RequestTarget
 from aileron_core.connectors.manifest import Manifest
-from aileron_core.connectors.posted_reads import OFFER, is_override, read_of
+from aileron_core.connectors.posted_reads import OFFER_KEY, classify_read, is_method_override
 from aileron_core.errors import BindingRequired, CapabilityDenied
 
-READING = frozenset({"GET", "HEAD"})
+READ_METHODS = frozenset({"GET", "HEAD"})
 """The methods with which a connector only reads (RFC 9110, 9.2.1)."""
 
 
-def check_target(manifest: Manifest, target: Target, hosts: Collection[str]) -> None:
+def check_target(manifest: Manifest, target: RequestTarget, hosts: Collection[str]) -> None:
     """Check that *target* is among the *hosts* of this call: all of the manifest's, or one region's.
 
     Raises:
@@ -46,9 +46,9 @@ def check_method(
     method: str,
     headers: Mapping[str, str],
     body: bytes | None,
-    target: Target,
+    target: RequestTarget,
     *,
-    reads: Collection[str] | None,
+    accepted_reads: Collection[str] | None,
 ) -> None:
     """Check that a request of a preview only reads.
 
@@ -57,28 +57,28 @@ def check_method(
         headers: of the request.
         body: of the request.
         target: where it goes.
-        reads: what a person accepted as reads by POST; None outside a preview.
+        accepted_reads: what a person accepted as reads by POST; None outside a preview.
 
     Raises:
         CapabilityDenied: it is a preview, and the request may change something. If a person could
             accept it,
-            `details` names it under `OFFER`.
+            `details` names it under `OFFER_KEY`.
     """
-    if reads is None:
+    if accepted_reads is None:
         return
-    if method in READING:
-        if any(map(is_override, headers)):
+    if method in READ_METHODS:
+        if any(map(is_method_override, headers)):
             raise _only_reads(f"{method} with a header that may make another method of it", target)
         return
     if method != "POST":
         raise _only_reads(method[:16], target)
-    read = read_of(headers, body or b"", target)
-    if read not in reads:
-        raise _only_reads(f"POST ({read})", target, {OFFER: read})
+    read = classify_read(headers, body or b"", target)
+    if read not in accepted_reads:
+        raise _only_reads(f"POST ({read})", target, {OFFER_KEY: read})
 
 
 def _only_reads(
-    tried: str, target: Target, more: Mapping[str, str] | None = None
+    tried: str, target: RequestTarget, more: Mapping[str, str] | None = None
 ) -> CapabilityDenied:
     return CapabilityDenied(
         f"a preview only reads: the connector tried {tried} on {target.host_port}",
@@ -91,7 +91,7 @@ def _only_reads(
 
 
 def check_credential(
-    manifest: Manifest, target: Target, credential: str | None, *, routed: bool
+    manifest: Manifest, target: RequestTarget, credential: str | None, *, routed: bool
 ) -> None:
     """Check that a request asks for no credential, or for one that it can be given.
 

@@ -9,13 +9,13 @@ from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.connectors.module_shape import (
     HOST_FUNCTIONS,
     HOST_MODULE,
-    ModuleShape,
-    check_shape,
-    read_shape,
+    ModuleInterface,
+    check_interface,
+    read_interface,
 )
 from aileron_core.connectors.store import (
-    MANIFEST,
-    MODULE,
+    MANIFEST_FILE,
+    MODULE_FILE,
     ConnectorStore,
     InstalledConnector,
     identity_hash,
@@ -53,9 +53,9 @@ def check_connector(path: Path) -> ConnectorCheck:
         NotFound: there is no such folder or file.
     """
     alone = path.suffix == ".toml"
-    manifest_file = path if alone else path / MANIFEST
+    manifest_file = path if alone else path / MANIFEST_FILE
     if not path.exists():
-        raise NotFound(f"There is no {path}. Name a folder with {MODULE} and {MANIFEST}.")
+        raise NotFound(f"There is no {path}. Name a folder with {MODULE_FILE} and {MANIFEST_FILE}.")
     problems: list[Problem] = []
     manifest_bytes = _read(manifest_file, problems)
     manifest = None
@@ -64,7 +64,7 @@ def check_connector(path: Path) -> ConnectorCheck:
             manifest = parse_manifest(manifest_bytes, str(manifest_file))
     if alone:
         return ConnectorCheck(problems=tuple(problems), manifest=manifest)
-    module_file = path / MODULE
+    module_file = path / MODULE_FILE
     module = _read(module_file, problems)
     shape = None
     if module is not None:
@@ -100,7 +100,7 @@ def _read(path: Path, problems: list[Problem]) -> bytes | None:
         return path.read_bytes()
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        message = f"{reason}. A connector is a folder with {MODULE} and {MANIFEST}."
+        message = f"{reason}. A connector is a folder with {MODULE_FILE} and {MANIFEST_FILE}."
         problems.append(Problem(file=str(path), message=message))
         return None
 
@@ -113,34 +113,34 @@ def _collecting(problems: list[Problem]) -> Generator[None]:
         problems += error.problems
 
 
-def _check_module(module: bytes, file: str, problems: list[Problem]) -> ModuleShape | None:
+def _check_module(module: bytes, file: str, problems: list[Problem]) -> ModuleInterface | None:
     try:
-        shape = read_shape(module)
+        shape = read_interface(module)
     except ValueError as error:
         problems.append(Problem(file=file, message=str(error), class_="parse_error"))
         return None
     before = len(problems)
     with _collecting(problems):
-        check_shape(shape, file)
+        check_interface(shape, file)
     if len(problems) == before and (reason := compile_problem(module)):
         problems.append(Problem(file=file, message=reason, class_="parse_error"))
     return shape
 
 
-def _host_imports(shape: ModuleShape) -> tuple[str, ...]:
+def _host_imports(shape: ModuleInterface) -> tuple[str, ...]:
     return tuple(sorted({name for module, name in shape.imports if module == HOST_MODULE}))
 
 
-def _mismatches(manifest: Manifest, shape: ModuleShape, file: str) -> list[Problem]:
+def _mismatches(manifest: Manifest, shape: ModuleInterface, file: str) -> list[Problem]:
     """Return contradictions between manifest and module, and requests that are not supported yet."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
 
     def warn(key: str, message: str) -> None:
-        found.append(Problem(file=file, message=message, severity="warning", key=key))
+        problems.append(Problem(file=file, message=message, severity="warning", key=key))
 
-    if manifest.spawns:
+    if manifest.wants_spawn:
         message = "asks to start local programs, which is not supported"
-        found.append(Problem(file=file, message=message, key="capabilities.spawn"))
+        problems.append(Problem(file=file, message=message, key="capabilities.spawn"))
     imported = set(_host_imports(shape)) & HOST_FUNCTIONS
     for name in sorted(imported - set(manifest.imports)):
         warn(_RUNTIME, f"does not list {name}, which the module imports")
@@ -154,4 +154,4 @@ def _mismatches(manifest: Manifest, shape: ModuleShape, file: str) -> list[Probl
             f"declares a credential ({manifest.credential.kind}); a request that names it gets "
             "binding_required until one is bound, and goes out without one to a routed host",
         )
-    return found
+    return problems

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from aileron_core.actions.positions import key_line, syntax_position
 from aileron_core.canonical import JsonObject
-from aileron_core.connectors.http.host_names import normal_host_port
+from aileron_core.connectors.http.host_names import normalize_host_port
 from aileron_core.connectors.manifest_rules import (
     any_text,
     credential_kind,
@@ -29,7 +29,7 @@ from aileron_core.connectors.manifest_rules import (
 from aileron_core.errors import FileProblems, Problem
 
 CredentialKind: TypeAlias = Literal["api_key", "oauth2", "aws_sigv4"]
-Rule: TypeAlias = Callable[[Any], str | None]
+ValueRule: TypeAlias = Callable[[Any], str | None]
 """Takes a value and returns what is wrong with it, or None."""
 
 _MAX_BYTES = 1024 * 1024
@@ -40,7 +40,7 @@ _AWS_REGION = re.compile(
 )
 
 # Keys by table. A table that is a key of another has an entry of its own.
-_SCHEMA: Mapping[str, Mapping[str, Rule | None]] = {
+_SCHEMA: Mapping[str, Mapping[str, ValueRule | None]] = {
     "": {"connector": None, "capabilities": None, "provides": None},
     "connector": {
         "name": fqn,
@@ -108,7 +108,7 @@ _ONLY_FOR = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OAuth2Need:
+class OAuth2Requirement:
     """How to obtain an OAuth 2 credential."""
 
     authorize_url: str
@@ -119,7 +119,7 @@ class OAuth2Need:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CredentialNeed:
+class CredentialRequirement:
     """The one credential that a connector wants added to its requests."""
 
     kind: CredentialKind
@@ -129,7 +129,7 @@ class CredentialNeed:
     region: str = ""
     service: str = ""
     access_key_id: str = ""
-    oauth2: OAuth2Need | None = None
+    oauth2: OAuth2Requirement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,13 +141,13 @@ class Manifest:
     publisher: str = ""
     provenance_hash: str = ""
     hosts: tuple[str, ...] = ()
-    """`host:port` normalized by `host_names.normal_host_port`, sorted, without duplicates."""
+    """`host:port` normalized by `host_names.normalize_host_port`, sorted, without duplicates."""
     imports: tuple[str, ...] = ()
     intents: tuple[str, ...] = ()
-    credential: CredentialNeed | None = None
+    credential: CredentialRequirement | None = None
     idempotent: bool = True
     """Whether a step that does not say counts as idempotent in upstream; ours asks the step."""
-    spawns: bool = False
+    wants_spawn: bool = False
     """It wants to start programs of this machine, which no version of ours does yet."""
 
     def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
@@ -285,16 +285,16 @@ def _to_manifest(document: Mapping[str, Any]) -> Manifest:
         version=connector["version"],
         publisher=connector.get("publisher", ""),
         provenance_hash=connector.get("provenance_hash", ""),
-        hosts=tuple(sorted({normal_host_port(host) for host in hosts})),
+        hosts=tuple(sorted({normalize_host_port(host) for host in hosts})),
         imports=tuple(_table(document, "capabilities.runtime").get("imports", ())),
         intents=tuple(_table(document, "provides").get("intents", ())),
         credential=_to_credential(_table(document, "capabilities.credential")),
         idempotent=default == "idempotent",
-        spawns=bool(_table(document, "capabilities.spawn")) or "forwarder" in connector,
+        wants_spawn=bool(_table(document, "capabilities.spawn")) or "forwarder" in connector,
     )
 
 
-def _to_credential(table: Mapping[str, Any]) -> CredentialNeed | None:
+def _to_credential(table: Mapping[str, Any]) -> CredentialRequirement | None:
     if not table:
         return None
     plain = {key: value for key, value in table.items() if key != "oauth2"}
@@ -302,5 +302,5 @@ def _to_credential(table: Mapping[str, Any]) -> CredentialNeed | None:
     need = None
     if oauth2 is not None:
         rest = {key: value for key, value in oauth2.items() if key != "scopes"}
-        need = OAuth2Need(**rest, scopes=tuple(oauth2["scopes"]))
-    return CredentialNeed(**plain, oauth2=need)
+        need = OAuth2Requirement(**rest, scopes=tuple(oauth2["scopes"]))
+    return CredentialRequirement(**plain, oauth2=need)

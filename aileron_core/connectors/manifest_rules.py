@@ -5,7 +5,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from aileron_core.actions.names import is_semver
-from aileron_core.connectors.http.host_names import normal_host_port
+from aileron_core.connectors.http.host_names import normalize_host_port
 from aileron_core.connectors.names import MAX_NAME_LENGTH, Fqn
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 7230, 3.2.6
@@ -106,7 +106,7 @@ def _host_problem(entry: str) -> str | None:
     if "*" in entry:
         return "holds a wildcard; each host is listed by name"
     try:
-        normal_host_port(entry)
+        normalize_host_port(entry)
     except ValueError as error:
         return str(error)
     return None

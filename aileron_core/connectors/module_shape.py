@@ -1,7 +1,7 @@
 """Reading the imports and exports of a WASM module from its bytes, without compiling it.
 
 Compiling a large module takes seconds; this way an install refuses one that could never run at
-once. The bytes are hostile: every length is checked, and nothing found here is trusted at run time.
+once. The bytes are hostile: every length is checked, and nothing read here is trusted at run time.
 """
 
 from dataclasses import dataclass
@@ -62,14 +62,14 @@ _MAX_ENTRIES = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModuleShape:
+class ModuleInterface:
     """A module's interface: `(module, name)` of each import, and the name of each export."""
 
     imports: tuple[tuple[str, str], ...]
     exports: tuple[str, ...]
 
 
-def read_shape(wasm: bytes) -> ModuleShape:
+def read_interface(wasm: bytes) -> ModuleInterface:
     """Return the imports and exports of *wasm*.
 
     Raises:
@@ -87,10 +87,10 @@ def read_shape(wasm: bytes) -> ModuleShape:
             imports = _imports(body)
         elif section == _EXPORT_SECTION:
             exports = _exports(body)
-    return ModuleShape(imports=imports, exports=exports)
+    return ModuleInterface(imports=imports, exports=exports)
 
 
-def check_shape(shape: ModuleShape, file: str) -> None:
+def check_interface(shape: ModuleInterface, file: str) -> None:
     """Check that the host can run a module with these imports and exports; *file* is its name in messages.
 
     Raises:
@@ -186,9 +186,9 @@ class _Reader:
 
 
 def _imports(reader: _Reader) -> tuple[tuple[str, str], ...]:
-    found: list[tuple[str, str]] = []
+    imports: list[tuple[str, str]] = []
     for _ in range(reader.count()):
-        found.append((reader.name(), reader.name()))
+        imports.append((reader.name(), reader.name()))
         kind = reader.byte()
         if kind == 0:  # a function and its type
             reader.u32()
@@ -205,13 +205,13 @@ def _imports(reader: _Reader) -> tuple[tuple[str, str], ...]:
             reader.u32()
         else:
             raise ValueError("imports something of an unknown kind")
-    return tuple(found)
+    return tuple(imports)
 
 
 def _exports(reader: _Reader) -> tuple[str, ...]:
-    found: list[str] = []
+    exports: list[str] = []
     for _ in range(reader.count()):
-        found.append(reader.name())
+        exports.append(reader.name())
         reader.byte()
         reader.u32()
-    return tuple(found)
+    return tuple(exports)

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
 from aileron_core.connectors.http.host_names import short_host
-from aileron_core.connectors.http.target import Target
+from aileron_core.connectors.http.target import RequestTarget
 from aileron_core.errors import CapabilityDenied
 
-GRAPHQL = "GraphQL queries at "
+GRAPHQL_PREFIX = "GraphQL queries at "
 """Before the host and path to which a person accepts that single GraphQL queries are sent."""
-AWS = "AWS "
+AWS_PREFIX = "AWS "
 """Before the exact `X-Amz-Target` that a person accepts."""
-OFFER = "preview_read"
+OFFER_KEY = "preview_read"
 """The key, in the details of a refusal, of what a person could accept."""
 
 _MAX_BODY = 256 * 1024
@@ -26,10 +26,10 @@ _MAX_NAME = 200
 """Characters of what a person has to read in order to accept it."""
 _JSON = re.compile(r'application/json(;\s*charset="?utf-8"?)?', re.IGNORECASE)
 _AWS_JSON = re.compile(r"application/x-amz-json-1\.[01]", re.IGNORECASE)
-_TELLING = frozenset({"content-type", "x-amz-target"})
-"""Headers by which we tell what a body is."""
+_DECISIVE = frozenset({"content-type", "x-amz-target"})
+"""Headers that decide how a body is read."""
 _MEMBERS = frozenset({"query", "operationName", "variables", "extensions"})
-_NOT_PLAIN = re.compile(
+_AMBIGUOUS = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|\r(?!\n)"
     r'|"""'
 )
@@ -45,7 +45,7 @@ class _NoRead(ValueError):
     """The request was understood, and is not a read."""
 
 
-def read_of(headers: Mapping[str, str], body: bytes, target: Target) -> str:
+def classify_read(headers: Mapping[str, str], body: bytes, target: RequestTarget) -> str:
     """Return the kind of read that this POST of a preview is, in the words that a person accepts.
 
     Raises:
@@ -58,17 +58,17 @@ def read_of(headers: Mapping[str, str], body: bytes, target: Target) -> str:
         aws = "x-amz-target" in named
         content = _content(body, named.get("content-type", ""), _AWS_JSON if aws else _JSON)
         if aws:
-            read = AWS + _target(named["x-amz-target"], target)
+            read = AWS_PREFIX + _target(named["x-amz-target"], target)
         else:
             _check_graphql(content)
-            read = GRAPHQL + short_host(target.host_port) + target.path
+            read = GRAPHQL_PREFIX + short_host(target.host_port) + target.path
         if len(read) > _MAX_NAME:
             raise ValueError("its path or X-Amz-Target is too long for a person to read")
     except ValueError as error:
-        found = "is no read" if isinstance(error, _NoRead) else "could not be checked"
+        verdict = "is no read" if isinstance(error, _NoRead) else "could not be checked"
         raise CapabilityDenied(
             f"a preview only reads, and the POST that the connector tried on {target.host_port} "
-            f"{found}: {error}",
+            f"{verdict}: {error}",
             details={"requested": f"network:{target.host_port}", "method": "POST"},
         ) from error
     return read
@@ -76,22 +76,22 @@ def read_of(headers: Mapping[str, str], body: bytes, target: Target) -> str:
 
 def _headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers by lower-case name; refuses any that could change the request's meaning."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, value in headers.items():
         lower = name.lower().replace("_", "-")
-        if lower in found:
+        if lower in by_name:
             raise ValueError(f"it has the header {lower} twice")
-        if lower in _TELLING and name.lower() != lower:
+        if lower in _DECISIVE and name.lower() != lower:
             raise ValueError(f"its header {name} is no {lower}, though some take it for one")
-        if is_override(lower):
+        if is_method_override(lower):
             raise ValueError(f"its header {lower} may make another method of it")
         if lower == "content-encoding" and value.strip(" \t").lower() != "identity":
             raise ValueError("its body is compressed")
-        found[lower] = value.strip(" \t")
-    return found
+        by_name[lower] = value.strip(" \t")
+    return by_name
 
 
-def is_override(name: str) -> bool:
+def is_method_override(name: str) -> bool:
     """Tell whether services may take a header of this *name* for the actual method."""
     lower = name.lower()
     return "method" in lower or "override" in lower
@@ -105,7 +105,7 @@ def _content(body: bytes, kind: str, expected: re.Pattern[str]) -> dict[str, Any
         raise ValueError("its body is neither GraphQL in JSON nor a JSON request of AWS")
     try:
         content: object = json.loads(
-            body.decode(), object_pairs_hook=_without_doubles, parse_constant=_not_json
+            body.decode(), object_pairs_hook=_unique_members, parse_constant=_not_json
         )
     except UnicodeDecodeError as error:
         raise ValueError("its body is not UTF-8") from error
@@ -118,18 +118,18 @@ def _content(body: bytes, kind: str, expected: re.Pattern[str]) -> dict[str, Any
     return cast("dict[str, Any]", content)
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a key stands twice in its body")
-    return found
+    return members
 
 
 def _not_json(_name: str) -> NoReturn:
     raise ValueError("its body is not JSON")
 
 
-def _target(name: str, target: Target) -> str:
+def _target(name: str, target: RequestTarget) -> str:
     if not _TARGET.fullmatch(name):
         raise ValueError("its X-Amz-Target is not of the form Service.Operation")
     if target.path != "/":
@@ -152,7 +152,7 @@ def _check_graphql(content: Mapping[str, Any]) -> None:
         raise ValueError("it holds no GraphQL document")
     if not isinstance(content.get("variables"), dict | None):
         raise ValueError("its variables are no JSON object")
-    if _NOT_PLAIN.search(document):
+    if _AMBIGUOUS.search(document):
         raise ValueError("its document holds what parsers take differently, such as a block string")
     if named not in (None, (name := _name_of_query(document))):
         raise ValueError(

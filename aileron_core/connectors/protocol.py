@@ -51,19 +51,19 @@ class OpResult:
     """Requests of any method, counted once a byte may have reached the service."""
     writes_sent: int = 0
     """Those of them that may change something: any method but GET and HEAD."""
-    writes_lost: int = 0
+    writes_unanswered: int = 0
     """Those of the writes for which no complete response arrived."""
-    own_word: bool = False
+    reported_by_connector: bool = False
     """Whether the failure was reported by the connector itself, not observed by the host."""
     last_status: int | None = None
     """The last HTTP status that the host saw in this call."""
     hosts_asked: tuple[str, ...] = ()
     """The `host:port` of every request sent, redirects included, in order without duplicates."""
-    answered_by: str = ""
+    last_status_host: str = ""
     """The `host:port` that gave `last_status`."""
     refused_reads: tuple[str, ...] = ()
     """What a preview tried to read by POST and nobody accepted, as `posted_reads` names it."""
-    unanswered_by: str = ""
+    unanswered_host: str = ""
     """The `host:port` that had not responded, or failed to, by the end of the call."""
 
 
@@ -144,7 +144,7 @@ MAX_DEPTH: Final = 200
 _SCALARS = (str, int, float, type(None))
 
 
-def deeper_than(levels: int, value: Json) -> bool:
+def is_deeper_than(levels: int, value: Json) -> bool:
     """Tell whether objects and arrays in *value* are nested more than *levels* deep."""
     level = [] if isinstance(value, _SCALARS) else [value]
     for _ in range(levels):
@@ -161,12 +161,12 @@ def deeper_than(levels: int, value: Json) -> bool:
     return bool(level)
 
 
-def is_small(value: Json, most: int = 2_000) -> bool:
-    """Tell whether *value* has at most *most* values, and at most 64 times as many characters in its strings.
+def is_small(value: Json, max_values: int = 2_000) -> bool:
+    """Tell whether *value* has at most *max_values* values, and at most 64 times as many characters in its strings.
 
     A small value may be processed on the event loop; anything else would delay other calls.
     """
-    remaining, characters, stack = most, 64 * most, [value]
+    remaining, characters, stack = max_values, 64 * max_values, [value]
     while stack:
         item = stack.pop()
         if isinstance(item, str):

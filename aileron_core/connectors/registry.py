@@ -51,8 +51,8 @@ class ConnectorRegistry:
 
     async def installed(self) -> tuple[tuple[WasmConnector, ...], tuple[Problem, ...]]:
         """Return every usable connector, and the problems of the others."""
-        found, problems = await asyncio.to_thread(self._store.scan)
-        return tuple(self._connector(entry) for entry in found), problems
+        connectors, problems = await asyncio.to_thread(self._store.scan)
+        return tuple(self._connector(entry) for entry in connectors), problems
 
     async def install(self, source: Path, manifest: Path | None = None) -> WasmConnector:
         """Install a connector; raises as `ConnectorStore.install` does."""
@@ -61,7 +61,7 @@ class ConnectorRegistry:
     async def remove(self, hash_: str) -> bool:
         """Remove a connector; False if it was not installed."""
         removed = await asyncio.to_thread(self._store.remove, hash_)
-        self._engine.forget(hash_)
+        self._engine.release_module(hash_)
         return removed
 
     def _connector(self, installed: InstalledConnector) -> WasmConnector:

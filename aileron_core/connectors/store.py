@@ -20,13 +20,13 @@ from typing import Final
 
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.manifest import Manifest, parse_manifest
-from aileron_core.connectors.module_shape import check_shape, read_shape
+from aileron_core.connectors.module_shape import check_interface, read_interface
 from aileron_core.connectors.protocol import ConnectorIdentity
-from aileron_core.containment.beneath import read_small
+from aileron_core.containment.beneath import read_small_file
 from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound, Problem
 
-MODULE: Final = "connector.wasm"
-MANIFEST: Final = "manifest.toml"
+MODULE_FILE: Final = "connector.wasm"
+MANIFEST_FILE: Final = "manifest.toml"
 _MAX_MODULE = 128 * 1024 * 1024
 _MAX_MANIFEST = 1024 * 1024
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -57,7 +57,7 @@ class ConnectorStore:
         self._by_hash_text = str(self._by_hash)
         self._staging = self._root / "tmp"
         self._clock: Clock = SystemClock()
-        self._checked: dict[str, tuple[object, ...]] = {}
+        self._verified: dict[str, tuple[object, ...]] = {}
         """By hash: the files' stat data when their bytes were last verified."""
 
     def install(self, source: Path, manifest: Path | None = None) -> InstalledConnector:
@@ -71,8 +71,8 @@ class ConnectorStore:
             FileProblems: manifest or module are invalid; nothing was installed.
             HomeError: the store cannot be written.
         """
-        module_file = source / MODULE if manifest is None else source
-        manifest_file = source / MANIFEST if manifest is None else manifest
+        module_file = source / MODULE_FILE if manifest is None else source
+        manifest_file = source / MANIFEST_FILE if manifest is None else manifest
         module_bytes = _read_source(module_file, _MAX_MODULE)
         manifest_bytes = _read_source(manifest_file, _MAX_MANIFEST)
         return self.install_bytes(module_bytes, manifest_bytes, origin=str(module_file.parent))
@@ -81,15 +81,15 @@ class ConnectorStore:
         self, module: bytes, manifest: bytes, *, origin: str = ""
     ) -> InstalledConnector:
         """Install a module and its manifest, as `install` does; *origin* is for messages."""
-        parsed = parse_manifest(manifest, _label(origin, MANIFEST))
-        _check_module(module, _label(origin, MODULE))
-        if parsed.spawns:
+        parsed = parse_manifest(manifest, _label(origin, MANIFEST_FILE))
+        _check_module(module, _label(origin, MODULE_FILE))
+        if parsed.wants_spawn:
             message = "asks to start local programs, which is not supported"
-            raise FileProblems([Problem(file=_label(origin, MANIFEST), message=message)])
+            raise FileProblems([Problem(file=_label(origin, MANIFEST_FILE), message=message)])
         hash_ = identity_hash(module, manifest)
         with _writing(self._root):
-            if not self._holds(hash_):
-                self._place(hash_, module, manifest)
+            if not self._has_valid(hash_):
+                self._write_entry(hash_, module, manifest)
         identity = ConnectorIdentity(fqn=parsed.name, version=parsed.version, hash=hash_)
         return InstalledConnector(identity=identity, manifest=parsed)
 
@@ -99,21 +99,21 @@ class ConnectorStore:
 
     def scan(self) -> tuple[tuple[InstalledConnector, ...], tuple[Problem, ...]]:
         """Return the usable connectors, and the problems of the others."""
-        found: list[InstalledConnector] = []
+        connectors: list[InstalledConnector] = []
         problems: list[Problem] = []
         for folder in sorted(self._by_hash.glob("*")) if self._by_hash.is_dir() else ():
             if not _HEX.fullmatch(folder.name):
                 problems.append(Problem(file=str(folder), message="is no entry of the store"))
                 continue
             try:
-                found.append(self.find("sha256:" + folder.name))
+                connectors.append(self.find("sha256:" + folder.name))
             except FileProblems as error:
                 problems.extend(error.problems)
             except (HashMismatch, NotFound) as error:
                 problem = Problem(file=str(folder), message=error.message, class_=error.class_)
                 problems.append(problem)
-        found.sort(key=lambda c: (c.identity.fqn, c.identity.version, c.identity.hash))
-        return tuple(found), tuple(problems)
+        connectors.sort(key=lambda c: (c.identity.fqn, c.identity.version, c.identity.hash))
+        return tuple(connectors), tuple(problems)
 
     def find(self, hash_: str) -> InstalledConnector:
         """Return one installed connector, its bytes verified.
@@ -124,7 +124,7 @@ class ConnectorStore:
             FileProblems: this version cannot use its manifest.
         """
         _, manifest = self.read(hash_)
-        parsed = parse_manifest(manifest, str(self._folder(hash_) / MANIFEST))
+        parsed = parse_manifest(manifest, str(self._folder(hash_) / MANIFEST_FILE))
         identity = ConnectorIdentity(fqn=parsed.name, version=parsed.version, hash=hash_)
         return InstalledConnector(identity=identity, manifest=parsed)
 
@@ -137,8 +137,8 @@ class ConnectorStore:
         """
         folder = self._folder(hash_)
         try:
-            module = _read_regular(folder / MODULE, _MAX_MODULE)
-            manifest = _read_regular(folder / MANIFEST, _MAX_MANIFEST)
+            module = _read_regular(folder / MODULE_FILE, _MAX_MODULE)
+            manifest = _read_regular(folder / MANIFEST_FILE, _MAX_MANIFEST)
         except FileNotFoundError as error:
             raise NotFound(
                 f"no connector {hash_} is installed; install it from its folder and try again",
@@ -159,27 +159,27 @@ class ConnectorStore:
             )
         return module, manifest
 
-    def check(self, hash_: str) -> None:
+    def verify(self, hash_: str) -> None:
         """Verify that the bytes still match *hash_*; they are read only if the files changed.
 
         Raises:
             NotFound, HashMismatch: as `read`.
         """
         before = self._signature(hash_)
-        if before is not None and self._checked.get(hash_) == before:
+        if before is not None and self._verified.get(hash_) == before:
             return
         self.read(hash_)
-        self._checked.pop(hash_, None)
+        self._verified.pop(hash_, None)
         # Two changes within one tick of the file system's clock look like one: only files that
         # have been left alone for a while are believed by their times.
         if before is not None and self._settled(before):
-            self._checked[hash_] = before
+            self._verified[hash_] = before
 
     def _signature(self, hash_: str) -> tuple[tuple[int, ...], ...] | None:
         # Plain strings: this is asked before every call.
         folder = f"{self._by_hash_text}/{_digits(hash_)}/"
         try:
-            return _times(folder + MODULE), _times(folder + MANIFEST)
+            return _times(folder + MODULE_FILE), _times(folder + MANIFEST_FILE)
         except OSError:
             return None
 
@@ -194,25 +194,25 @@ class ConnectorStore:
             HomeError: the store cannot be written.
         """
         with _writing(self._root):
-            return self._set_aside(self._folder(hash_))
+            return self._move_out(self._folder(hash_))
 
     def _folder(self, hash_: str) -> Path:
         return self._by_hash / _digits(hash_)
 
-    def _holds(self, hash_: str) -> bool:
+    def _has_valid(self, hash_: str) -> bool:
         try:
             self.read(hash_)
         except (NotFound, HashMismatch):
             return False
         return True
 
-    def _place(self, hash_: str, module: bytes, manifest: bytes) -> None:
+    def _write_entry(self, hash_: str, module: bytes, manifest: bytes) -> None:
         for folder in (self._root.parent, self._root, self._by_hash, self._staging):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         staged = Path(tempfile.mkdtemp(prefix="install-", dir=self._staging))
         try:
-            _write_new(staged / MODULE, module)
-            _write_new(staged / MANIFEST, manifest)
+            _write_new(staged / MODULE_FILE, module)
+            _write_new(staged / MANIFEST_FILE, manifest)
             _sync_folder(staged)
             final = self._folder(hash_)
             self._rename_over(staged, final)
@@ -226,11 +226,11 @@ class ConnectorStore:
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                 raise
-            # What lies there does not fit its hash (`_holds` looked), so it makes way.
-            self._set_aside(final)
+            # What is there does not match its hash (`_has_valid` checked that), so it is replaced.
+            self._move_out(final)
             staged.rename(final)
 
-    def _set_aside(self, folder: Path) -> bool:
+    def _move_out(self, folder: Path) -> bool:
         """Move *folder* out of the store atomically, then delete it."""
         self._staging.mkdir(mode=0o700, parents=True, exist_ok=True)
         away = Path(tempfile.mkdtemp(prefix="remove-", dir=self._staging))
@@ -265,10 +265,10 @@ def _check_module(module: bytes, file: str) -> None:
     if len(module) > _MAX_MODULE:
         raise FileProblems([Problem(file=file, message=f"is larger than {_MAX_MODULE} bytes")])
     try:
-        shape = read_shape(module)
+        shape = read_interface(module)
     except ValueError as error:
         raise FileProblems([Problem(file=file, message=str(error), class_="parse_error")]) from error  # fmt: skip
-    check_shape(shape, file)
+    check_interface(shape, file)
 
 
 def _read_source(path: Path, limit: int) -> bytes:
@@ -278,7 +278,7 @@ def _read_source(path: Path, limit: int) -> bytes:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise NotFound(
-            f"{path}: {reason}; a connector is a folder with {MODULE} and {MANIFEST}"
+            f"{path}: {reason}; a connector is a folder with {MODULE_FILE} and {MANIFEST_FILE}"
         ) from error
     if len(data) > limit:
         raise FileProblems([Problem(file=str(path), message=f"is larger than {limit} bytes")])
@@ -288,7 +288,7 @@ def _read_source(path: Path, limit: int) -> bytes:
 def _read_regular(path: Path, limit: int) -> bytes:
     """Read a file of the store without following a link or blocking on a device or FIFO."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    data = read_small(descriptor, limit)
+    data = read_small_file(descriptor, limit)
     if data is None:
         raise OSError(errno.EINVAL, "not a file of the store")
     return data

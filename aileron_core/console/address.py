@@ -39,7 +39,7 @@ class ConsoleAddress:
         return int(found[0]) if found and re.fullmatch(r"\d{1,5}", str(found[0])) else 0
 
     async def announce(self, port: int) -> None:
-        """Remember *port* for the next life, and tell other programs of this one.
+        """Remember *port* for the next start, and write `daemon.json` for other programs.
 
         Raises:
             StorageUnavailable: the port could not be remembered.

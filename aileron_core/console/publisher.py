@@ -74,8 +74,8 @@ class EventPublisher:
         """Return the ended approvals and the open ones that came first, and how many more are open."""
         every = self._ordered()
         first = [run for run in every if not run.is_final][:APPROVALS_AT_ONCE]
-        told = [run for run in every if run.is_final] + first
-        return tuple(self._view(run) for run in told), len(every) - len(told)
+        published = [run for run in every if run.is_final] + first
+        return tuple(self._view(run) for run in published), len(every) - len(published)
 
     async def publish_approvals_after(self, requested_at: float, run_id: str) -> None:
         """Publish every open approval after the one of *run_id*, some at a time, each as it is by then.
@@ -85,10 +85,10 @@ class EventPublisher:
         after, left = (requested_at, run_id), 1
         while left:
             behind = [run for run in self._ordered() if _order(run) > after and not run.is_final]
-            told, left = behind[:APPROVALS_AT_ONCE], len(behind[APPROVALS_AT_ONCE:])
-            views = tuple(self._view(run) for run in told)
+            published, left = behind[:APPROVALS_AT_ONCE], len(behind[APPROVALS_AT_ONCE:])
+            views = tuple(self._view(run) for run in published)
             self._events.publish(ApprovalsRead(views=views, left=left))
-            after = _order(told[-1]) if told else after
+            after = _order(published[-1]) if published else after
             await asyncio.sleep(0)  # so that calls are answered in between
 
     def _ordered(self) -> list[LiveRun]:

@@ -10,7 +10,7 @@ from aileron_core.storage.database import Database, Tx
 
 
 class ConsoleRecords:
-    """Each method puts one record into the audit, durably.
+    """Records about the console itself; each method writes one, durably.
 
     Raises:
         StorageUnavailable: it could not be written.

@@ -27,8 +27,8 @@ _PATH = getattr(os, "O_PATH", os.O_RDONLY)
 
 
 @contextlib.contextmanager
-def folder_at(path: Path) -> Generator[int, None, None]:
-    """Open the folder *path* and yield its descriptor, from which the functions here reach what lies below.
+def open_folder(path: Path) -> Generator[int, None, None]:
+    """Open the folder *path* and yield its descriptor, from which the functions here open what is below it.
 
     Raises:
         OSError: it cannot be opened.
@@ -66,19 +66,19 @@ def open_beneath(root: int, path: PurePosixPath | str, flags: int, mode: int = 0
         return os.open(parts[-1], flags | os.O_NOFOLLOW, mode, dir_fd=root)
 
 
-def read_small(descriptor: int, most: int) -> bytes | None:
-    """Return the content of an open regular file; None for anything else or more than *most* bytes. Closes it.
+def read_small_file(descriptor: int, max_bytes: int) -> bytes | None:
+    """Return the content of an open regular file; None for anything else or more than *max_bytes* bytes. Closes it.
 
     Args:
         descriptor: opened with O_NONBLOCK, so that a FIFO cannot block.
-        most: limit in bytes.
+        max_bytes: limit in bytes.
     """
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > max_bytes:
             return None
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(most)
+            return file.read(max_bytes)
     finally:
         os.close(descriptor)
 
@@ -109,24 +109,27 @@ def _has_openat2() -> bool:
 
 
 @contextlib.contextmanager
-def folder_beneath(
-    root: int, path: PurePosixPath, *, made: list[PurePosixPath] | None = None
+def open_folder_beneath(
+    root: int, path: PurePosixPath, *, created: list[PurePosixPath] | None = None
 ) -> Generator[int, None, None]:
     """Open the folder *path* below *root* and yield its descriptor; `.` is *root* itself.
 
     Args:
         root: descriptor of a folder.
         path: relative, without `..`.
-        made: if given, missing folders are created with mode 0700 and appended to it.
+        created: if given, missing folders are created with mode 0700 and appended to it.
 
     Raises:
         OSError: see `open_beneath`.
     """
-    if made is not None:
+    if created is not None:
         for each in reversed((path, *path.parents[:-1]) if path.parts else ()):
-            with folder_beneath(root, each.parent) as above, contextlib.suppress(FileExistsError):
+            with (
+                open_folder_beneath(root, each.parent) as above,
+                contextlib.suppress(FileExistsError),
+            ):
                 os.mkdir(each.name, 0o700, dir_fd=above)
-                made.append(each)
+                created.append(each)
     here = not path.parts
     handle = os.open(".", _FOLDER, dir_fd=root) if here else open_beneath(root, path, _FOLDER)
     try:
@@ -135,7 +138,7 @@ def folder_beneath(
         os.close(handle)
 
 
-def restore_rights(handle: int) -> None:
+def restore_owner_rights(handle: int) -> None:
     """Give the owner of an open folder read and write permission again: an agent may have removed it.
 
     Raises:
@@ -148,8 +151,8 @@ def restore_rights(handle: int) -> None:
         os.chmod(where, mode | stat.S_IRWXU)  # noqa: PTH101 - a number is not a path
 
 
-def restore_rights_at(folder: int, name: str) -> None:
-    """Do what `restore_rights` does for the folder *name* in *folder*; anything but a folder is left alone.
+def restore_owner_rights_at(folder: int, name: str) -> None:
+    """Do what `restore_owner_rights` does for the folder *name* in *folder*; anything but a folder is left alone.
 
     Raises:
         OSError: it is not there, or belongs to somebody else.
@@ -157,7 +160,7 @@ def restore_rights_at(folder: int, name: str) -> None:
     if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
         handle = os.open(name, _PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         try:
-            restore_rights(handle)
+            restore_owner_rights(handle)
         finally:
             os.close(handle)
 
@@ -168,9 +171,9 @@ def remove_tree(path: Path) -> bool:
     No link is followed. Nested folders are first moved up, so that no depth exceeds a limit.
     """
     try:
-        with folder_at(path.parent) as above:
-            restore_rights_at(above, path.name)
-            with folder_beneath(above, PurePosixPath(path.name)) as root:
+        with open_folder(path.parent) as above:
+            restore_owner_rights_at(above, path.name)
+            with open_folder_beneath(above, PurePosixPath(path.name)) as root:
                 while _flatten(root):
                     pass
             os.rmdir(path.name, dir_fd=above)
@@ -188,11 +191,11 @@ def _flatten(root: int) -> bool:
         if not is_folder:
             os.unlink(name, dir_fd=root)
             continue
-        restore_rights_at(root, name)
-        with folder_beneath(root, PurePosixPath(name)) as folder:
+        restore_owner_rights_at(root, name)
+        with open_folder_beneath(root, PurePosixPath(name)) as folder:
             for inner, inner_is_folder in _entries(folder):
                 if inner_is_folder:
-                    restore_rights_at(folder, inner)  # its own `..` changes with the move
+                    restore_owner_rights_at(folder, inner)  # its own `..` changes with the move
                     os.rename(inner, secrets.token_hex(16), src_dir_fd=folder, dst_dir_fd=root)
                     again = True
                 else:
@@ -203,5 +206,5 @@ def _flatten(root: int) -> bool:
 
 def _entries(folder: int) -> Iterator[tuple[str, bool]]:
     with os.scandir(folder) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    yield from found
+        names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    yield from names

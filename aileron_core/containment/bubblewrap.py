@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from aileron_core.containment.programs import own_code
+from aileron_core.containment.programs import own_code_folders
 
-INSIDE = "/run/aileron"
-INSIDE_SOCKET = f"{INSIDE}/session/s.sock"
-INSIDE_LAUNCH_DIR = f"{INSIDE}/private"
+SANDBOX_DIR = "/run/aileron"
+SANDBOX_SOCKET = f"{SANDBOX_DIR}/session/s.sock"
+SANDBOX_LAUNCH_DIR = f"{SANDBOX_DIR}/private"
 
-PROTECTED = (
+PROTECTED_NAMES = (
     "aileron.toml", ".mcp.json", ".claude", ".codex", ".gemini", ".pi",
     "opencode.json", "opencode.jsonc", ".opencode", ".envrc", ".vscode", ".idea",
     # Agents, editors, shells and other version control: what runs when a person opens or enters the
@@ -28,7 +28,7 @@ PROTECTED = (
 )  # fmt: skip
 """Names in the project through which an agent reaches the person's own tools."""
 
-_PASSED = frozenset(
+_PASSED_VARIABLES = frozenset(
     ("TERM", "COLORTERM", "LANG", "LANGUAGE", "TZ", "SHELL", "USER", "LOGNAME", "NO_COLOR",
      "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
      "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "COLUMNS", "LINES")
@@ -47,15 +47,15 @@ class SandboxSpec:
 
     bwrap: str
     project: Path
-    """Writable, but for `PROTECTED`."""
+    """Writable, but for `PROTECTED_NAMES`."""
     home: Path
-    """The person's home: its place is taken by `own_home`."""
-    own_home: Path
+    """The person's home: its place is taken by `private_home`."""
+    private_home: Path
     """A folder of this launch with private copies of the agent's own files."""
     launch_dir: Path
-    """Seen as `INSIDE_LAUNCH_DIR`, read-only."""
+    """Seen as `SANDBOX_LAUNCH_DIR`, read-only."""
     socket: Path | None
-    """The session's own socket, seen as `INSIDE_SOCKET`.
+    """The session's own socket, seen as `SANDBOX_SOCKET`.
 
     Its folder is what is mounted: a console that starts again makes a new socket in it.
     """
@@ -63,16 +63,16 @@ class SandboxSpec:
     """Read-only: the agent's program, its interpreter, ours."""
     offline: bool = False
     """No network but the session's socket."""
-    git: tuple[str, ...] | None = None
+    git_mounts: tuple[str, ...] | None = None
     """How the project's repositories are mounted; None leaves its own read-only."""
 
 
-def environment(given: Mapping[str, str], needs: Iterable[str]) -> dict[str, str]:
-    """Return the part of the person's environment that the agent gets: an allow-list, extended by *needs*."""
-    wanted = _PASSED.union(needs)
+def sandbox_environment(environ: Mapping[str, str], extra_names: Iterable[str]) -> dict[str, str]:
+    """Return the part of the person's environment that the agent gets: an allow-list, extended by *extra_names*."""
+    wanted = _PASSED_VARIABLES.union(extra_names)
     return {
         name: value
-        for name, value in given.items()
+        for name, value in environ.items()
         if (name in wanted or name.startswith("LC_")) and not name.startswith("AILERON_")
     }
 
@@ -90,24 +90,24 @@ def bwrap_argv(spec: SandboxSpec, argv: Iterable[str]) -> list[str]:
         *(["--unshare-net"] if spec.offline else []),
         *("--disable-userns", "--die-with-parent", "--cap-drop", "ALL"),
     ]
-    command += [*system_programs(), "--ro-bind", "/etc", "/etc"]
-    command += ["--proc", "/proc", *kernel_covers(), "--dev", "/dev"]
+    command += [*system_mount_arguments(), "--ro-bind", "/etc", "/etc"]
+    command += ["--proc", "/proc", *proc_mask_arguments(), "--dev", "/dev"]
     command += ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]  # noqa: S108
-    command += ["--tmpfs", "/run", "--dir", INSIDE]
+    command += ["--tmpfs", "/run", "--dir", SANDBOX_DIR]
     if _RESOLVED.is_dir():
         command += ["--ro-bind", str(_RESOLVED), str(_RESOLVED)]
-    command += ["--bind", str(spec.own_home), str(spec.home)]
+    command += ["--bind", str(spec.private_home), str(spec.home)]
     for path in sorted(set(spec.programs)):
         command += ["--ro-bind", str(path), str(path)]
     command += _project(spec)
-    command += ["--ro-bind", str(spec.launch_dir), INSIDE_LAUNCH_DIR]
+    command += ["--ro-bind", str(spec.launch_dir), SANDBOX_LAUNCH_DIR]
     if spec.socket is not None:
-        command += ["--ro-bind", str(spec.socket.parent), str(PurePosixPath(INSIDE_SOCKET).parent)]
-        command += ["--symlink", INSIDE_SOCKET, f"{INSIDE}/s.sock"]
+        command += ["--ro-bind", str(spec.socket.parent), str(PurePosixPath(SANDBOX_SOCKET).parent)]
+        command += ["--symlink", SANDBOX_SOCKET, f"{SANDBOX_DIR}/s.sock"]
     return [*command, "--chdir", str(spec.project), "--", *argv]
 
 
-def system_programs() -> list[str]:
+def system_mount_arguments() -> list[str]:
     """Return the arguments that mount the system's programs read-only; links such as /bin stay links."""
     command = ["--ro-bind", "/usr", "/usr"]
     for name in _SYSTEM:
@@ -119,7 +119,7 @@ def system_programs() -> list[str]:
     return command
 
 
-def kernel_covers() -> list[str]:
+def proc_mask_arguments() -> list[str]:
     """Return the arguments that cover the machine-wide files in /proc that exist; bubblewrap fails at a missing one.
 
     File modes do not protect them: some are writable by anybody, all are root's, and the lists of
@@ -140,22 +140,22 @@ def _project(spec: SandboxSpec) -> list[str]:
     project = spec.project
     command = ["--bind", str(project), str(project)]
     git = project / ".git"
-    if spec.git is not None:
-        command += spec.git
+    if spec.git_mounts is not None:
+        command += spec.git_mounts
     elif git.exists() and not git.is_symlink():
         command += ["--ro-bind", str(git), str(git)]
-    for path in protected(project):
+    for path in protected_paths(project):
         command += ["--ro-bind", str(path), str(path)]
-    for path in own_code():
+    for path in own_code_folders():
         if path.is_relative_to(project):
             command += ["--ro-bind", str(path), str(path)]
     return command
 
 
-def protected(project: Path) -> list[Path]:
+def protected_paths(project: Path) -> list[Path]:
     """Return those of the protected names that exist in *project*."""
-    found = [project / name for name in PROTECTED]
+    named = [project / name for name in PROTECTED_NAMES]
     # Of a link what it leads to is kept, where that is in the project; the link itself is compared
     # before and after, for nothing can be mounted over it.
-    real = {path.resolve() for path in found if path.exists()}
+    real = {path.resolve() for path in named if path.exists()}
     return sorted(path for path in real if path.is_relative_to(project) and path != project)

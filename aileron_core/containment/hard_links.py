@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from aileron_core.containment.programs import own_code, own_interpreter
+from aileron_core.containment.programs import own_code_folders, own_interpreter
 from aileron_core.errors import Forbidden
 from aileron_core.text import escape
 
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
-_MOST = 400_000
+_MAX_ENTRIES = 400_000
 """Entries of a project that are looked at; a second or two."""
 
 
@@ -29,22 +29,22 @@ def own_folders() -> tuple[Path, ...]:
     standard = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
     installed = (Path(entry) for entry in sys.path)
     folders = {*standard, *(each for each in installed if each.name in _INSTALLED)}
-    folders |= {path for path in own_code() if path != Path(sys.base_prefix).resolve()}
+    folders |= {path for path in own_code_folders() if path != Path(sys.base_prefix).resolve()}
     return tuple(sorted({folder.resolve() for folder in folders if folder.is_dir()}))
 
 
-def shared_files(folders: Iterable[Path]) -> list[Path]:
+def hard_linked_files(folders: Iterable[Path]) -> list[Path]:
     """Return the files below *folders*, and the interpreter with its libraries, that have more than one link.
 
     Only those that this user may change: an agent, which runs as the same user, can write to no
     others.
     """
-    found = [
+    paths = [
         path for folder in folders for path, status in _files(folder) if _is_shared(path, status)
     ]
     libraries = Path(sys.base_prefix, "lib").glob("*.so*")
     programs = (each for each in (own_interpreter(), *libraries) if not each.is_symlink())
-    return sorted({*found, *(each for each in programs if _is_shared(each, each.stat()))})
+    return sorted({*paths, *(each for each in programs if _is_shared(each, each.stat()))})
 
 
 def _is_shared(path: Path | str, status: os.stat_result) -> bool:
@@ -76,7 +76,7 @@ def _entries(folder: Path, leave_out: frozenset[str] = frozenset()) -> Iterator[
             continue
 
 
-def copy_out(paths: Iterable[Path]) -> None:
+def break_hard_links(paths: Iterable[Path]) -> None:
     """Replace each file by a copy of itself, so that its other hard links become a different file.
 
     A process that has the old one open or mapped keeps it.
@@ -97,11 +97,11 @@ def copy_out(paths: Iterable[Path]) -> None:
             temporary.unlink(missing_ok=True)
             raise Forbidden(
                 f"{path} is Aileron's and has other names, so that an agent could change it through "
-                f"its project; it could not be made a file of its own ({error.strerror}). {how_to_mend()}"
+                f"its project; it could not be made a file of its own ({error.strerror}). {reinstall_hint()}"
             ) from None
 
 
-def how_to_mend() -> str:
+def reinstall_hint() -> str:
     """Return the sentence with the command that installs Aileron without hard links."""
     if Path(sys.prefix, "uv-receipt.toml").is_file():
         return "Run `UV_LINK_MODE=copy uv tool upgrade --reinstall aileron`."
@@ -111,37 +111,37 @@ def how_to_mend() -> str:
     )
 
 
-def keep_apart() -> str | None:
+def break_own_hard_links() -> str | None:
     """Break the hard links of Aileron's own files; return a sentence for the person if there were any.
 
     Raises:
-        Forbidden: see `copy_out`.
+        Forbidden: see `break_hard_links`.
     """
-    shared = shared_files(own_folders())
-    copy_out(shared)
+    shared = hard_linked_files(own_folders())
+    break_hard_links(shared)
     if not shared:
         return None
     return (
         f"{len(shared)} of Aileron's own files were shared with an installer's cache and so with other "
         "environments, where an agent could have changed them. They are copies now. If an agent ran "
-        f"in such an environment before: {how_to_mend()}"
+        f"in such an environment before: {reinstall_hint()}"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkedOutside:
+class OutsideLinks:
     """Files of a project that have hard links outside it."""
 
     count: int
     first: Path | None
-    whole: bool
+    is_complete: bool
     """Whether all of the project was looked at."""
 
-    def sentence(self) -> str | None:
-        """Return the warning for the person."""
+    def warning(self) -> str | None:
+        """Return the warning for the person, None where there is nothing to warn of."""
         if self.first is None:
             return None
-        count = f"{self.count:,}" if self.whole else f"at least {self.count:,}"
+        count = f"{self.count:,}" if self.is_complete else f"at least {self.count:,}"
         return (
             f"Files of this project that have names outside it too: {count}, {escape(str(self.first))} "
             "for one. What the agent writes there changes an installer's cache, and environments made from it. "
@@ -149,7 +149,7 @@ class LinkedOutside:
         )
 
 
-def linked_outside(project: Path) -> LinkedOutside:
+def find_outside_links(project: Path) -> OutsideLinks:
     """Count the files of *project* that have more hard links than are found in it, outside its `.git`.
 
     Objects of git are left out: git notices by itself when their content does not match their name.
@@ -159,7 +159,7 @@ def linked_outside(project: Path) -> LinkedOutside:
     seen = 0
     for entry in _entries(project, frozenset((".git",))):
         seen += 1
-        if seen > _MOST:
+        if seen > _MAX_ENTRIES:
             break
         try:
             status = entry.stat(follow_symlinks=False)
@@ -172,6 +172,6 @@ def linked_outside(project: Path) -> LinkedOutside:
         firsts.setdefault(key, entry.path)
     outside = [key for key, (here, all_) in names.items() if here < all_]
     first = min((firsts[key] for key in outside), default=None)
-    return LinkedOutside(
-        count=len(outside), first=Path(first) if first else None, whole=seen <= _MOST
+    return OutsideLinks(
+        count=len(outside), first=Path(first) if first else None, is_complete=seen <= _MAX_ENTRIES
     )

@@ -53,7 +53,7 @@ def no_new_privileges() -> None:
         raise _fail("PR_SET_NO_NEW_PRIVS")
 
 
-def forget_keyring() -> bool:
+def join_empty_keyring() -> bool:
     """Give this process an empty session keyring; return False if the kernel has no keyrings."""
     number = _KEYCTL.get(platform.machine())
     if number is None:
@@ -65,8 +65,8 @@ def landlock_abi() -> int:
     """Return the version of the kernel's Landlock ABI, 0 without Landlock."""
     if sys.platform != "linux":
         return 0
-    found: int = _libc().syscall(_LANDLOCK_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION)
-    return max(found, 0)
+    version: int = _libc().syscall(_LANDLOCK_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION)
+    return max(version, 0)
 
 
 def scope_sockets_and_signals() -> None:
@@ -109,11 +109,11 @@ def openat2(folder: int, path: bytes, flags: int, resolve: int, mode: int = 0) -
     """
     # struct open_how: flags, mode, resolve. A mode without O_CREAT is refused.
     how = struct.pack("QQQ", flags, mode if flags & os.O_CREAT else 0, resolve)
-    found: int = _libc().syscall(_OPENAT2, folder, path, how, len(how))
-    if found < 0:
+    descriptor: int = _libc().syscall(_OPENAT2, folder, path, how, len(how))
+    if descriptor < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), os.fsdecode(path))
-    return found
+    return descriptor
 
 
 class _Program(ctypes.Structure):
@@ -122,17 +122,20 @@ class _Program(ctypes.Structure):
     _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
 
-def load_filter(program: bytes) -> None:
+def install_seccomp_filter(program: bytes) -> None:
     """Install *program* as the seccomp filter of this process and its children.
 
     Needs `no_new_privileges` first, and cannot be undone.
 
     Args:
-        program: as `seccomp.filter_for` returns it.
+        program: as `seccomp.build_filter` returns it.
 
     Raises:
         OSError: the kernel refused, or has no seccomp filters.
     """
-    told = _Program(len(program) // _INSTRUCTION_BYTES, program)
-    if _libc().prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(told), 0, 0) != 0:
+    filter_program = _Program(len(program) // _INSTRUCTION_BYTES, program)
+    if (
+        _libc().prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(filter_program), 0, 0)
+        != 0
+    ):
         raise _fail("PR_SET_SECCOMP")

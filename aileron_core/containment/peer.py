@@ -28,12 +28,12 @@ _RESOLVE = 0x02 | 0x10
 """RESOLVE_NO_MAGICLINKS and RESOLVE_IN_ROOT of linux/openat2.h."""
 
 
-def worse(one: Containment, other: Containment) -> Containment:
+def weaker_containment(one: Containment, other: Containment) -> Containment:
     """Return whichever of the two containments promises less."""
     return one if _FROM_BEST.index(one) > _FROM_BEST.index(other) else other
 
 
-def containment_of(connection: socket.socket, home: Path) -> Containment:
+def detect_containment(connection: socket.socket, home: Path) -> Containment:
     """Return how the process that opened this connection is contained, as the kernel shows it now.
 
     This checks what a launcher claims and proves nothing: a program of the same user can put a
@@ -53,7 +53,7 @@ def containment_of(connection: socket.socket, home: Path) -> Containment:
         return "other_user" if uid != 0 else "said"
     try:
         with _process(connection, pid) as folder:
-            return _seen(folder, home)
+            return _containment_in(folder, home)
     except OSError:
         return "said"  # it has ended, or is not for us to look at
 
@@ -92,7 +92,7 @@ def _still_lives(connection: socket.socket) -> None:
         os.close(handle)
 
 
-def _seen(folder: int, home: Path) -> Containment:
+def _containment_in(folder: int, home: Path) -> Containment:
     """Return the containment that namespaces and root of the process *folder* (/proc/<pid>) show.
 
     Raises:

@@ -24,10 +24,10 @@ def find_program(name: str, path: str, project: Path) -> Path:
         for folder in path.split(os.pathsep)
         if folder and Path(folder).is_absolute() and not _inside(Path(folder), project)
     ]
-    found = shutil.which(name, path=os.pathsep.join(folders)) if folders else None
-    if found is None or _inside(Path(found).resolve(), project):
+    program = shutil.which(name, path=os.pathsep.join(folders)) if folders else None
+    if program is None or _inside(Path(program).resolve(), project):
         raise NotFound(f"There is no program {name} on PATH outside the project {project}.")
-    return Path(found)
+    return Path(program)
 
 
 def _inside(path: Path, folder: Path) -> bool:
@@ -39,45 +39,47 @@ def own_interpreter() -> Path:
     return Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 
-def own_code() -> tuple[Path, ...]:
+def own_code_folders() -> tuple[Path, ...]:
     """Return the folders of the code of this process, which no agent may write to."""
     specs = [importlib.util.find_spec(name) for name in _PACKAGES]
-    found = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin]
-    folders = [Path(sys.prefix), Path(sys.base_prefix), *found]
+    packages = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin]
+    folders = [Path(sys.prefix), Path(sys.base_prefix), *packages]
     return tuple(sorted({folder.resolve() for folder in folders}))
 
 
-def roots_of(program: Path, path: str, *, home: Path, never: tuple[Path, ...]) -> tuple[Path, ...]:
+def mount_roots(
+    program: Path, path: str, *, home: Path, excluded: tuple[Path, ...]
+) -> tuple[Path, ...]:
     """Return what has to be mounted read-only so that *program* runs, without the system's own programs.
 
     Args:
         program: as found on the search path.
         path: the search path, for the interpreter that a script names.
         home: the person's; of `~/.local` only the program itself is mounted.
-        never: other folders that no mount may contain (Aileron's home, the project).
+        excluded: other folders that no mount may contain (Aileron's home, the project).
 
     Raises:
-        Forbidden: mounting the program would expose all of one of *never*.
+        Forbidden: mounting the program would expose all of one of *excluded*.
         NotFound: it is a script whose interpreter is missing or would not be in the sandbox.
     """
     real = program.resolve()
     shared = home.resolve() / ".local"
     roots = {_root(real, shared)}
     asked = _asked_for(real)
-    interpreter = _interpreter(program, asked, path, never) if asked else None
+    interpreter = _interpreter(program, asked, path, excluded) if asked else None
     if interpreter is not None:
         roots.add(_prefix(interpreter.resolve(), shared))
     wanted = tuple(
         sorted(root for root in roots if not any(root.is_relative_to(s) for s in _SYSTEM))
     )
     for root in wanted:
-        for kept in (home.resolve(), *(each.resolve() for each in never)):
+        for kept in (home.resolve(), *(each.resolve() for each in excluded)):
             if kept.is_relative_to(root):
                 raise Forbidden(
                     f"{program} lies so that its folder {root} would show {kept} in the sandbox. "
                     "Install it elsewhere, or start it with --no-sandbox."
                 )
-    if interpreter is not None and not _is_seen(asked, interpreter, wanted):
+    if interpreter is not None and not _is_reachable(asked, interpreter, wanted):
         raise NotFound(
             f"{program} is a script for {asked}, and {interpreter} is not in the sandbox under that "
             f"name. Install {program.name} with an interpreter of the system's or of its own folder, "
@@ -114,28 +116,32 @@ def _asked_for(real: Path) -> str:
     return names[0] if names else ""
 
 
-def _interpreter(program: Path, asked: str, path: str, never: tuple[Path, ...]) -> Path:
-    """Return the path of the interpreter *asked* for, outside *never*.
+def _interpreter(program: Path, asked: str, path: str, excluded: tuple[Path, ...]) -> Path:
+    """Return the path of the interpreter *asked* for, outside *excluded*.
 
     Raises:
         NotFound: there is none, or only a shim that looks the real one up.
     """
     folders = [Path(each) for each in path.split(os.pathsep) if Path(each).is_absolute()]
-    outside = [str(each) for each in folders if not any(_inside(each, folder) for folder in never)]
-    found = shutil.which(asked, path=os.pathsep.join(outside)) if outside or "/" in asked else None
-    if found is None:
+    outside = [
+        str(each) for each in folders if not any(_inside(each, folder) for folder in excluded)
+    ]
+    interpreter = (
+        shutil.which(asked, path=os.pathsep.join(outside)) if outside or "/" in asked else None
+    )
+    if interpreter is None:
         where = "which is not there" if "/" in asked else f"and there is no {asked} on PATH"
         raise NotFound(f"{program} is a script for {asked}, {where}. Install that first.")
-    for each in (program, Path(found)):
+    for each in (program, Path(interpreter)):
         if each.parent.name == "shims":
             raise NotFound(
                 f"{each} is a stand-in of a version manager, which is not in the sandbox. Put the "
                 f"folder of the real {each.name} first on PATH, or start it with --no-sandbox."
             )
-    return Path(found)
+    return Path(interpreter)
 
 
-def _is_seen(asked: str, interpreter: Path, roots: tuple[Path, ...]) -> bool:
+def _is_reachable(asked: str, interpreter: Path, roots: tuple[Path, ...]) -> bool:
     """Tell whether a script finds its interpreter in a sandbox with *roots* and the system's programs."""
     if any(interpreter.is_relative_to(folder) for folder in _SYSTEM):
         return True

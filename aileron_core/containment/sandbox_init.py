@@ -20,10 +20,10 @@ import threading
 
 SOCKET = "/run/aileron/session/s.sock"
 _CHUNK = 65536
-_WAITING = 128
-_MOST = 256
+_BACKLOG = 128
+_MAX_CONNECTIONS = 256
 """Connections carried at once; more wait."""
-_RESET = struct.pack("ii", 1, 0)
+_LINGER_RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with no time: what is closed so is seen as broken, not as a clean end."""
 
 
@@ -32,7 +32,7 @@ def forward(listener: socket.socket, path: str) -> None:
 
     One thread for each direction, so that a slow reader holds up only the writer on the other side.
     """
-    slots = threading.BoundedSemaphore(_MOST)
+    slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
     while True:
         slots.acquire()
         client, _ = listener.accept()
@@ -53,15 +53,15 @@ def _both_ways(client: socket.socket, console: socket.socket, path: str) -> None
     try:
         console.connect(path)
     except OSError:  # the console is away; it may come back, and the agent tries again
-        _break(client)
+        _reset(client)
         return
-    upwards = threading.Thread(target=_carry, args=(client, console), daemon=True)
+    upwards = threading.Thread(target=_copy, args=(client, console), daemon=True)
     upwards.start()
-    _carry(console, client)
+    _copy(console, client)
     upwards.join()
 
 
-def _carry(source: socket.socket, target: socket.socket) -> None:
+def _copy(source: socket.socket, target: socket.socket) -> None:
     """Copy bytes until *source* ends, then shut *target* down, or reset it if *source* was reset."""
     try:
         while data := source.recv(_CHUNK):
@@ -71,24 +71,24 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
                 return  # nobody reads it any more; what comes from there is still carried to its end
         target.shutdown(socket.SHUT_WR)
     except OSError:
-        _break(target)
+        _reset(target)
 
 
-def _break(end: socket.socket) -> None:
+def _reset(end: socket.socket) -> None:
     """Have *end* reset when it is closed, and wake the thread that reads from it."""
     with contextlib.suppress(OSError):
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
     with contextlib.suppress(OSError):
         end.shutdown(socket.SHUT_RD)
 
 
-def _forward_beside(port: int) -> None:
+def _start_forwarder(port: int) -> None:
     """Listen on *port* and forward from a process of its own that is not a child of the agent.
 
     Raises:
         OSError: the port cannot be had.
     """
-    listener = socket.create_server(("127.0.0.1", port), backlog=_WAITING)
+    listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
     if os.fork() == 0:
         try:
             if os.fork() == 0:
@@ -108,7 +108,7 @@ def main() -> None:
     port = int(sys.argv[1])
     if port:
         try:
-            _forward_beside(port)
+            _start_forwarder(port)
         except OSError as error:
             sys.exit(f"aileron launch: there is no way to the gateway ({error}). Launch again.")
     terminal = next((number for number in (0, 1, 2) if os.isatty(number)), None)

@@ -30,7 +30,7 @@ _GENERIC = MappingProxyType(
     }
 )
 """include/uapi/asm-generic/unistd.h: every architecture that is younger than that file."""
-REFUSED: Mapping[str, Mapping[str, int]] = MappingProxyType(
+REFUSED_CALLS: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         "x86_64": MappingProxyType(
             {
@@ -64,13 +64,13 @@ _LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 
 
-def filter_for(machine: str) -> bytes | None:
+def build_filter(machine: str) -> bytes | None:
     """Return the filter for the architecture *machine*, as an array of `struct sock_filter`.
 
     Returns:
         None for an architecture whose system call numbers are not known here.
     """
-    calls = REFUSED.get(machine)
+    calls = REFUSED_CALLS.get(machine)
     if calls is None:
         return None
     numbers = sorted(calls.values())

@@ -11,20 +11,20 @@ from pathlib import Path
 
 from aileron_core.containment.linux_syscalls import (
     SCOPE_ABI,
-    forget_keyring,
+    install_seccomp_filter,
+    join_empty_keyring,
     landlock_abi,
-    load_filter,
     no_new_privileges,
     scope_sockets_and_signals,
 )
-from aileron_core.containment.seccomp import REFUSED, filter_for
+from aileron_core.containment.seccomp import REFUSED_CALLS, build_filter
 from aileron_core.errors import Forbidden, NotFound
 from aileron_core.text import escape
 
 _ACCEPTS = 0x10000
 """__SO_ACCEPTCON in the flags column of /proc/net/unix: somebody listens there."""
-_TRIED_SECONDS = 10
-_NAMED = 5
+_PROBE_SECONDS = 10
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,22 +32,24 @@ class SandboxSupport:
     """What the sandbox is built from on this machine."""
 
     bwrap: str
-    scopes: bool
+    has_landlock_scopes: bool
     """Whether the kernel keeps abstract sockets and signals inside."""
-    calls: bytes = field(repr=False)
-    """The filter of system calls (`seccomp.filter_for`)."""
+    seccomp_filter: bytes = field(repr=False)
+    """The filter of system calls (`seccomp.build_filter`)."""
 
-    def prepare(self) -> None:
+    def drop_privileges(self) -> None:
         """Drop privileges of this process; to be called in the child, before bubblewrap is executed.
 
         Every process of the sandbox inherits this, including bubblewrap and Aileron's helper beside
         the agent.
         """
         no_new_privileges()
-        forget_keyring()
-        if self.scopes:
+        join_empty_keyring()
+        if self.has_landlock_scopes:
             scope_sockets_and_signals()
-        load_filter(self.calls)  # last: it refuses what was just done to the keyring
+        install_seccomp_filter(
+            self.seccomp_filter
+        )  # last: it refuses what was just done to the keyring
 
 
 def find_bwrap() -> str | None:
@@ -55,7 +57,7 @@ def find_bwrap() -> str | None:
     return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
 
 
-def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSupport:
+def find_sandbox_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSupport:
     """Return what an agent can be contained with on this machine.
 
     Args:
@@ -81,20 +83,20 @@ def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSuppo
             "bubblewrap is not installed, so the agent cannot be contained. Install the package "
             "`bubblewrap` (apt, dnf, pacman), or start with --no-sandbox."
         )
-    calls = this_filter()
+    calls = machine_filter()
     if calls is None:
         raise Forbidden(
             f"Aileron has no filter of system calls for this machine ({platform.machine()}, "
-            f"{8 * struct.calcsize('P')}-bit Python), only for {' and '.join(sorted(REFUSED))}. "
+            f"{8 * struct.calcsize('P')}-bit Python), only for {' and '.join(sorted(REFUSED_CALLS))}. "
             "Start with --no-sandbox to go without."
         )
     scopes = landlock_abi() >= SCOPE_ABI
-    support = SandboxSupport(bwrap=bwrap, scopes=scopes, calls=calls)
-    _try(support)
+    support = SandboxSupport(bwrap=bwrap, has_landlock_scopes=scopes, seccomp_filter=calls)
+    _probe(support)
     reachable = () if scopes or offline or allow_abstract else abstract_listeners()
     if reachable:
-        shown = ", ".join(escape(name) for name in reachable[:_NAMED])
-        more = f" and {len(reachable) - _NAMED} more" if len(reachable) > _NAMED else ""
+        shown = ", ".join(escape(name) for name in reachable[:_MAX_NAMED])
+        more = f" and {len(reachable) - _MAX_NAMED} more" if len(reachable) > _MAX_NAMED else ""
         raise Forbidden(
             f"This kernel cannot keep the agent from abstract sockets, and there are some: {shown}"
             f"{more}. Use --sandbox=offline, or accept that with --allow-abstract-sockets."
@@ -117,10 +119,10 @@ def refuse_root() -> None:
         )
 
 
-def this_filter() -> bytes | None:
+def machine_filter() -> bytes | None:
     """Return the system call filter for this machine's architecture, None if there is none."""
     # A 32-bit Python on a 64-bit kernel speaks another architecture than the machine's name says.
-    return filter_for(platform.machine()) if struct.calcsize("P") == 8 else None
+    return build_filter(platform.machine()) if struct.calcsize("P") == 8 else None
 
 
 def is_root_outside(euid: int, uid_map: str) -> bool:
@@ -144,13 +146,13 @@ def _uid_map() -> str:
         return ""
 
 
-def _try(support: SandboxSupport) -> None:
+def _probe(support: SandboxSupport) -> None:
     """Build a minimal sandbox to see whether the kernel or a policy forbids user namespaces or filters."""
     command = [support.bwrap, "--unshare-user", "--unshare-pid", "--disable-userns"]
     try:
         tried = subprocess.run(
             [*command, "--ro-bind", "/", "/", "true"], capture_output=True, text=True,
-            timeout=_TRIED_SECONDS, check=False, preexec_fn=support.prepare,
+            timeout=_PROBE_SECONDS, check=False, preexec_fn=support.drop_privileges,
         )  # fmt: skip
     except subprocess.SubprocessError as error:
         raise Forbidden(
@@ -159,12 +161,12 @@ def _try(support: SandboxSupport) -> None:
         ) from None
     if tried.returncode == 0:
         return
-    said = escape(tried.stderr.strip()[:300])
+    message = escape(tried.stderr.strip()[:300])
     hint = ""
     if Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists():
         hint = " AppArmor forbids user namespaces here: give bwrap a profile that allows `userns`."
     raise Forbidden(
-        f"bubblewrap cannot make a sandbox here ({said}).{hint} Start with --no-sandbox to go without."
+        f"bubblewrap cannot make a sandbox here ({message}).{hint} Start with --no-sandbox to go without."
     )
 
 

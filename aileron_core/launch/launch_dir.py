@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from aileron_core.containment.beneath import (
-    folder_at,
-    folder_beneath,
     open_beneath,
-    read_small,
+    open_folder,
+    open_folder_beneath,
+    read_small_file,
     remove_tree,
 )
 from aileron_core.errors import AileronError, Forbidden
@@ -86,9 +86,9 @@ class InjectedFiles:
         """Write the files; a folder of that name that Aileron did not make is left alone.
 
         Raises:
-            Forbidden: something else lies there, or a link is on the way.
+            Forbidden: something else is at that path, or a link is on the way.
         """
-        with folder_at(self._home) as home:
+        with open_folder(self._home) as home:
             for injected in self._files:
                 try:
                     self._add(home, injected)
@@ -98,7 +98,7 @@ class InjectedFiles:
 
     def _add(self, home: int, injected: InjectedFile) -> None:
         path = injected.path
-        with folder_beneath(home, path.parent, made=self._made) as folder:
+        with open_folder_beneath(home, path.parent, created=self._made) as folder:
             if path.parent not in self._made:
                 if not {*os.listdir(folder)} <= {path.name}:  # noqa: PTH208 - a handle is not a path
                     raise Forbidden(
@@ -113,13 +113,16 @@ class InjectedFiles:
 
     def __exit__(self, *_: object) -> None:
         """Remove the files, and the folders that were made for them if they are empty again."""
-        with contextlib.suppress(OSError), folder_at(self._home) as home:
+        with contextlib.suppress(OSError), open_folder(self._home) as home:
             for injected in self._files:
-                with contextlib.suppress(OSError), folder_beneath(home, injected.path.parent) as at:
+                with (
+                    contextlib.suppress(OSError),
+                    open_folder_beneath(home, injected.path.parent) as at,
+                ):
                     os.unlink(injected.path.name, dir_fd=at)
             for path in reversed(self._made):
                 # Something else lies in it now, or a link stands there: it is not ours any more.
-                with contextlib.suppress(OSError), folder_beneath(home, path.parent) as above:
+                with contextlib.suppress(OSError), open_folder_beneath(home, path.parent) as above:
                     os.rmdir(path.name, dir_fd=above)
 
 
@@ -159,7 +162,7 @@ def copy_in(
     credentials: list[_Copied] = []
     if not home.is_dir():
         return credentials
-    with folder_at(home) as there, folder_at(own_home) as own:
+    with open_folder(home) as there, open_folder(own_home) as own:
         for folder in folders:
             try:
                 by_link = _copy_folder(there, own, folder, home.resolve())
@@ -191,7 +194,7 @@ def _copy_folder(home: int, own: int, folder: AgentFolder, real_home: Path) -> b
         by_link = True
     budget = _CopyBudget(real_home / folder.path, _COPY_BYTES)
     try:
-        with folder_beneath(own, folder.path.parent, made=[]) as above:
+        with open_folder_beneath(own, folder.path.parent, created=[]) as above:
             if stat.S_ISDIR(os.fstat(source).st_mode):
                 _copy_tree(source, above, folder.path.name, budget, folder.leave_out)
             elif stat.S_ISREG(os.fstat(source).st_mode):
@@ -209,7 +212,7 @@ def _open_by_link(home: int, path: PurePosixPath, real_home: Path, refused: OSEr
     except OSError:  # it is another part that is the link
         raise refused from None
     target = Path(os.path.normpath(real_home.joinpath(link_target, *rest)))
-    with folder_at(Path("/")) as root:
+    with open_folder(Path("/")) as root:
         return open_beneath(root, str(target.relative_to("/")), os.O_RDONLY | os.O_NONBLOCK)
 
 
@@ -234,7 +237,7 @@ def _copy_tree(
 ) -> None:
     """Copy the open folder *source* to *name* in *above*; links are copied as links."""
     os.mkdir(name, 0o700, dir_fd=above)
-    with folder_beneath(above, PurePosixPath(name)) as target:
+    with open_folder_beneath(above, PurePosixPath(name)) as target:
         for inner in sorted({*os.listdir(source)} - {*leave_out}):
             with contextlib.suppress(FileNotFoundError):  # removed meanwhile
                 _copy_entry(source, target, inner, budget)
@@ -275,7 +278,7 @@ def _small(root: int, path: PurePosixPath) -> bytes | None:
         descriptor = open_beneath(root, path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return None
-    return read_small(descriptor, _CREDENTIAL_BYTES)
+    return read_small_file(descriptor, _CREDENTIAL_BYTES)
 
 
 def copy_back(copied: Iterable[_Copied], say: Callable[[str], None] = lambda _: None) -> list[Path]:
@@ -287,7 +290,7 @@ def copy_back(copied: Iterable[_Copied], say: Callable[[str], None] = lambda _: 
     """
     written: list[Path] = []
     for each in copied:
-        with folder_at(each.own_home) as own, folder_at(each.home) as home:
+        with open_folder(each.own_home) as own, open_folder(each.home) as home:
             after = _small(own, each.path)
             if after is None or after == each.before or not each.before:
                 continue
@@ -303,7 +306,7 @@ def copy_back(copied: Iterable[_Copied], say: Callable[[str], None] = lambda _: 
 
 
 def _replace(home: int, path: PurePosixPath, content: bytes) -> None:
-    with folder_beneath(home, path.parent) as folder:
+    with open_folder_beneath(home, path.parent) as folder:
         temporary = f".{path.name}.{secrets.token_hex(8)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         try:

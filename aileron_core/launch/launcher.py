@@ -8,12 +8,12 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from aileron_core.containment.bubblewrap import (
-    INSIDE_LAUNCH_DIR,
-    INSIDE_SOCKET,
+    SANDBOX_LAUNCH_DIR,
+    SANDBOX_SOCKET,
     SandboxSpec,
     bwrap_argv,
 )
-from aileron_core.containment.hard_links import keep_apart, linked_outside
+from aileron_core.containment.hard_links import break_own_hard_links, find_outside_links
 from aileron_core.containment.programs import own_interpreter
 from aileron_core.containment.support import SandboxSupport, refuse_root
 from aileron_core.errors import Forbidden
@@ -117,7 +117,7 @@ def _finish_earlier_launches(request: LaunchRequest, prompter: Prompter) -> None
 
 def _check_hard_links(request: LaunchRequest, prompter: Prompter) -> None:
     """Break the hard links of Aileron's own files; warn of files of the project with links outside it."""
-    for sentence in (keep_apart(), linked_outside(request.project).sentence()):
+    for sentence in (break_own_hard_links(), find_outside_links(request.project).warning()):
         if sentence is not None:
             prompter.say(sentence)
 
@@ -140,8 +140,8 @@ def _write_launch_files(
 ) -> None:
     """Write the relay, the token file and the files of the agent's plan into the launch's folder."""
     if request.contained:
-        inside = PurePosixPath(INSIDE_LAUNCH_DIR)
-        settings = [f"AILERON_URL=unix:{INSIDE_SOCKET}"]
+        inside = PurePosixPath(SANDBOX_LAUNCH_DIR)
+        settings = [f"AILERON_URL=unix:{SANDBOX_SOCKET}"]
         init = files("aileron_core.containment").joinpath("sandbox_init.py")
         launch_dir.write("start.py", init.read_text("utf-8"))
     else:
@@ -191,17 +191,17 @@ def _run_contained(
             bwrap=support.bwrap,
             project=request.project,
             home=request.home,
-            own_home=own_home,
+            private_home=own_home,
             launch_dir=launch_dir,
             socket=session.socket,
             programs=prepared.programs,
             offline=request.offline,
-            git=repositories.mounts,
+            git_mounts=repositories.mounts,
         )
         # Offline the sandbox has no network in common with the gateway, so it needs a forwarder.
         forwards = request.offline and prepared.uses_gateway
         port = urlsplit(session.url).port if forwards else None
-        init = [str(own_interpreter()), "-I", f"{INSIDE_LAUNCH_DIR}/start.py", str(port or 0)]
+        init = [str(own_interpreter()), "-I", f"{SANDBOX_LAUNCH_DIR}/start.py", str(port or 0)]
         agent = [str(prepared.program.resolve()), *prepared.plan.argv[1:]]
 
         def started() -> None:
@@ -212,7 +212,7 @@ def _run_contained(
             bwrap_argv(spec, [*init, *agent]),
             env=_sandbox_env(request, prepared),
             cwd="/",
-            prepare=support.prepare,
+            prepare=support.drop_privileges,
             started=started,
         )
 
@@ -221,5 +221,5 @@ def _sandbox_env(request: LaunchRequest, prepared: PreparedLaunch) -> dict[str, 
     """Return the sandbox's whole environment."""
     bins = [str(root.parent) for root in prepared.programs if root.is_file()]
     bins += [str(root / "bin") for root in prepared.programs if (root / "bin").is_dir()]
-    path = os.pathsep.join([f"{INSIDE_LAUNCH_DIR}/bin", *bins, *_SYSTEM_PATH])
+    path = os.pathsep.join([f"{SANDBOX_LAUNCH_DIR}/bin", *bins, *_SYSTEM_PATH])
     return {**prepared.env, "HOME": str(request.home), "PATH": path}

@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 from urllib.parse import urlsplit
 
-from aileron_core.containment.bubblewrap import INSIDE_LAUNCH_DIR, environment
-from aileron_core.containment.programs import find_program, own_interpreter, roots_of
-from aileron_core.containment.support import SandboxSupport, find_support
+from aileron_core.containment.bubblewrap import SANDBOX_LAUNCH_DIR, sandbox_environment
+from aileron_core.containment.programs import find_program, mount_roots, own_interpreter
+from aileron_core.containment.support import SandboxSupport, find_sandbox_support
 from aileron_core.launch.model_traffic import AgentSettings, bypass_proxies, model_traffic
 from aileron_core.launch.plan import Agent, ModelTraffic, Plan, PlanContext
 from aileron_core.launch.project import (
@@ -106,7 +106,7 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
     agent = request.agent
     check_project(request.project, request.home, request.aileron_home)
     support = (
-        find_support(offline=request.offline, allow_abstract=request.allow_abstract)
+        find_sandbox_support(offline=request.offline, allow_abstract=request.allow_abstract)
         if request.contained
         else None
     )
@@ -114,9 +114,9 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
     project = read_project_settings(request.project, agent)
     of_person = person_settings(request.settings, agent, contained=request.contained)
     of_project = project.settings if project is not None else LaunchSettings()
-    inside = PurePosixPath(INSIDE_LAUNCH_DIR) if request.contained else launch_dir
+    inside = PurePosixPath(SANDBOX_LAUNCH_DIR) if request.contained else launch_dir
     given = (
-        environment(request.env, agent.env_names)
+        sandbox_environment(request.env, agent.env_names)
         if request.contained
         else {name: value for name, value in request.env.items() if not name.startswith("AILERON_")}
     )
@@ -149,5 +149,5 @@ def _programs(request: LaunchRequest, program: Path) -> tuple[Path, ...]:
     """Return what to mount so that the agent and the relay can run."""
     path = request.env.get("PATH", os.defpath)
     home, never = request.home, (request.aileron_home, request.project)
-    own = roots_of(own_interpreter(), path, home=home, never=never)
-    return tuple({*roots_of(program, path, home=home, never=never), *own})
+    own = mount_roots(own_interpreter(), path, home=home, excluded=never)
+    return tuple({*mount_roots(program, path, home=home, excluded=never), *own})

@@ -17,12 +17,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from aileron_core.containment.beneath import (
-    folder_at,
-    folder_beneath,
-    restore_rights,
-    restore_rights_at,
+    open_folder,
+    open_folder_beneath,
+    restore_owner_rights,
+    restore_owner_rights_at,
 )
-from aileron_core.containment.bubblewrap import PROTECTED
+from aileron_core.containment.bubblewrap import PROTECTED_NAMES
 from aileron_core.errors import Forbidden
 from aileron_core.text import escape
 
@@ -62,10 +62,10 @@ class ProtectedPaths:
     @classmethod
     def capture(cls, project: Path) -> "ProtectedPaths":
         """Return the current state of *project*."""
-        missing = tuple(name for name in PROTECTED if not os.path.lexists(project / name))
+        missing = tuple(name for name in PROTECTED_NAMES if not os.path.lexists(project / name))
         links = {
             name: _capture_link(project, name)
-            for name in PROTECTED
+            for name in PROTECTED_NAMES
             if (project / name).is_symlink()
         }
         return cls(project=project, missing=missing, links=links)
@@ -76,10 +76,10 @@ class ProtectedPaths:
         remaining: list[str] = []
         if not self.project.is_dir():
             return RestoredPaths()
-        with folder_at(self.project) as project:
+        with open_folder(self.project) as project:
             if not os.access(self.project, os.R_OK | os.X_OK):  # shut: nothing would be seen
                 with contextlib.suppress(OSError):  # another user's: each name says what is wrong
-                    restore_rights(project)
+                    restore_owner_rights(project)
             for name in self.missing:
                 if not os.path.lexists(self.project / name):
                     continue
@@ -111,7 +111,7 @@ class ProtectedPaths:
         if os.path.lexists(path):
             target = move_aside(project, name, aside)
             yield f"{name} was a link and was replaced: what stood there is in {_escaped(target)}. {_LOOK}"
-        with folder_beneath(project, PurePosixPath(name).parent, made=[]) as folder:
+        with open_folder_beneath(project, PurePosixPath(name).parent, created=[]) as folder:
             os.symlink(link.target, path.name, dir_fd=folder)
 
 
@@ -160,10 +160,10 @@ def move_aside(project: int, name: str, aside: Path) -> Path:
         OSError: it can be neither moved nor renamed, or does not exist.
     """
     path = PurePosixPath(name)
-    restore_rights(project)
-    with folder_beneath(project, path.parent) as folder:
-        restore_rights(folder)
-        restore_rights_at(folder, path.name)
+    restore_owner_rights(project)
+    with open_folder_beneath(project, path.parent) as folder:
+        restore_owner_rights(folder)
+        restore_owner_rights_at(folder, path.name)
         try:
             for each in (aside.parent, aside):
                 each.mkdir(mode=0o700, exist_ok=True)
@@ -255,7 +255,7 @@ class UnfinishedSession:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.stat()  # raises where another was first: what lies there by now is the person's
+            path.stat()  # raises if another process was first: a file at this path is then the person's
             protected, aside = _read(os.pread(handle, _RECORD_BYTES, 0))
         except BlockingIOError:
             os.close(handle)

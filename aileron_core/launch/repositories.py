@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aileron_core.containment.git.prepare import prepare_repositories
 from aileron_core.containment.git.sandboxed_git import GitFailed
-from aileron_core.containment.git.session import SessionRepositories, recover
+from aileron_core.containment.git.session import SessionRepositories, recover_sessions
 from aileron_core.containment.support import find_bwrap
 
 _POLL_SECONDS = 0.25
@@ -36,7 +36,7 @@ class Repositories:
         self._prepare: Callable[[], SessionRepositories] = lambda: prepare_repositories(
             bwrap=bwrap,
             parent=aileron_home / "git",
-            aside=aileron_home / "aside" / session,
+            leftovers=aileron_home / "aside" / session,
             session=session,
             project=project,
             env=env,
@@ -114,7 +114,9 @@ def import_from_killed_launches(aileron_home: Path) -> list[str]:
     bwrap = find_bwrap()
     if bwrap is None or not (aileron_home / "git").is_dir():
         return []
-    return recover(bwrap=bwrap, parent=aileron_home / "git", aside=aileron_home / "aside")
+    return recover_sessions(
+        bwrap=bwrap, parent=aileron_home / "git", leftovers=aileron_home / "aside"
+    )
 
 
 def save_notices(aileron_home: Path, sentences: list[str]) -> None:

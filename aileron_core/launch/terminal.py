@@ -1,4 +1,4 @@
-"""Lending the person's terminal to an agent: raw mode while it runs, every mode reset afterwards.
+"""Gives the person's terminal to an agent: raw mode while it runs, every mode reset afterwards.
 
 A killed agent has restored nothing, and a hostile one leaves modes set on purpose. Whatever can be
 reset without harm is reset always; what would move the cursor, or be printed by an old terminal,

@@ -1,1 +1,1 @@
-"""What lies in a home and what of it a person accepted, by the digest of its bytes."""
+"""The files of a home, and which of them a person accepted, by the digest of their bytes."""

@@ -59,11 +59,11 @@ def load_records(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
     A row that another program inserted, or put back after it was withdrawn or removed, accepts nothing.
     """
     newest = _newest(connection)
-    found = connection.execute("SELECT kind, name, digest, taken_at, taken_by FROM pins")
+    rows = connection.execute("SELECT kind, name, digest, taken_at, taken_by FROM pins")
     return [
         AcceptanceRecord(kind=kind, name=name, digest=digest, accepted_at=at, accepted_by=by)
-        for kind, name, digest, at, by in found
-        if (said := newest.get((kind, name))) and said[0] in _ACCEPTED and said[1] == digest
+        for kind, name, digest, at, by in rows
+        if (latest := newest.get((kind, name))) and latest[0] in _ACCEPTED and latest[1] == digest
     ]
 
 
@@ -85,14 +85,14 @@ def _newest(connection: sqlite3.Connection) -> Mapping[tuple[str, str], tuple[st
         f"SELECT event, body FROM audit WHERE run IS NULL AND event IN ({places}) ORDER BY seq",  # noqa: S608
         _EVENTS,
     ):
-        said = _said(body)
-        kind, name, digest = said.get("kind"), said.get("name"), said.get("digest")
+        record = _parsed(body)
+        kind, name, digest = record.get("kind"), record.get("name"), record.get("digest")
         if isinstance(kind, str) and isinstance(name, str) and isinstance(digest, str):
             newest[kind, name] = (event, digest)
     return newest
 
 
-def _said(body: object) -> dict[str, Any]:
+def _parsed(body: object) -> dict[str, Any]:
     try:
         content: Any = json.loads(str(body))
     except (ValueError, RecursionError):  # another program damaged it: it proves nothing

@@ -97,8 +97,8 @@ class Acceptances:
             self._write_withdrawn(tx, replaced)
             for each in accepted:
                 acceptance.save_record(tx, each)
-                said = f"Accepted the {_NOUNS[each.kind]} {each.name}{how}"
-                tx.record(self._record(AuditEvent.LIBRARY_ACCEPTED, each, said))
+                summary = f"Accepted the {_NOUNS[each.kind]} {each.name}{how}"
+                tx.record(self._record(AuditEvent.LIBRARY_ACCEPTED, each, summary))
 
         await self._database.write(unit)
         self._forget_withdrawn(replaced)
@@ -107,35 +107,35 @@ class Acceptances:
             self._records[each.kind, each.name] = each
             self._withdrawn.discard((each.kind, each.name, each.digest))
 
-    async def withdraw(self, found: AcceptanceRecord) -> None:
-        """Record that *found* is no longer accepted, nor what a connector's previews may read.
+    async def withdraw(self, record: AcceptanceRecord) -> None:
+        """Record that *record* is no longer accepted, nor what a connector's previews may read.
 
         Raises:
             StorageUnavailable: it could not be written, and is still accepted.
         """
-        ended = [found]
-        if found.kind == "connector":
-            ended += reads_of(self._records.values(), found.name)
-        await self._database.write(lambda tx: self._write_withdrawn(tx, ended))
-        self._forget_withdrawn(ended)
-        if found.kind == preview_reads.KIND:  # so that it can be accepted again
-            self._offers[found.name] = found.digest
+        withdrawn = [record]
+        if record.kind == "connector":
+            withdrawn += reads_of(self._records.values(), record.name)
+        await self._database.write(lambda tx: self._write_withdrawn(tx, withdrawn))
+        self._forget_withdrawn(withdrawn)
+        if record.kind == preview_reads.KIND:  # so that it can be accepted again
+            self._offers[record.name] = record.digest
 
-    async def remove(self, gone: Sequence[AcceptanceRecord]) -> None:
-        """Record that the files of *gone* were removed: they are not accepted if they come back.
+    async def remove(self, removed: Sequence[AcceptanceRecord]) -> None:
+        """Record that the files of *removed* were removed: they are not accepted if they come back.
 
         Raises:
             StorageUnavailable: it could not be written.
         """
 
         def unit(tx: Tx) -> None:
-            for each in gone:
+            for each in removed:
                 acceptance.delete_record(tx, each.kind, each.name)
-                said = f"What was accepted was removed: {each.name}"
-                tx.record(self._record(AuditEvent.LIBRARY_REMOVED, each, said))
+                summary = f"What was accepted was removed: {each.name}"
+                tx.record(self._record(AuditEvent.LIBRARY_REMOVED, each, summary))
 
         await self._database.write(unit)
-        for each in gone:
+        for each in removed:
             self._records.pop((each.kind, each.name), None)
 
     def _reads_of_other_bytes(self, accepted: Sequence[AcceptanceRecord]) -> list[AcceptanceRecord]:
@@ -151,8 +151,8 @@ class Acceptances:
     def _write_withdrawn(self, tx: Tx, ended: Sequence[AcceptanceRecord]) -> None:
         for each in ended:
             acceptance.delete_record(tx, each.kind, each.name)
-            said = f"Withdrew the acceptance of the {_NOUNS[each.kind]} {each.name}"
-            tx.record(self._record(AuditEvent.LIBRARY_WITHDRAWN, each, said))
+            summary = f"Withdrew the acceptance of the {_NOUNS[each.kind]} {each.name}"
+            tx.record(self._record(AuditEvent.LIBRARY_WITHDRAWN, each, summary))
 
     def _forget_withdrawn(self, ended: Sequence[AcceptanceRecord]) -> None:
         for each in ended:

@@ -1,4 +1,4 @@
-"""What of the actions and connectors in a home is accepted, and so may be called."""
+"""The accepted actions and connectors of a home, which are those that may be called."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from aileron_core.actions.catalog import Catalog, CatalogEntry, read_file
 from aileron_core.actions.model import Action
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import Clock
-from aileron_core.connectors.availability import offer_problems
+from aileron_core.connectors.availability import availability_problems
 from aileron_core.connectors.posted_reads import acceptance_name
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Route
 from aileron_core.connectors.registry import ConnectorRegistry
@@ -217,14 +217,14 @@ class HomeLibrary:
 
     async def _rescan(self) -> None:
         async with self._reading:  # one that began earlier must not end later, with older files
-            await self._end_removed(told=self._files.stamps is not None)
+            await self._end_removed(rejudge=self._files.stamps is not None)
             suites = self._files.suites
             if await self._files.read():
                 self._judge()
             elif self._files.suites != suites:
                 self._changed()
 
-    async def _end_removed(self, *, told: bool) -> None:
+    async def _end_removed(self, *, rejudge: bool) -> None:
         """Record what was removed; it is no longer accepted, even if the same bytes come back."""
         home = self._folder.parent
         notes = await asyncio.to_thread(removal.read_notes, home)
@@ -233,7 +233,7 @@ class HomeLibrary:
         if gone:
             await self._accepted.remove(gone)
         await asyncio.to_thread(removal.clear_notes, notes)
-        if gone and told:
+        if gone and rejudge:
             self._judge()
 
     def _judge(self) -> None:
@@ -249,7 +249,7 @@ class HomeLibrary:
         self._catalog = Catalog(
             self._files.actions,
             self._accepted.digests("action"),
-            extra_problems=lambda action: offer_problems(action, installed, accepted),
+            extra_problems=lambda action: availability_problems(action, installed, accepted),
         )
         self._changed()
 

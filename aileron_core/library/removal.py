@@ -58,11 +58,11 @@ def removed_by_note(
     accepted: Iterable[AcceptanceRecord], notes: RemovalNotes
 ) -> Sequence[AcceptanceRecord]:
     """Return those of *accepted* that were noted as removed."""
-    said = set(notes.values())
+    noted = set(notes.values())
     return [
         each
         for each in accepted
-        if said & {(each.kind, each.name), (_kind_on_disk(each), each.digest)}
+        if noted & {(each.kind, each.name), (_kind_on_disk(each), each.digest)}
     ]
 
 
@@ -92,11 +92,11 @@ def _folder(home: Path) -> Path:
 def _read(path: Path) -> tuple[str, str]:
     try:
         with path.open(encoding="utf-8") as file:
-            found: Any = json.loads(file.read(_LONGEST))
+            parsed: Any = json.loads(file.read(_LONGEST))
     except (OSError, ValueError, RecursionError):
         return "", ""
-    said = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    return str(said.get("kind")), str(said.get("name"))
+    note = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
+    return str(note.get("kind")), str(note.get("name"))
 
 
 def _is_gone(home: Path, record: AcceptanceRecord) -> bool:

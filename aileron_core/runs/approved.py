@@ -1,4 +1,4 @@
-"""From a person's yes to the end of the effect: recheck, then run, with the connector held alone."""
+"""From a person's yes to the end of the effect: recheck, then run, with the connector locked for this run alone."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -69,14 +69,14 @@ class ApprovedRunner:
             await self._undo_approval(
                 run, f"{run.nothing_ran_text}: the audit could not be written."
             )
-        except Paused as held_up:
-            await self._undo_approval(run, held_up.message)
+        except Paused as error:
+            await self._undo_approval(run, error.message)
         except AileronError as error:
             _log.error("carrying out %s failed with %s", run.row.run_id, type(error).__name__)
             await self._undo_approval(run, f"{run.nothing_ran_text}: {error.message}")
 
     async def refetch_preview(self, run: LiveRun) -> None:
-        """Fetch what the preview op says now of a run whose outcome nobody knows; it stays ended.
+        """Fetch the preview of a run whose outcome is unknown again; the run stays ended.
 
         Raises:
             Conflict: action or connector are not those of the run any more.
@@ -100,18 +100,18 @@ class ApprovedRunner:
                 raise
 
     async def _begin(self, run: LiveRun) -> bool:
-        found = await self._recheck(run)
+        recheck = await self._recheck(run)
         async with run.lock:
             if run.row.state is not RunState.CHECKING:
                 return False  # denied, expired or withdrawn while it was checked
             if run.row.expires_at is not None and run.row.expires_at <= self._clock.now():
                 await self._expire(run)
                 return False
-            if found.verdict == "conflict":
-                await self._fail_with_conflict(run, found.reason)
+            if recheck.verdict == "conflict":
+                await self._fail_with_conflict(run, recheck.reason)
                 return False
-            if found.verdict == "differs":
-                await self._show_difference(run, found.preview)
+            if recheck.verdict == "differs":
+                await self._show_difference(run, recheck.preview)
                 return False
             await self._store.transition(
                 run,
@@ -130,7 +130,7 @@ class ApprovedRunner:
         assert run.resolved is not None
         async with (
             run.lock
-        ):  # else a write of our own, on disk and not yet in memory, is taken for another's
+        ):  # otherwise our own write, on disk and not yet in memory, looks like another program's
             edited = run.tampered_columns.union(await self._store.tampered_columns(run))
         if edited:
             columns = ", ".join(sorted(edited))
@@ -192,7 +192,7 @@ class ApprovedRunner:
                 decided_by=None,
             )
         except AileronError:
-            # What stands on the screen must be what the digest on record covers.
+            # What the screen shows must be what the digest on record covers.
             run.preview, run.drift = before, drift
             raise
 
@@ -203,13 +203,13 @@ class ApprovedRunner:
 
         async def still_holds() -> bool:
             try:
-                found = await self._recheck(run)
+                recheck = await self._recheck(run)
             except AileronError as error:
                 # It has begun: from here there is no way back, only an end on record.
                 why = f"it could not be checked again ({error.class_})"
-                found = _Recheck(verdict="conflict", preview=run.preview, reason=why)
-            latest.append(found)
-            return found.verdict == "holds"
+                recheck = _Recheck(verdict="conflict", preview=run.preview, reason=why)
+            latest.append(recheck)
+            return recheck.verdict == "holds"
 
         before = run.row.progress
         plan = RunPlan(
@@ -235,7 +235,7 @@ class ApprovedRunner:
                 await write_outcome(self._store, run, again, self._clock.now())
 
     async def _ask_again(self, run: LiveRun, outcome: RunOutcome, preview: PreviewResult) -> None:
-        """Put a run that stands half-way before the person again; what has run stays done."""
+        """Ask the person again about a run that has begun; the steps that ran are not undone."""
         row, halted = run.row, outcome.next_step is not None
         run.add_hosts_asked(outcome.hosts_asked)
         done = Progress(
@@ -257,7 +257,7 @@ class ApprovedRunner:
             else PreviewChange(before=run.preview, after=preview, words_before=row.words)
         )
         run.preview = preview
-        # It has begun, so only what is written leads on.
+        # It has begun, so the change of state must be written before anything else happens.
         await self._store.transition_with_retries(
             run,
             RunEvent.ASK_AGAIN,
@@ -279,7 +279,7 @@ class ApprovedRunner:
         )
 
     async def _undo_approval(self, run: LiveRun, note: str) -> None:
-        """Return to the person: the yes is void. Goes on until it is durable."""
+        """Undo the approval, so that the person is asked again. Tries until that is durable."""
         async with run.lock:
             event = {
                 RunState.CHECKING: RunEvent.UNDO_APPROVAL,

@@ -1,4 +1,4 @@
-"""How many bytes of arguments are kept for one session, and which go where there are more."""
+"""A quota on the stored arguments of each session, and which are removed to make room."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _MAX_NAMED_RUNS = 64
 
 
 class ArgumentQuota:
-    """Keeps the arguments of each session within *most* bytes, in rows and in memory.
+    """Keeps the arguments of each session within *max_bytes* bytes, in rows and in memory.
 
     Where a new call's do not fit, those of calls that no person decided go, the oldest first:
     withdrawn and expired ones, then ungated ones that completed or failed. Their digests stay.
@@ -31,9 +31,9 @@ class ArgumentQuota:
     Args:
         database: the rows.
         registry: the runs in memory.
-        store: tells what is shown of a run whose arguments went.
+        store: notifies listeners of a run whose arguments were removed.
         clock: the time.
-        most: bytes of one session, as stored.
+        max_bytes: of one session, as stored.
     """
 
     def __init__(
@@ -83,20 +83,20 @@ class ArgumentQuota:
 
     async def _make_room(self, session: str, over: int) -> None:
         wanted = over + int(self._max_bytes * _FREED_SHARE)
-        found = await self._database.read(
+        candidates = await self._database.read(
             lambda connection: run_table.forgettable_arguments(connection, session, wanted)
         )
-        if not found:
+        if not candidates:
             return
-        runs = [run_id for run_id, _ in found]
+        runs = [run_id for run_id, _ in candidates]
         live = [run for run_id in runs if (run := self._registry.get(run_id)) is not None]
-        async with AsyncExitStack() as turns:
-            for run in live:  # nobody may write back what goes
-                await turns.enter_async_context(run.lock)
+        async with AsyncExitStack() as locks:
+            for run in live:  # nobody may write the removed arguments back
+                await locks.enter_async_context(run.lock)
             await self._database.write(lambda tx: self._forget(tx, session, runs))
             for run in live:
                 run.row = replace(run.row, args=None, progress=None)
-        self._stored_bytes[session] -= sum(size for _, size in found)
+        self._stored_bytes[session] -= sum(size for _, size in candidates)
         for run in live:
             self._store.notify(run, rearm=False)
 

@@ -1,4 +1,4 @@
-"""Where answers arrive: a person's yes and no, an agent's withdrawal, the deadline, the result."""
+"""Decisions on runs that wait: a person's yes or no, an agent's withdrawal, the deadline."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalService:
-    """Decisions on runs that wait. At most one wins; the next is told which."""
+    """Decisions on runs that wait. At most one wins; a later one is refused, with the outcome."""
 
     registry: RunRegistry
     store: RunStore
@@ -171,7 +171,7 @@ class ApprovalService:
                 tasks.spawn(self.previews.refresh(run), name="fetch a preview again")
 
     def requester_ended(self, session_id: str) -> None:
-        """A session has ended: its approvals stay open, and the screen says that the requester is gone."""
+        """Handle the end of a session: its approvals stay open, and the screen says that the requester is gone."""
         self.previews.forget_session(session_id)
         self.requester_changed(session_id)
 
@@ -199,7 +199,7 @@ class ApprovalService:
         return run.row
 
     async def mark_delivered(self, approval_id: str | None) -> None:
-        """Note that the agent was told the end of this approval."""
+        """Record that the agent received the outcome of this approval."""
         run = self.registry.by_approval(approval_id) if approval_id else None
         if run is None or not run.is_final or run.row.delivered:
             return

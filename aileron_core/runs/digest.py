@@ -44,7 +44,7 @@ class Consent:
     preview_reads: Sequence[str] = ()
     """What the preview was allowed to read by POST."""
     nonce: str
-    """16 secret random bytes as hex; never told to the agent, so that words and digest cannot be guessed."""
+    """16 secret random bytes as hex; never shown to the agent, so that words and digest cannot be guessed."""
 
 
 def preview_digest(output: Json) -> str:

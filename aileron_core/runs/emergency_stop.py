@@ -1,4 +1,4 @@
-"""Stopping everything at a person's word: what runs, what would go on to its next op, what waits."""
+"""The emergency stop: guests that run, runs with steps to go, calls that wait, and open sessions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
@@ -25,10 +25,10 @@ _ACTIVE = (RunState.APPROVED, RunState.EXECUTING)
 
 
 class StopSignal:
-    """How often a person stopped everything in this process's life.
+    """Stops the guests that run, and disables every connector handed out before.
 
-    A run holds the connectors that it was asked with, for all its steps and retries. Those were
-    handed out by `guarded`, and after a stop they do nothing any more.
+    A run keeps the connectors that it was requested with, for all its steps and retries. They come
+    from `make_stoppable`, and after a stop they refuse every call.
 
     Args:
         stop_guests: stops every guest that runs or waits for a thread.
@@ -50,7 +50,7 @@ class StopSignal:
 
 
 class _StoppableConnector:
-    """A connector that a stop takes away."""
+    """A connector that refuses calls after a stop."""
 
     def __init__(self, connector: Connector, is_good: Callable[[], bool]) -> None:
         self._connector = connector
@@ -109,10 +109,10 @@ class EmergencyStop:
     run_changed: EventBus[LiveRun]
     sessions: SessionService
     record: Callable[[AuditEvent, str], Awaitable[None]]
-    """Puts a person's doing on record: event and summary."""
+    """Writes an audit record of what a person did: event and summary."""
 
     async def stop_everything(self) -> EverythingStopped:
-        """Do it, each on record, and return what was done.
+        """Stop everything, with a record of each part, and return the counts.
 
         Raises:
             StorageUnavailable: what runs was stopped; the rest could not be put on record.
@@ -136,7 +136,7 @@ class EmergencyStop:
         return EverythingStopped(denied=denied, sessions_ended=ended, runs_stopped=stopped)
 
     async def _deny_all(self) -> int:
-        """Say no to every call that waits; return to how many."""
+        """Deny every call that waits; return how many."""
         for run in self.registry:
             # An ungated one waits for the end of this stop; then its session has ended.
             if run.row.gated and run.admission is not None:
@@ -163,17 +163,17 @@ class EmergencyStop:
 
     async def _wait_until_idle(self) -> None:
         """Wait until nothing runs or is about to, for as long as that may take at most."""
-        moved = asyncio.Event()
-        forget = self.run_changed.subscribe(lambda _live_run: moved.set())
+        changed = asyncio.Event()
+        unsubscribe = self.run_changed.subscribe(lambda _live_run: changed.set())
         try:
             async with asyncio.timeout(_IDLE_SECONDS):
                 while any(run.row.state in _ACTIVE for run in self.registry):
-                    moved.clear()
-                    await moved.wait()
+                    changed.clear()
+                    await changed.wait()
         except TimeoutError:
             pass  # it ends on record all the same, later
         finally:
-            forget()
+            unsubscribe()
 
 
 async def _in_batches(ids: Sequence[str], work: Callable[[str], Coroutine[Any, Any, bool]]) -> int:

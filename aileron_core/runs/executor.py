@@ -17,7 +17,7 @@ from aileron_core.connectors.protocol import (
     Connector,
     Limits,
     OpResult,
-    deeper_than,
+    is_deeper_than,
     is_small,
 )
 from aileron_core.errors import (
@@ -52,7 +52,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """How a run ended, or where it stands.
+    """How a run ended, or where it halted.
 
     `differs`: a recheck before a retry found something else; nothing was repeated. `halted`: the
     arguments of the step `next` are known now, and a person has to see them first.
@@ -198,7 +198,9 @@ async def _call(
     except Exception as error:  # noqa: BLE001 - a fault of the host's own; what had gone out is not known
         _log.error("a call of %s ended with %s", connector.identity.fqn, type(error).__name__)
         fault = InternalError("A fault of Aileron's own ended the call. Its log has the kind.")
-        return OpResult(failure=fault.to_failure(), requests_sent=1, writes_sent=1, writes_lost=1)
+        return OpResult(
+            failure=fault.to_failure(), requests_sent=1, writes_sent=1, writes_unanswered=1
+        )
     if result.failure is None and await _too_deep(result.output):
         message = f"The output of {op} is nested more than {MAX_DEPTH} levels deep."
         return replace(result, output=None, failure=ConnectorRuntimeError(message).to_failure())
@@ -207,8 +209,8 @@ async def _call(
 
 async def _too_deep(output: Json) -> bool:
     if is_small(output):
-        return deeper_than(MAX_DEPTH, output)
-    return await asyncio.to_thread(deeper_than, MAX_DEPTH, output)
+        return is_deeper_than(MAX_DEPTH, output)
+    return await asyncio.to_thread(is_deeper_than, MAX_DEPTH, output)
 
 
 def _arguments(plan: RunPlan, step: Step, outputs: Mapping[str, Json]) -> JsonObject | Failure:
@@ -267,9 +269,9 @@ def _with_configured_limit(result: OpResult, action: Action) -> OpResult:
     failure = result.failure
     if failure is None or failure.details.get("limit") != "wall_time":
         return result
-    told = _wall_limit_exceeded(action).to_failure()
-    details = {**failure.details, **told.details}
-    return replace(result, failure=replace(told, details=details))
+    limit = _wall_limit_exceeded(action).to_failure()
+    details = {**failure.details, **limit.details}
+    return replace(result, failure=replace(limit, details=details))
 
 
 def _effect_unknown(result: OpResult) -> bool:
@@ -278,7 +280,9 @@ def _effect_unknown(result: OpResult) -> bool:
     So it is once a request that may change something had gone out, unless every one was answered
     and the connector itself then said that the op failed. Requests that only read did nothing.
     """
-    return result.writes_sent > 0 and (result.writes_lost > 0 or not result.own_word)
+    return result.writes_sent > 0 and (
+        result.writes_unanswered > 0 or not result.reported_by_connector
+    )
 
 
 def _failed_outcome(step: Step, result: OpResult, outputs: Mapping[str, Json]) -> RunOutcome:

@@ -44,7 +44,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateAnswer:
-    """The run as it stands when the gate answers; `attached` to an equal or keyed one asked before."""
+    """The run at the time of the answer; `attached` if it is that of an equal, or equally keyed, earlier call."""
 
     row: RunRecord
     attached: bool
@@ -156,7 +156,7 @@ class Gate:
             raise Conflict(
                 "This idempotency key belongs to another call of this session (another action or "
                 "other arguments). Nothing ran; use a new key.",
-                # Where a run stands before its end is not told to an agent.
+                # The state of a run before its end is not shown to an agent.
                 details={"outcome": str(earlier.state) if earlier.state in FINAL else "open"},
             )
         return known
@@ -269,7 +269,7 @@ class Gate:
 
     @asynccontextmanager
     async def _start_slot(self, run: LiveRun) -> AsyncGenerator[None]:
-        """Hold the session's turn and the connectors, entered only while calls go on.
+        """Hold a slot of the session and the connectors' locks; waits while all calls are paused.
 
         Raises:
             Paused: a person held all calls for too long.
@@ -284,7 +284,7 @@ class Gate:
         while True:
             left = await self.pause.wait_until_off(
                 left
-            )  # outside the turn: what waits there has not waited
+            )  # outside the slot: a paused call must not take it from another
             async with (
                 self.session_limiter.slot(run.row.session_id),
                 self.locks.acquire(run.lock_keys(), exclusive=False),

@@ -46,7 +46,7 @@ class PreviewResult:
 
     @property
     def fingerprint(self) -> str:
-        """What the digest of a consent says of it."""
+        """What a consent's digest covers of it."""
         if self.status == "ready":
             return self.digest or preview_digest(self.output)
         return "unavailable" if self.status == "unavailable" else "none"
@@ -98,7 +98,7 @@ class LiveRun:
     def has_preview(self) -> bool:
         """Whether what a yes would cover can be looked at through the preview op.
 
-        Not where the run halted before a step: the preview op told what the first yes covered; now
+        Not where the run halted before a step: the preview op described what the first yes covered; now
         it is the filled-in arguments that a person sees.
         """
         if self.resolved is None or self.resolved.action.approval.preview is None:
@@ -107,12 +107,12 @@ class LiveRun:
 
     @property
     def can_refetch_preview(self) -> bool:
-        """Whether nobody knows how it ended, and its preview op can be asked how it is now."""
+        """Whether its outcome is unknown, and its preview op can show the present state."""
         return self.row.state is RunState.UNKNOWN and self.has_preview and self.row.args is not None
 
     @property
     def nothing_ran_text(self) -> str:
-        """The beginning of a sentence that says that a yes had no effect."""
+        """The beginning of a sentence saying that a yes had no effect."""
         return "Nothing more ran" if self.row.progress else "Nothing ran"
 
     def add_hosts_asked(self, hosts: tuple[str, ...]) -> None:
@@ -172,7 +172,7 @@ class LiveRun:
         outputs = {id_: output for id_, output in progress.steps.items() if id_ in earlier}
         try:
             return op_arguments(step, args, outputs, declared, earlier - set(outputs))
-        except MissingValue:  # ends the run before that step; until then it stands as written
+        except MissingValue:  # ends the run before that step; until then it is left as written
             return op_arguments(step, args, None, declared)
 
     def consent(

@@ -87,7 +87,7 @@ class _SessionSlots:
 
 
 class SessionLimiter:
-    """At most *width* ungated runs of a session at once; its others wait, and no other session's.
+    """At most *max_runs* ungated runs of a session at once; its others wait, and no other session's.
 
     Every guest takes a thread of one pool. Without this a session whose calls are slow would take
     all of them, and then neither another agent nor a person's preview is served.

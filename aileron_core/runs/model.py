@@ -1,4 +1,4 @@
-"""A run as it stands in the database."""
+"""A run as stored in the database."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ def args_hash(args: JsonObject) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What a run that halted half-way has behind it; its finished steps are never repeated."""
+    """What a halted run has done so far; its finished steps are never repeated."""
 
     steps: Mapping[str, Json]
     """Outputs of the finished steps, by id, in their order."""

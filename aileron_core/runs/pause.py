@@ -1,4 +1,4 @@
-"""Holding all calls at a person's word, and letting them go on.
+"""Pausing all calls, and resuming them, when a person says so.
 
 What a pause does: gated calls become pending as always, ungated ones wait here before they are a
 row, and nothing that was approved starts. It lives in memory alone, so no console starts paused.
@@ -46,7 +46,7 @@ class PauseSwitch:
 
     @contextmanager
     def block_starts(self) -> Generator[None]:
-        """Let nothing begin while a person's word to stop everything is carried out."""
+        """Let nothing begin while an emergency stop is under way."""
         self._stopping += 1
         self._update()
         try:
@@ -62,7 +62,7 @@ class PauseSwitch:
             self._may_start.clear()
 
     async def wait_until_off(self, seconds: float) -> float:
-        """Wait until calls go on; return what is left of *left* seconds of waiting.
+        """Wait until calls go on; return what is left of *seconds* seconds of waiting.
 
         Raises:
             Paused: they did not within that time.
@@ -81,7 +81,7 @@ class PauseSwitch:
         return max(0.0, deadline - loop.time())
 
     def require_approvals_allowed(self) -> None:
-        """Let no yes be given that would run something later, when the person looks elsewhere.
+        """Refuse a yes during a pause: it would run something later, when the person no longer looks.
 
         Raises:
             Paused: all calls are held.
@@ -90,7 +90,7 @@ class PauseSwitch:
             raise Paused("All calls are held, so nothing was decided. Let them go on first.")
 
     def require_starts_allowed(self) -> None:
-        """Let no approved run begin.
+        """Refuse to begin an approved run during a pause.
 
         Raises:
             Paused: all calls are held.

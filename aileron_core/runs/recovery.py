@@ -1,4 +1,4 @@
-"""After a restart: what waits goes on waiting, what was running is unknown, nothing runs by itself."""
+"""Recovery after a restart: pending runs wait again, running ones become unknown, nothing runs by itself."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Database
 
 BATCH_SIZE = 64
-"""How many that wait are taken up at once: they share a commit."""
+"""How many waiting runs are recovered together: they share a commit."""
 
 _NOTES = {
     RunState.CHECKING: "The console stopped while it looked once more. Nothing ran on your yes; answer again.",
@@ -39,7 +39,7 @@ _UNKNOWN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """Brings the runs of an earlier process of the console back, as far as records account for them."""
+    """Restores the runs of an earlier process of the console, as far as audit records account for them."""
 
     registry: RunRegistry
     store: RunStore
@@ -53,10 +53,10 @@ class Recovery:
     )
 
     async def recover(self) -> list[LiveRun]:
-        """Take up what the last process left; called once, before anything is answered.
+        """Restore what the last process left; called once, before anything is answered.
 
-        Where many wait, only the first `TOGETHER` of them wait again when this returns. The rest is
-        in the registry, still being fetched, so nobody can say yes to it: that is for `take_up`.
+        Where many wait, only the first `BATCH_SIZE` of them wait again when this returns. The rest is
+        in the registry, still being fetched, so nobody can say yes to it: that is for `resume_waiting`.
 
         Raises:
             StorageUnavailable: it cannot be written.
@@ -95,13 +95,13 @@ class Recovery:
         return waiting[BATCH_SIZE:]
 
     async def resume_waiting(self, waiting: Sequence[LiveRun]) -> None:
-        """Let *waiting* wait again, in order of arrival, some of them in one commit.
+        """Recover the *waiting* runs in order of arrival, `BATCH_SIZE` in one commit.
 
         What was answered, withdrawn or over meanwhile stays so.
         """
         for first in range(0, len(waiting), BATCH_SIZE):
-            some = waiting[first : first + BATCH_SIZE]
-            await asyncio.gather(*(self._resume_waiting(run) for run in some))
+            batch = waiting[first : first + BATCH_SIZE]
+            await asyncio.gather(*(self._resume_waiting(run) for run in batch))
 
     async def _resume_waiting(self, run: LiveRun) -> None:
         if run.is_waiting:
@@ -142,7 +142,7 @@ class Recovery:
         self.registry.mark_finished(run)
 
     async def _wait_again(self, run: LiveRun) -> None:
-        """Let it wait as before, its preview fetched anew; what the earlier process was told is void."""
+        """Let it wait as before, with a new preview; an answer to the earlier process is void."""
         row, before = run.row, run.preview
         digest, words = None, None
         if run.resolved is not None and not run.has_preview:
@@ -186,13 +186,13 @@ class Recovery:
 
 
 def _accounted_runs(connection: sqlite3.Connection) -> list[RunRecord]:
-    """Return the open runs whose last record is whole and says of them what their rows say.
+    """Return the open runs whose last record is intact and agrees with their rows.
 
     A row that another program inserted or changed has none: it stays in the table, permits
     nothing, is not shown for a decision, and `audit verify` names it.
     """
-    found = run_table.open_or_undelivered(connection)
-    return [row for row in found if row.args is not None and _has_record(connection, row)]
+    rows = run_table.open_or_undelivered(connection)
+    return [row for row in rows if row.args is not None and _has_record(connection, row)]
 
 
 def _recent_runs(connection: sqlite3.Connection) -> list[RunRecord]:
@@ -201,13 +201,13 @@ def _recent_runs(connection: sqlite3.Connection) -> list[RunRecord]:
 
 
 def _has_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
-    found = connection.execute(
+    record = connection.execute(
         "SELECT prev, hash, body FROM audit WHERE seq = ?", (row.last_record,)
     ).fetchone()
-    if found is None:
+    if record is None:
         return False
     try:
-        prev, digest, text = bytes(found[0]), bytes(found[1]), str(found[2]).encode()
+        prev, digest, text = bytes(record[0]), bytes(record[1]), str(record[2]).encode()
         body: Any = json.loads(text)
         same = row.args is None or args_hash(row.args) == row.args_sha256
         for moment in (row.requested_at, row.expires_at, row.decided_at, row.ended_at):
@@ -222,8 +222,8 @@ def _has_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
 
 
 def _matches_row(body: dict[str, Any], row: RunRecord) -> bool:
-    """Return whether a record's body is about *row* as it stands."""
-    stands: dict[str, object] = {
+    """Tell whether a record's body agrees with *row*."""
+    expected: dict[str, object] = {
         "run": row.run_id,
         "approval": row.approval_id,
         "session": row.session_id,
@@ -235,36 +235,36 @@ def _matches_row(body: dict[str, Any], row: RunRecord) -> bool:
         "progress_sha256": row.progress.fingerprint if row.progress else None,
     }
     if "action_sha256" not in body:
-        # A record of an earlier version says neither; its home was carried over, and waits on.
-        del stands["action_sha256"], stands["expires_at"]
+        # A record of an earlier version has neither.
+        del expected["action_sha256"], expected["expires_at"]
     if row.args is None and row.progress is None:
-        del stands["progress_sha256"]  # forgotten with the arguments; the record still tells of it
-    return all(body.get(name) == value for name, value in stands.items())
+        del expected["progress_sha256"]  # removed with the arguments; the record still has it
+    return all(body.get(name) == value for name, value in expected.items())
 
 
 async def restore_claims(registry: RunRegistry, database: Database) -> None:
     """Give every call that waits what its agent's client said of it before the restart."""
     waiting = [run for run in registry if run.row.gated and not run.is_final]
     ids = [run.row.run_id for run in waiting]
-    found = await database.read(lambda connection: _recorded_claims(connection, ids))
+    claims = await database.read(lambda connection: _recorded_claims(connection, ids))
     for run in waiting:
-        run.claims = found.get(run.row.run_id, ())
+        run.claims = claims.get(run.row.run_id, ())
 
 
 def _recorded_claims(
     connection: sqlite3.Connection, run_ids: Iterable[str]
 ) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return by run what its newest record with claims says, as (our label, its text)."""
-    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    by_run: dict[str, tuple[tuple[str, str], ...]] = {}
     for run_id in run_ids:
         rows = connection.execute(
             "SELECT body FROM audit WHERE run = ? AND event IN (?, ?) ORDER BY seq DESC",
             (run_id, AuditEvent.RUN_REQUESTED, AuditEvent.RUN_ASKED_AGAIN),
         )
-        claims = next((said for (body,) in rows if (said := _claims(body))), ())
+        claims = next((each for (body,) in rows if (each := _claims(body))), ())
         if claims:
-            found[run_id] = claims
-    return found
+            by_run[run_id] = claims
+    return by_run
 
 
 def _claims(body: object) -> tuple[tuple[str, str], ...]:
@@ -272,8 +272,8 @@ def _claims(body: object) -> tuple[tuple[str, str], ...]:
         content: Any = json.loads(str(body))
     except (ValueError, RecursionError):  # another program spoilt it
         return ()
-    said = cast("dict[str, Any]", content).get("claims") if isinstance(content, dict) else None
+    claims = cast("dict[str, Any]", content).get("claims") if isinstance(content, dict) else None
     try:
-        return tuple((str(label), str(text)) for label, text in said or ())
+        return tuple((str(label), str(text)) for label, text in claims or ())
     except (ValueError, TypeError):
         return ()

@@ -1,4 +1,4 @@
-"""The runs of this process's life that still matter, by their ids and by what was asked for."""
+"""The runs kept in memory, indexed by their ids and by what was called."""
 
 import asyncio
 from collections import OrderedDict
@@ -11,7 +11,7 @@ from aileron_core.runs.transitions import RunState
 
 
 class RunRegistry:
-    """Runs that are open, whose end no agent has heard, or that are shown as recent."""
+    """Runs that are open, undelivered, or shown as recent."""
 
     _MAX_RECENT = 200
     _MAX_UNDELIVERED = 2000
@@ -50,34 +50,34 @@ class RunRegistry:
         self.mark_delivered(run)
 
     def mark_delivered(self, run: LiveRun) -> None:
-        """Note that the agent has heard of its end: an equal call from now on asks anew."""
+        """Let an equal call from now on ask anew: the agent has received the outcome."""
         if self._by_call.get(self._call_key(run.row)) is run:
             del self._by_call[self._call_key(run.row)]
 
     def mark_finished(self, run: LiveRun) -> None:
-        """Note that *run* is over; the oldest finished ones leave memory (their rows stay).
+        """Count *run* as finished; the oldest finished runs are dropped from memory (their rows stay).
 
-        An ungated one leaves at once: its key is found in its row, and it must not push out a
-        gated one whose end no agent has heard of.
+        An ungated one is dropped at once: its key is found in its row, and it must not push out a
+        gated one that is undelivered.
         """
         self._waiting.get(run.row.session_id, set()).discard(run.row.run_id)
         if not run.row.gated:
             self.discard(run)
             return
         self._finished[run.row.run_id] = None
-        while (leaving := self._next_to_evict()) is not None:
-            del self._finished[leaving]
-            old = self._by_run.get(leaving)
+        while (evicted := self._next_to_evict()) is not None:
+            del self._finished[evicted]
+            old = self._by_run.get(evicted)
             if old is not None:
                 self.discard(old)
 
     def _next_to_evict(self) -> str | None:
-        """Return the finished run that has to leave now: the oldest whose end its agent has heard."""
+        """Return the finished run to drop now, preferably the oldest delivered one."""
         if len(self._finished) <= self._MAX_RECENT:
             return None
-        heard = (run_id for run_id in self._finished if self._is_delivered(run_id))
+        delivered = (run_id for run_id in self._finished if self._is_delivered(run_id))
         oldest = next(iter(self._finished))
-        return next(heard, oldest if len(self._finished) > self._MAX_UNDELIVERED else None)
+        return next(delivered, oldest if len(self._finished) > self._MAX_UNDELIVERED else None)
 
     def _is_delivered(self, run_id: str) -> bool:
         run = self._by_run.get(run_id)

@@ -24,7 +24,7 @@ class RunCounts:
         self._counts: Counter[tuple[str, _Kind]] = Counter()
 
     def update(self, run: LiveRun) -> bool:
-        """Take note of where *run* stands now; return whether a count is another one."""
+        """Count *run* by its present state; return whether a count changed."""
         run_id, session_id = run.row.run_id, run.row.session_id
         before, now = self._kinds.get(run_id), _KINDS.get(run.row.state)
         if before == now:

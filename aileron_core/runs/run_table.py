@@ -18,10 +18,10 @@ def insert(tx: Tx, row: RunRecord) -> None:
 
 
 def update(tx: Tx, row: RunRecord) -> None:
-    """Write every column of *row*. What the rows said before does not count: memory is the authority.
+    """Write every column of *row*. Memory is the authority, whatever the row said before.
 
     A row that another program removed is put back, one that it put in the way of this one goes:
-    the end of an effect must not stay unwritten for it. `tampered` tells first.
+    the end of an effect must not stay unwritten for it. `tampered_columns` detects that beforehand.
     """
     columns = row.to_columns()
     if tx.execute(_UPDATE, (*columns[1:], columns[0])).rowcount != 1:
@@ -30,12 +30,12 @@ def update(tx: Tx, row: RunRecord) -> None:
 
 def tampered_columns(tx: Tx, row: RunRecord) -> tuple[str, ...]:
     """Return the columns in which the database differs from *row*, as this process last wrote it."""
-    found = tx.execute(f"{_SELECT} WHERE run_id = ?", (row.run_id,)).fetchone()
-    if found is None:
+    stored = tx.execute(f"{_SELECT} WHERE run_id = ?", (row.run_id,)).fetchone()
+    if stored is None:
         return ("the whole row",)
     expected = row.to_columns()
     return tuple(
-        name for name, was, now in zip(COLUMNS, expected, found, strict=True) if was != now
+        name for name, was, now in zip(COLUMNS, expected, stored, strict=True) if was != now
     )
 
 
@@ -50,7 +50,7 @@ def _read(connection: sqlite3.Connection, where: str, parameters: Sequence[Any])
 
 
 def open_or_undelivered(connection: sqlite3.Connection) -> list[RunRecord]:
-    """Return the runs that are not over, and the gated ones whose end no agent has heard of."""
+    """Return the runs that are not over, and the gated ones that are undelivered."""
     marks = ", ".join("?" * len(OPEN))
     states = sorted(str(state) for state in OPEN)
     return _read(
@@ -64,22 +64,22 @@ def recently_ended(connection: sqlite3.Connection, limit: int) -> list[RunRecord
     """Return the newest gated runs that are over, oldest first."""
     final = sorted(str(state) for state in FINAL)
     marks = ", ".join("?" * len(final))
-    found = _read(
+    rows = _read(
         connection,
         f"WHERE gated = 1 AND state IN ({marks}) ORDER BY ended_at DESC LIMIT ?",
         [*final, limit],
     )
-    return found[::-1]
+    return rows[::-1]
 
 
 def by_approval(connection: sqlite3.Connection, approval_id: str) -> RunRecord | None:
-    found = _read(connection, "WHERE approval_id = ?", (approval_id,))
-    return found[0] if found else None
+    rows = _read(connection, "WHERE approval_id = ?", (approval_id,))
+    return rows[0] if rows else None
 
 
 def by_key(connection: sqlite3.Connection, session_id: str, key: str) -> RunRecord | None:
-    found = _read(connection, "WHERE session_id = ? AND idempotency_key = ?", (session_id, key))
-    return found[0] if found else None
+    rows = _read(connection, "WHERE session_id = ? AND idempotency_key = ?", (session_id, key))
+    return rows[0] if rows else None
 
 
 def calls_by_action(connection: sqlite3.Connection) -> dict[str, int]:
@@ -105,7 +105,7 @@ def stored_argument_bytes(connection: sqlite3.Connection, session_id: str) -> in
 def forgettable_arguments(
     connection: sqlite3.Connection, session_id: str, wanted: int
 ) -> list[tuple[str, int]]:
-    """Return runs whose arguments may go before their time, with the bytes of these.
+    """Return runs whose arguments may be removed early, each with their size in bytes.
 
     They are of calls that ended and that no person decided: withdrawn and expired ones, then
     ungated ones whose outcome is known; of each the oldest first.
@@ -113,9 +113,9 @@ def forgettable_arguments(
     Args:
         connection: where to read.
         session_id: whose.
-        wanted: bytes after which no more are named.
+        wanted: bytes to be freed; no more runs than that takes are returned.
     """
-    found: list[tuple[str, int]] = []
+    rows: list[tuple[str, int]] = []
     cursor = connection.execute(
         "SELECT run_id, LENGTH(args) FROM runs "
         "WHERE session_id = ? AND args IS NOT NULL AND decided_at IS NULL AND "
@@ -126,9 +126,9 @@ def forgettable_arguments(
     for run_id, size in cursor:
         if wanted <= 0:
             break
-        found.append((run_id, size))
+        rows.append((run_id, size))
         wanted -= size
-    return found
+    return rows
 
 
 def forget_arguments(tx: Tx, run_ids: Sequence[str]) -> None:

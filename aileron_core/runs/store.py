@@ -1,4 +1,4 @@
-"""Writing a run's life: each transition and its record in one durable unit, then its listeners told."""
+"""Writing runs: each transition and its audit record in one durable unit; then listeners are notified."""
 
 import asyncio
 import logging
@@ -124,7 +124,7 @@ class RunStore:
         extra: dict[str, Json] | None = None,
         **changes: Any,
     ) -> None:
-        """Like `transition`, but for what has already happened: goes on trying until it can be written.
+        """Like `transition`, for what has already happened: tries again until it is written.
 
         A process that ends before that finds the run where the database left it, and recovers it.
         """
@@ -145,7 +145,7 @@ class RunStore:
         await self._database.write(lambda tx: tx.record(record))
 
     def notify(self, run: LiveRun, *, rearm: bool = True) -> None:
-        """Say that what is shown of a run differs now; *rearm*: a person decides by that."""
+        """Notify listeners that a run changed; *rearm* where a person decides by what changed."""
         self._publish(run, rearm=rearm)
 
     def _publish(self, run: LiveRun, *, rearm: bool) -> None:
@@ -191,7 +191,7 @@ class RunStore:
 
 
 def _with_tampering(record: AuditRecord, edited: tuple[str, ...]) -> AuditRecord:
-    """Put on record that somebody else had changed the row; this process's state counts, not the row's."""
+    """Add to *record* which columns another program had changed; this process's state counts, not the row's."""
     if not edited:
         return record
     return replace(record, extra={**record.extra, "tampered": list(edited)})

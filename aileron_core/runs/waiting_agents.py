@@ -23,7 +23,7 @@ class WaitingAgents:
 
     Args:
         clock: the time.
-        changed: called with the id of an approval that nobody waits for any more, or somebody again.
+        changed: called with the id of an approval when nobody waits for it any more, or somebody does again.
     """
 
     def __init__(self, clock: Clock, changed: Callable[[str], None]) -> None:
@@ -46,12 +46,12 @@ class WaitingAgents:
             wait.left_at, wait.left_tick = self._clock.now(), self._clock.monotonic()
 
     def stopped_at(self, approval_id: str) -> float | None:
-        """Return since when nobody waits; None while somebody does, or where nobody ever did."""
+        """Return the time since which no agent waits; None while one does, or where none ever did."""
         wait = self._waits.get(approval_id)
         return wait.stopped_at if wait else None
 
     def sweep(self, is_open: Callable[[str], bool]) -> None:
-        """Note whose last call is over for `GRACE` seconds; forget what is answered. Often called."""
+        """Mark approvals whose last call ended `GRACE_SECONDS` ago; drop answered ones. Called often."""
         now = self._clock.monotonic()
         for approval_id, wait in tuple(self._waits.items()):
             if wait.calls:

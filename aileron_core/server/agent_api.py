@@ -1,4 +1,4 @@
-"""What an agent's session may do, as values: the one way from an agent to the gate.
+"""The operations of an agent's session, as values: the one way from an agent to the gate.
 
 The HTTP routes and the MCP server both call `AgentApi`; each only reads requests and writes answers.
 """
@@ -28,14 +28,14 @@ from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
 
 CallAnswer: TypeAlias = CompletedBody | PendingBody | Failure
-"""`Failure`: an ungated run that was on record and failed."""
+"""`Failure`: an ungated run that failed after it was put on record."""
 
 
 class AgentApi:
     """The agents' side of *app*. Every method of a session refuses one that has ended.
 
     Attributes:
-        draining: set once the server wants to stop; nothing waits for a person from then on.
+        draining: set once the server is stopping; from then on nothing waits for a person.
     """
 
     def __init__(self, app: App) -> None:
@@ -90,20 +90,20 @@ class AgentApi:
             if action.name == name:
                 return action_body(action)
         raise NotFound(
-            f"There is no accepted action {name[:80]!r}. `aileron action list` shows what lies there."
+            f"There is no accepted action {name[:80]!r}. `aileron action list` shows every file."
         )
 
     def watch_actions(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Have *changed* called whenever the accepted set is another; return what ends that."""
+        """Call *changed* whenever the set of accepted actions differs; return a function that stops it."""
         known = self._accepted()
 
-        def hear(event: CoreEvent) -> None:
+        def on_event(event: CoreEvent) -> None:
             nonlocal known
             if isinstance(event, LibraryUpdated) and (now := self._accepted()) != known:
                 known = now
                 changed()
 
-        return self._app.events.subscribe(hear)
+        return self._app.events.subscribe(on_event)
 
     def _accepted(self) -> tuple[tuple[str, str], ...]:
         return tuple((action.name, action.sha256) for action in self._app.library.ready())
@@ -117,9 +117,9 @@ class AgentApi:
         idempotency_key: str | None = None,
         claims: ClientClaims = NO_CLAIMS,
     ) -> CallAnswer:
-        """Run an action to its end, or put it before a person and return at once.
+        """Run an action to its end; one that a person has to approve is left pending.
 
-        A caller that is cancelled does not break it off.
+        A cancelled caller does not stop the run.
 
         Raises:
             AileronError: it was refused (`Gate.run` has the list); nothing ran.
@@ -152,14 +152,14 @@ class AgentApi:
         gone: asyncio.Event | None = None,
         deliver: bool = True,
     ) -> ResultBody:
-        """Return how one of the session's own approvals stands.
+        """Return the state of one of the session's own approvals.
 
         Args:
             session: who asks.
-            approval_id: of which.
-            wait: seconds to wait for its end; less where the server wants to stop.
-            gone: set once nobody is there any more to hear the answer, which ends the wait too.
-            deliver: whether an end that is returned counts as told to the agent.
+            approval_id: the approval.
+            wait: seconds to wait for its end; less if the server is stopping.
+            gone: set once the client has disconnected, which ends the wait too.
+            deliver: whether a final result that is returned counts as delivered to the agent.
 
         Raises:
             Unauthorized: the session has ended.
@@ -170,8 +170,8 @@ class AgentApi:
         row = await self._app.approvals.wait_for_result(session.session_id, approval_id, 0)
         if row.state not in FINAL and wait > 0:
             row = await self._wait(row, session, approval_id, wait, gone or asyncio.Event())
-        heard = gone is None or not gone.is_set()
-        if row.state in FINAL and deliver and heard:
+        connected = gone is None or not gone.is_set()
+        if row.state in FINAL and deliver and connected:
             await self._app.approvals.mark_delivered(approval_id)
         return result_body(row)
 
@@ -183,7 +183,7 @@ class AgentApi:
         seconds: float,
         gone: asyncio.Event,
     ) -> RunRecord:
-        """Return the run once it has ended, or as it stands once something else ends the wait."""
+        """Return the run once it has ended, or in its present state once something else ends the wait."""
         approvals = self._app.approvals
         end = spawn(
             approvals.wait_for_result(session.session_id, approval_id, seconds),
@@ -212,7 +212,7 @@ class AgentApi:
         return result_body(row)
 
     def _require_open(self, session: Session) -> None:
-        # Asked anew each time: a call that is held outlives the request's own check.
+        # Checked again each time: a held call outlives the check at the start of its request.
         if self.session(session.session_id) is None:
             raise Unauthorized("This session has ended.")
 

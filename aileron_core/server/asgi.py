@@ -33,7 +33,7 @@ from aileron_core.server.routes import ROUTES
 
 
 class LifespanState(TypedDict):
-    """What the lifespan hands to each request."""
+    """The state that the lifespan adds to each request."""
 
     app: App
     agents: AgentApi
@@ -51,7 +51,7 @@ def create_app(
     Args:
         app: the core.
         mounts: exact path -> application that needs a session's token (`/mcp`).
-        agents: what the mounts were given, where they were given one.
+        agents: the same object that the mounts use; a new one if they use none.
         dialer: how the gateway reaches upstreams; another one is for tests, in process only.
     """
     served = agents or AgentApi(app)
@@ -76,8 +76,9 @@ def create_app(
                 Guard,
                 agents=served,
                 hosts=lambda: app.address.hosts,
-                met=lambda session_id, containment: app.session_service.observe_containment(  # noqa: PLW0108 - not there yet
-                    session_id, containment
+                # A lambda: the app has no session service yet.
+                on_containment=lambda session_id, containment: (  # noqa: PLW0108
+                    app.session_service.observe_containment(session_id, containment)
                 ),
             ),
             Middleware(_UnexpectedErrors),
@@ -92,7 +93,7 @@ def create_app(
 
 
 class GatewayDispatch:
-    """What the server calls: the gateway for what is its own, before anything else looks at it."""
+    """The outermost application: passes the gateway's requests to it before any middleware."""
 
     def __init__(self, app: Starlette) -> None:
         self._app = app
@@ -123,7 +124,7 @@ class _RequireSession:
 
 
 class _UnexpectedErrors:
-    """Our own faults in the one error body too, with nothing of the fault in it."""
+    """Answers an unexpected exception with the one error body, which says nothing of the exception."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -131,13 +132,13 @@ class _UnexpectedErrors:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
-        async def watched(message: Any) -> None:
+        async def send_watched(message: Any) -> None:
             nonlocal started
             started = started or message["type"] == "http.response.start"
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, send_watched)
         except Exception as error:  # noqa: BLE001 - the HTTP edge
             if started:
                 raise InternalError("the response broke off") from None

@@ -1,4 +1,4 @@
-"""Who is asking, and whether the request is of a form that may be answered at all.
+"""Authentication, and the checks that every request passes first.
 
 Plain ASGI, outermost: exact Host, no foreign Origin, bounded body, then the principal. What each
 principal may do stands with the routes.
@@ -30,7 +30,7 @@ MAX_BODY = 1024 * 1024
 SESSION_SOCKET = "aileron.own_socket"
 """Scope extension: the id of the session whose own socket the request came over."""
 ASSIGN_CONNECTION = "aileron.admit"
-"""Scope extension: tells the connection which session's valid token its request showed."""
+"""Scope extension: a function that assigns the connection to the session of a valid token."""
 _MOST_REQUESTS = 128
 """Of one session at once, over sockets. The relay needs two standing ones and one for each call."""
 
@@ -39,16 +39,16 @@ _MOST_REQUESTS = 128
 class Principal:
     """Who a request speaks for."""
 
-    kind: Literal["nobody", "session"]
+    kind: Literal["anonymous", "session"]
     session: Session | None = None
     peer: Peer | None = None
     """Set when it came over the home's own socket, from a process of this user."""
 
 
 def principal_of(scope: Scope) -> Principal:
-    """Return what `Guard` found out."""
-    found = scope.get("aileron.principal")
-    return found if isinstance(found, Principal) else Principal(kind="nobody")
+    """Return the principal that `Guard` determined."""
+    principal = scope.get("aileron.principal")
+    return principal if isinstance(principal, Principal) else Principal(kind="anonymous")
 
 
 def bearer_of(scope: Scope) -> str:
@@ -96,7 +96,7 @@ def check_address(scope: Scope, hosts: Collection[str]) -> None:
 
 
 class Guard:
-    """Middleware: refuses what no route should see, and names the principal."""
+    """Middleware: refuses requests that no route should see, and sets the principal."""
 
     def __init__(
         self,
@@ -104,12 +104,12 @@ class Guard:
         *,
         agents: AgentApi,
         hosts: Callable[[], frozenset[str]],
-        met: Callable[[str, Containment], Awaitable[None]],
+        on_containment: Callable[[str, Containment], Awaitable[None]],
     ) -> None:
         self._app = app
         self._agents = agents
         self._hosts = hosts
-        self._met = met
+        self._on_containment = on_containment
         self._open: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -130,9 +130,11 @@ class Guard:
         except AileronError as error:
             await error_response(error)(scope, receive, send)
             return
-        principal = self._principal(scope, headers, peer) if own is None else self._owner(own)
+        principal = (
+            self._principal(scope, headers, peer) if own is None else self._socket_owner(own)
+        )
         if own is None and principal.session is not None and principal.session.claims_contained:
-            await self._elsewhere(principal.session, scope, peer)
+            await self._record_other_way(principal.session, scope, peer)
         scope["aileron.principal"] = principal
         if principal.session is not None:
             assign_connection(scope, principal.session)
@@ -142,7 +144,7 @@ class Guard:
             await self._counted(principal.session, scope, receive, send)
 
     async def _counted(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a session's request, unless it has so many open that others would find no room."""
+        """Answer a session's request, unless the session has too many open."""
         key = session.session_id
         if self._open[key] >= _MOST_REQUESTS:
             refusal = RateLimited(
@@ -158,26 +160,28 @@ class Guard:
             if not self._open[key]:
                 del self._open[key]
 
-    async def _elsewhere(self, session: Session, scope: Scope, peer: Peer | None) -> None:
-        """Note that a contained session's token came another way than over its own socket."""
-        if peer is not None:  # who reaches the home's socket sees the home
-            await self._met(session.session_id, "none")
+    async def _record_other_way(self, session: Session, scope: Scope, peer: Peer | None) -> None:
+        """Record that a contained session's token came by another way than the session's own socket."""
+        if (
+            peer is not None
+        ):  # a process that reaches the home's socket sees the home, so it is not contained
+            await self._on_containment(session.session_id, "none")
         elif scope.get("server") is not None:
-            await self._met(session.session_id, "said")
+            await self._on_containment(session.session_id, "said")
 
-    def _owner(self, session_id: str) -> Principal:
-        """Return whose socket it is; a token that comes over it counts for nothing."""
+    def _socket_owner(self, session_id: str) -> Principal:
+        """Return the session that the socket belongs to; a token sent over it is ignored."""
         session = self._agents.session(session_id)
-        return Principal(kind="session" if session else "nobody", session=session)
+        return Principal(kind="session" if session else "anonymous", session=session)
 
     def _principal(self, scope: Scope, headers: dict[bytes, bytes], peer: Peer | None) -> Principal:
         if b"authorization" in headers:
             session = self._agents.authenticate(bearer_of(scope))
             if session is not None:
                 return Principal(kind="session", session=session, peer=peer)
-            # A wrong token is worse than none: it gets nothing that the socket alone would give.
-            return Principal(kind="nobody")
-        return Principal(kind="nobody", peer=peer)
+            # A wrong token is refused even where the socket alone would do.
+            return Principal(kind="anonymous")
+        return Principal(kind="anonymous", peer=peer)
 
 
 def _peer(scope: Scope) -> Peer | None:
@@ -187,16 +191,16 @@ def _peer(scope: Scope) -> Peer | None:
 
 
 def assign_connection(scope: Scope, session: Session, *, streams: bool = False) -> None:
-    """Give the connection, where the request came over one, a place among those of *session*.
+    """Count the connection of a request, if it has one, among those of *session*.
 
     Args:
-        scope: of a request that showed a valid token.
-        session: whose.
+        scope: of a request with a valid token.
+        session: the token's session.
         streams: the request's body may take any time.
     """
     extensions: dict[str, Any] = scope.get("extensions") or {}
-    if told := extensions.get(ASSIGN_CONNECTION):
-        told(session.session_id, streams=streams)
+    if assign := extensions.get(ASSIGN_CONNECTION):
+        assign(session.session_id, streams=streams)
 
 
 def session_socket_of(scope: Scope) -> str | None:
@@ -207,7 +211,7 @@ def session_socket_of(scope: Scope) -> str | None:
 
 
 class _Bounded:
-    """A `receive` that ends a body which goes on past the limit without having said its length."""
+    """A `receive` that refuses a body over the limit, for requests without a Content-Length."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive

@@ -1,21 +1,21 @@
-"""How many connections may be open for whom, and which one goes where there are more.
+"""Limits of open connections for each kind of client, and which connection is closed at the limit.
 
-Whoever reaches the port may open connections. Those that have shown no token share places of their
-own, so that they can use up neither the files that the process needs nor the places of others.
+Any program that reaches the port may open connections. Those without a token have a limit of their
+own, so that they use up neither the process's file descriptors nor the places of others.
 """
 
 import resource
 from typing import Protocol
 
-ANONYMOUS = "nobody"
-"""Holds the connections over TCP that have not shown a token that opens something."""
+ANONYMOUS = "anonymous"
+"""Holder of the connections over TCP without a valid token."""
 PERSON = "person"
-"""Holds the connections over the home's own socket, without a session's token."""
-_MOST_OF_NOBODY = 512
-"""Twice what one turn of the loop accepts, so that what is sent at once is read in time."""
-_MOST_OF_PERSON = 256
-_MOST_OF_SESSION = 416
-"""What a session may ask and pass at once (128 and 256), and some to spare."""
+"""Holder of the connections over the home's own socket without a session's token."""
+_MAX_ANONYMOUS = 512
+"""Twice what one turn of the loop accepts, so that a burst is read before it is cut."""
+_MAX_PERSON = 256
+_MAX_SESSION = 416
+"""The requests that a session may have open (128, and 256 through the gateway), and some to spare."""
 
 
 class ClientConnection(Protocol):
@@ -23,7 +23,7 @@ class ClientConnection(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request of it is being heard or answered."""
+        """Whether no request is being read or answered on it."""
         ...
 
     def drop(self) -> None:
@@ -32,43 +32,45 @@ class ClientConnection(Protocol):
 
 
 class ConnectionLimits:
-    """The open connections, by whom they are for: `NOBODY`, `PERSON`, or a session's id."""
+    """The open connections, by holder: `ANONYMOUS`, `PERSON`, or a session's id."""
 
     def __init__(self) -> None:
-        self._held: dict[str, dict[ClientConnection, None]] = {}
+        self._by_holder: dict[str, dict[ClientConnection, None]] = {}
 
     def add(self, connection: ClientConnection, holder: str) -> None:
-        """Give *connection* a place of *holder*'s; another one may have to go, or this one itself."""
-        self._held.setdefault(holder, {})[connection] = None
-        if len(self._held[holder]) > _most_of(holder):
+        """Count *connection* for *holder*; at the limit another connection is closed, or this one."""
+        self._by_holder.setdefault(holder, {})[connection] = None
+        if len(self._by_holder[holder]) > _most_of(holder):
             self._end_one(holder, connection)
         elif holder not in (ANONYMOUS, PERSON):
-            sessions = [each for each in self._held if each not in (ANONYMOUS, PERSON)]
-            if sum(len(self._held[each]) for each in sessions) > _share(3):
-                self._end_one(max(sessions, key=lambda each: len(self._held[each])), connection)
+            sessions = [each for each in self._by_holder if each not in (ANONYMOUS, PERSON)]
+            if sum(len(self._by_holder[each]) for each in sessions) > _share(3):
+                self._end_one(
+                    max(sessions, key=lambda each: len(self._by_holder[each])), connection
+                )
 
     def remove(self, connection: ClientConnection, holder: str) -> None:
-        """Take back the place, if *connection* still has it."""
-        held = self._held.get(holder, {})
-        held.pop(connection, None)
-        if not held:
-            self._held.pop(holder, None)
+        """Count *connection* no longer, if it was counted."""
+        connections = self._by_holder.get(holder, {})
+        connections.pop(connection, None)
+        if not connections:
+            self._by_holder.pop(holder, None)
 
     def _end_one(self, holder: str, newest: ClientConnection) -> None:
-        """End the oldest of nobody's, whatever it does; of others the first that is silent, else the newest."""
-        held = self._held[holder]
+        """Close the oldest anonymous connection; of other holders the first idle one, else the newest."""
+        connections = self._by_holder[holder]
         if holder == ANONYMOUS:
-            going = next(iter(held))
+            closing = next(iter(connections))
         else:
-            going = next((each for each in held if each.is_idle), newest)
-        self.remove(going, holder)
-        going.drop()
+            closing = next((each for each in connections if each.is_idle), newest)
+        self.remove(closing, holder)
+        closing.drop()
 
 
 def _most_of(holder: str) -> int:
     if holder == ANONYMOUS:
-        return min(_MOST_OF_NOBODY, _share(8))
-    return _MOST_OF_PERSON if holder == PERSON else _MOST_OF_SESSION
+        return min(_MAX_ANONYMOUS, _share(8))
+    return _MAX_PERSON if holder == PERSON else _MAX_SESSION
 
 
 def _share(part: int) -> int:

@@ -1,4 +1,4 @@
-"""uvicorn inside our own process: no signal handlers, no exit, no output, sockets bound before."""
+"""uvicorn inside this process: no signal handlers, no exit, no output, on sockets that are already bound."""
 
 import asyncio
 import contextlib
@@ -86,15 +86,15 @@ class EmbeddedServer:
         return self
 
     async def serve_session(
-        self, listener: socket.socket, session_id: str, met: ConnectionMade
+        self, listener: socket.socket, session_id: str, on_connection: ConnectionMade
     ) -> asyncio.AbstractServer:
-        """Serve one session on its own *listener* too; *met* is called with each connection to it."""
+        """Serve one session on its own *listener* too; *on_connection* is called with each connection to it."""
 
         def protocol() -> ServedConnection:
             return ServedConnection(
                 places=self._places,
                 own_session=session_id,
-                met=met,
+                on_connection=on_connection,
                 config=self._server.config,
                 server_state=self._server.server_state,
                 app_state=self._server.lifespan.state,

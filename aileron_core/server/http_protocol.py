@@ -1,4 +1,4 @@
-"""HTTP on one connection: what the gateway needs of it, who is at its other end, and its bounds."""
+"""HTTP on one connection: the gateway's view of it, the process at its other end, and its limits."""
 
 import asyncio
 import os
@@ -53,8 +53,8 @@ class _GatewayHttp(HttpToolsProtocol):
         return self.flow.write_paused
 
     @property
-    def client_said_all(self) -> bool:
-        """Whether the request that came last is whole."""
+    def client_request_complete(self) -> bool:
+        """Whether the last request has been read to its end."""
         return self._in_head
 
     def on_message_begin(self) -> None:
@@ -63,12 +63,12 @@ class _GatewayHttp(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep the name as it was sent too."""
+        """Keep the header with its name as it was sent, too."""
         self._fields.append((name, value))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Put the request as it came where the gateway finds it."""
+        """Add the request as it was sent to the scope, where the gateway finds it."""
         if not self.url.startswith(PREFIX):
             super().on_headers_complete()
             return
@@ -117,18 +117,18 @@ class _GatewayHttp(HttpToolsProtocol):
             self.listener.client_full()
 
     def resume_writing(self) -> None:
-        """Have it go on."""
+        """Let writers continue."""
         super().resume_writing()
         if self.listener is not None:
             self.listener.client_ready()
 
     def eof_received(self) -> None:
-        """Take a client that sends no more for one that hung up."""
+        """Treat a client that sends no more as one that hung up."""
         self._gone()
         super().eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell whoever answers."""
+        """Tell the listener that the client is gone."""
         self._gone()
         super().connection_lost(exc)
 
@@ -147,7 +147,7 @@ class ServedConnection(_GatewayHttp):
     Args:
         places: the limits; a connection takes one place of them.
         own_session: the session whose own socket it came over, if it did.
-        met: called with such a connection.
+        on_connection: called with such a connection.
         server: what uvicorn hands to each connection.
     """
 
@@ -156,26 +156,26 @@ class ServedConnection(_GatewayHttp):
         *,
         places: ConnectionLimits,
         own_session: str | None = None,
-        met: ConnectionMade | None = None,
+        on_connection: ConnectionMade | None = None,
         **server: Any,
     ) -> None:
         super().__init__(**server)
-        self._met = met
+        self._on_connection = on_connection
         self.peer: Peer | None = None
         self._places = places
         self._own_session = own_session
         self._holder = own_session or ANONYMOUS
-        self._without_token = self._holder
-        """Whose place it has while nobody's token is shown."""
-        self._shown = False
-        """Whether the request that is answered now showed a token."""
+        self._holder_without_token = self._holder
+        """The holder of its place while no request on it has a valid token."""
+        self._authenticated = False
+        """Whether the request that is being answered has a valid token."""
         self._head_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._lingers = False
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request of it is being heard or answered."""
+        """Whether no request is being read or answered on it."""
         answered = not self.cycle or self.cycle.response_complete
         return self._lingers or (self._in_head and answered)
 
@@ -193,14 +193,14 @@ class ServedConnection(_GatewayHttp):
             # uvloop hands out a stand-in; the descriptor is the socket's own.
             with socket.socket(fileno=os.dup(raw.fileno())) as own:
                 self.peer = peer_of(own)
-                if self._met is not None:
-                    self._met(own)
+                if self._on_connection is not None:
+                    self._on_connection(own)
             # A session's own socket may be another user's to reach: by the modes of its folder.
             foreign = self.peer is None or self.peer.uid != os.getuid()
             if foreign and self._own_session is None:
                 transport.abort()
             if self._own_session is None:
-                self._holder = self._without_token = PERSON
+                self._holder = self._holder_without_token = PERSON
         self._places.add(self, self._holder)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -211,7 +211,7 @@ class ServedConnection(_GatewayHttp):
             cast("dict[str, Any]", self.scope)["extensions"].pop(ASSIGN_CONNECTION, None)
         super().connection_lost(exc)
 
-    # What comes
+    # Reading
 
     def data_received(self, data: bytes) -> None:
         """Drop a connection whose request's head does not end."""
@@ -226,7 +226,7 @@ class ServedConnection(_GatewayHttp):
         super().data_received(data)
 
     def on_message_begin(self) -> None:
-        """Put where the guard finds them: the peer, and how a token's request is taken for one."""
+        """Add to the scope the peer, and the function by which the guard assigns the connection."""
         super().on_message_begin()
         scope: dict[str, Any] = cast("dict[str, Any]", self.scope)
         extensions: dict[str, Any] = {ASSIGN_CONNECTION: partial(self._admit, scope)}
@@ -258,23 +258,23 @@ class ServedConnection(_GatewayHttp):
             self._deadline = None
 
     def _late(self, seconds: float) -> None:
-        behind_another = self._in_head and not self.is_idle
-        if behind_another or self.flow.read_paused:  # not the client's fault: we do not listen
+        is_pipelined = self._in_head and not self.is_idle
+        if is_pipelined or self.flow.read_paused:  # not the client's fault: it is not being read
             self._expect_within(seconds)
         else:
             self.drop()
 
-    # Whose it is
+    # Holder
 
     def _admit(self, scope: object, session_id: str, *, streams: bool = False) -> None:
-        """Give the connection a place of the session's whose valid token *scope*'s request showed.
+        """Count the connection for the session whose valid token the request of *scope* has.
 
         Args:
             scope: of the request.
             session_id: the session.
             streams: the request's body may take any time.
         """
-        self._shown = True
+        self._authenticated = True
         if not self._in_head and scope is self.scope:
             if streams:
                 self._expect_nothing()
@@ -288,18 +288,18 @@ class ServedConnection(_GatewayHttp):
             self._holder = holder
             self._places.add(self, holder)
 
-    # What is answered
+    # Answering
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        """Have an answer that comes before its request is whole say that it is the last one."""
+        """Mark an answer that precedes the end of its request as the last one of the connection."""
         if CLIENT_REQUEST in cycle.scope["extensions"]:  # the gateway writes its own
             super()._start_asgi_task(cycle, app)
             return
 
         async def answering(scope: Any, receive: Any, send: Any) -> None:
-            async def last_said(message: Any) -> None:
-                heard = self._in_head or scope is not self.scope
-                if message["type"] != "http.response.start" or heard:
+            async def send_last(message: Any) -> None:
+                is_read = self._in_head or scope is not self.scope
+                if message["type"] != "http.response.start" or is_read:
                     await send(message)
                     return
                 headers = [*message.get("headers", ()), (b"connection", b"close")]
@@ -307,18 +307,18 @@ class ServedConnection(_GatewayHttp):
                 # Else uvicorn closes at once; here it is `on_response_complete` that does.
                 cycle.keep_alive = True
 
-            await app(scope, receive, last_said)
+            await app(scope, receive, send_last)
 
         super()._start_asgi_task(cycle, answering)
 
     def on_response_complete(self) -> None:
-        """End the connection where the request was not whole: what follows could keep it for good."""
-        unheard = not self._in_head and self.cycle.response_complete
-        if not self._shown:
-            self._hold_for(self._without_token)
-        self._shown = False
+        """End the connection if the request was incomplete: its rest could keep it open for ever."""
+        is_incomplete = not self._in_head and self.cycle.response_complete
+        if not self._authenticated:
+            self._hold_for(self._holder_without_token)
+        self._authenticated = False
         super().on_response_complete()
-        if unheard and not self.transport.is_closing():
+        if is_incomplete and not self.transport.is_closing():
             self._linger()
 
     def _linger(self) -> None:

@@ -15,13 +15,13 @@ from pathlib import Path
 from aileron_core import tasks
 from aileron_core.app import App
 from aileron_core.console_port import CoreEvent, SessionsUpdated
-from aileron_core.containment.peer import containment_of
+from aileron_core.containment.peer import detect_containment
 from aileron_core.server.sockets import bind_unix
 
 ConnectionMade = Callable[[socket.socket], None]
-"""Told of each connection, before anything of it is answered."""
+"""Called with each connection before a request on it is answered."""
 Serve = Callable[[socket.socket, str, ConnectionMade], Awaitable[asyncio.AbstractServer]]
-"""Answers on a listening socket in the name of one session."""
+"""Serves one session on a listening socket."""
 
 _NAME = "s.sock"
 _PREFIX = "ses-"
@@ -31,8 +31,8 @@ class SessionSockets:
     """One listening socket for each open contained session.
 
     Args:
-        app: whose sessions.
-        serve: starts answering on one.
+        app: the core, whose sessions are served.
+        serve: starts serving one socket.
     """
 
     def __init__(self, app: App, serve: Serve) -> None:
@@ -42,18 +42,18 @@ class SessionSockets:
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncGenerator[None, None]:
-        """Listen for the sessions of an earlier process that are still open, and for those that come."""
-        living = {each.session_id for each in self._app.sessions.all() if each.claims_contained}
-        _clear(self._app.home.sockets, living)
-        forget = self._app.events.subscribe(self._hear)
+        """Serve the sessions of an earlier process that are still open, until the context ends."""
+        open_ids = {each.session_id for each in self._app.sessions.all() if each.claims_contained}
+        _remove_ended(self._app.home.sockets, open_ids)
+        unsubscribe = self._app.events.subscribe(self._on_event)
         try:
-            for session_id in living:
+            for session_id in open_ids:
                 await self.open(session_id)
             yield
         finally:
-            forget()
+            unsubscribe()
             for server in self._open.values():
-                # The folders stay: in sandboxes that live on they are where the next socket is found.
+                # The folders stay: running sandboxes have them mounted and find the next socket there.
                 server.close()
 
     async def open(self, session_id: str) -> Path:
@@ -68,41 +68,41 @@ class SessionSockets:
             folder.mkdir(mode=0o700, exist_ok=True)
             listener = bind_unix(path)
             self._open[session_id] = await self._serve(
-                listener, session_id, self._meets(session_id)
+                listener, session_id, self._containment_observer(session_id)
             )
             link = self._app.home.sockets / f"{session_id}.sock"
             with contextlib.suppress(FileExistsError):
                 link.symlink_to(Path(session_id) / _NAME)
         return path
 
-    def _meets(self, session_id: str) -> ConnectionMade:
-        """Look at each process that connects: what a launcher says of its sandbox is no more than that."""
+    def _containment_observer(self, session_id: str) -> ConnectionMade:
+        """Return what checks the containment of each process that connects: a launcher only claims it."""
         home = self._app.home.path.resolve()
 
-        def met(connection: socket.socket) -> None:
-            found = containment_of(connection, home)
-            noting = self._app.session_service.observe_containment(session_id, found)
-            tasks.spawn(noting, name="met a session")
+        def observe(connection: socket.socket) -> None:
+            containment = detect_containment(connection, home)
+            recording = self._app.session_service.observe_containment(session_id, containment)
+            tasks.spawn(recording, name="observe containment")
 
-        return met
+        return observe
 
-    def _hear(self, event: CoreEvent) -> None:
+    def _on_event(self, event: CoreEvent) -> None:
         if isinstance(event, SessionsUpdated):
-            living = {session.session_id for session in event.sessions}
-            for session_id in [each for each in self._open if each not in living]:
+            open_ids = {session.session_id for session in event.sessions}
+            for session_id in [each for each in self._open if each not in open_ids]:
                 self._open.pop(session_id).close()
                 _remove(self._app.home.sockets, session_id)
 
 
-def _remove(run: Path, session_id: str) -> None:
-    (run / f"{session_id}.sock").unlink(missing_ok=True)
-    shutil.rmtree(run / session_id, ignore_errors=True)
+def _remove(sockets: Path, session_id: str) -> None:
+    (sockets / f"{session_id}.sock").unlink(missing_ok=True)
+    shutil.rmtree(sockets / session_id, ignore_errors=True)
 
 
-def _clear(run: Path, living: Collection[str]) -> None:
+def _remove_ended(sockets: Path, open_ids: Collection[str]) -> None:
     """Remove the sockets of sessions that have ended meanwhile."""
     with contextlib.suppress(FileNotFoundError):
-        for entry in list(os.scandir(run)):
+        for entry in list(os.scandir(sockets)):
             name = entry.name.removesuffix(".sock")
-            if name.startswith(_PREFIX) and name not in living:
-                _remove(run, name)
+            if name.startswith(_PREFIX) and name not in open_ids:
+                _remove(sockets, name)

@@ -69,7 +69,7 @@ class Session:
     """A hold stream was opened, so the session ends when it is lost."""
     last_record: int = 0
     process: Process | None = None
-    """Who opened it, as the kernel said then. It stands in the record of that, not in the row."""
+    """Who opened it, as the kernel described it then; kept in the record of the opening, not in the row."""
 
     @property
     def self_opened(self) -> bool:

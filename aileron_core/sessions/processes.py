@@ -1,4 +1,8 @@
-"""What the kernel says of a process (Linux; elsewhere nothing is known and nothing is claimed)."""
+"""What the kernel says of a process (Linux; elsewhere nothing is known and nothing is claimed).
+
+Read here and not by psutil, which takes a program's word where the kernel's is missing or long: the
+first word of a command line for the executable that it may not see, and for a name of 15 characters.
+"""
 
 import os
 import re
@@ -68,8 +72,8 @@ def _link(folder: int, name: str) -> str:
 
 
 def _parents(pid: int) -> tuple[tuple[int, str], ...]:
-    found: list[tuple[int, str]] = []
-    while pid > 0 and len(found) < _MAX_PARENTS:
+    parents: list[tuple[int, str]] = []
+    while pid > 0 and len(parents) < _MAX_PARENTS:
         try:
             folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
@@ -81,9 +85,9 @@ def _parents(pid: int) -> tuple[tuple[int, str], ...]:
             break
         finally:
             os.close(folder)
-        found.append((pid, name))
+        parents.append((pid, name))
         pid = parent
-    return tuple(found)
+    return tuple(parents)
 
 
 def _epoch(ticks: int) -> float | None:

@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Iterable
 
 from aileron_core.clock import Clock
-from aileron_core.containment.peer import Containment, worse
+from aileron_core.containment.peer import Containment, weaker_containment
 from aileron_core.ids import new_session_id, new_token, token_hash
 from aileron_core.sessions.model import OpenedSession, Session
 
@@ -15,7 +15,7 @@ RESTART_GRACE_SECONDS = 30.0
 
 
 class SessionRegistry:
-    """Sessions in memory. Durable writes are the gate's; this only knows and compares."""
+    """The open sessions, in memory; `SessionService` writes them to the database."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -29,7 +29,7 @@ class SessionRegistry:
         self._containment: dict[str, Containment] = {}
 
     def load(self, sessions: Iterable[Session]) -> None:
-        """Take sessions over from an earlier process of the console; a held one has `RESTART_GRACE` to come back."""
+        """Take sessions over from an earlier process of the console; a held one has `RESTART_GRACE_SECONDS` to come back."""
         for session in sessions:
             self.add(session)
             if session.held:
@@ -114,7 +114,7 @@ class SessionRegistry:
         return self._holds.get(session_id, 0) > 0
 
     def set_claims(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> bool:
-        """Note what the session's client says of itself; return whether that is news."""
+        """Set what the session's client says of itself; return whether it changed."""
         if session_id not in self._by_id or self._claims.get(session_id, ()) == claims:
             return False
         self._claims[session_id] = claims
@@ -125,12 +125,12 @@ class SessionRegistry:
         return self._claims.get(session_id, ())
 
     def observe_containment(self, session_id: str, containment: Containment) -> bool:
-        """Note how one connection of the session was seen to be contained; return whether that is news.
+        """Note how one connection of the session was seen to be contained; return whether it changed.
 
         What was seen least contained counts, for as long as the session is open.
         """
         before = self._containment.get(session_id)
-        after = containment if before is None else worse(before, containment)
+        after = containment if before is None else weaker_containment(before, containment)
         if session_id not in self._by_id or before == after:
             return False
         self._containment[session_id] = after
@@ -149,7 +149,7 @@ class SessionRegistry:
         self._lost_at.pop(session_id, None)
 
     def release(self, session_id: str) -> None:
-        """Note that a hold stream was lost; the session ends `HOLD_GRACE` later unless one comes back."""
+        """Note that a hold stream was lost; the session ends `HOLD_GRACE_SECONDS` later unless one comes back."""
         if session_id not in self._by_id:
             return
         left = self._holds.get(session_id, 0) - 1

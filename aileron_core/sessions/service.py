@@ -1,4 +1,4 @@
-"""Opening, holding and ending sessions: durable, on record, and told to front ends."""
+"""Opening, holding and ending sessions: durable, on record, and published to front ends."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,15 +19,15 @@ from aileron_core.storage.database import Database, Tx
 
 
 class SessionService:
-    """Where sessions come and go.
+    """Opens, holds and ends sessions.
 
     Args:
-        registry: who is there now.
-        database: where it is written down.
+        registry: the open sessions.
+        database: where sessions and their records are written.
         clock: the time.
         changed: called after each change.
-        gone: called with the id of a session that has ended.
-        met: called with the id of a session once a connection shows that its containment differs.
+        ended: called with the id of a session that has ended.
+        containment_changed: called with the id of a session once a connection shows that its containment differs.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class SessionService:
     async def load(self) -> dict[str, Session]:
         """Take over the sessions of the last process; return every session there ever was, by id."""
         now = self._clock.now()
-        living = await self._database.read(lambda c: session_table.open_sessions(c, now))
-        self.registry.load(living)
+        still_open = await self._database.read(lambda c: session_table.open_sessions(c, now))
+        self.registry.load(still_open)
         for session_id in await self._database.read(
-            lambda c: session_table.seen_uncontained(c, living)
+            lambda c: session_table.seen_uncontained(c, still_open)
         ):
             self.registry.observe_containment(session_id, "none")
         stored = await self._database.read(session_table.all_sessions)
@@ -123,8 +123,10 @@ class SessionService:
 
         def unit(tx: Tx) -> None:
             session_table.end(tx, session_id, self._clock.now())
-            said = _process_entry(session.process)
-            record = _record(self._clock, AuditEvent.SESSION_ENDED, f"A session ended: {why}", said)
+            extra = _process_entry(session.process)
+            record = _record(
+                self._clock, AuditEvent.SESSION_ENDED, f"A session ended: {why}", extra
+            )
             tx.record(replace(record, session=session_id, by=by))
 
         await self._database.write(unit)
@@ -153,11 +155,11 @@ class SessionService:
             return
 
         def unit(tx: Tx) -> None:
-            said = "A session that was said to be contained was seen outside any sandbox"
-            record = _record(self._clock, AuditEvent.SESSION_SEEN_OUTSIDE, said, {})
+            summary = "A session that was said to be contained was seen outside any sandbox"
+            record = _record(self._clock, AuditEvent.SESSION_SEEN_OUTSIDE, summary, {})
             tx.record(replace(record, session=session_id))
 
-        with suppress(AileronError):  # then it stands on the screen alone
+        with suppress(AileronError):  # then only the screen shows it
             await self._database.write(unit)
 
     async def has_ended(self, session_id: str, token: str) -> bool:
@@ -200,7 +202,7 @@ def _process_entry(process: Process | None) -> dict[str, Any]:
 
 
 def unknown_session(session_id: str) -> Session:
-    """Return a stand-in for a session that no row tells of."""
+    """Return a placeholder for a session that the database does not have."""
     return Session(
         session_id=session_id,
         agent="unknown",

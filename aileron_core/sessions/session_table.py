@@ -40,11 +40,11 @@ def end(tx: Tx, session_id: str, ended_at: float) -> None:
 
 def has_ended(connection: sqlite3.Connection, session_id: str, token_hash: str) -> bool:
     """Return whether the session with this id and this token's hash has ended."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT 1 FROM sessions WHERE session_id = ? AND token_hash = ? AND ended_at IS NOT NULL",
         (session_id, token_hash),
     )
-    return found.fetchone() is not None
+    return rows.fetchone() is not None
 
 
 def open_sessions(connection: sqlite3.Connection, now: float) -> list[Session]:
@@ -52,7 +52,7 @@ def open_sessions(connection: sqlite3.Connection, now: float) -> list[Session]:
 
     A row that somebody else inserted has no `session.opened` record with its token's hash.
     """
-    found = connection.execute(
+    rows = connection.execute(
         _SELECT + "WHERE s.ended_at IS NULL AND s.expires_at > ? AND a.event = ? "
         "AND CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.session') = s.session_id "
         "AND json_extract(a.body, '$.opened_by') = s.opened_by "
@@ -61,7 +61,7 @@ def open_sessions(connection: sqlite3.Connection, now: float) -> list[Session]:
         "AND coalesce(json_extract(a.body, '$.gateway_hash'), s.gateway_hash) = s.gateway_hash END",
         (now, AuditEvent.SESSION_OPENED),
     )
-    return [_session(values) for values in found]
+    return [_session(values) for values in rows]
 
 
 def seen_uncontained(connection: sqlite3.Connection, sessions: Iterable[Session]) -> set[str]:
@@ -71,12 +71,12 @@ def seen_uncontained(connection: sqlite3.Connection, sessions: Iterable[Session]
     }
     if not first:
         return set()
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.session') END FROM audit "
         "WHERE seq > ? AND event = ?",
         (min(first.values()), AuditEvent.SESSION_SEEN_OUTSIDE),
     )
-    return {session_id for (session_id,) in found if session_id in first}
+    return {session_id for (session_id,) in rows if session_id in first}
 
 
 def _session(values: tuple[Any, ...]) -> Session:

@@ -64,10 +64,10 @@ class _Totals:
 
 
 class TrafficMeter:
-    """Counts per session, told to listeners now and then, and put on record in batches.
+    """Counts requests and bytes by session; listeners hear of changes twice a second, records are written in batches.
 
     Args:
-        sessions: who is there.
+        sessions: the open sessions.
         database: where the records go.
         clock: the time.
         changed: called when the numbers differ, at most twice a second.
@@ -205,13 +205,13 @@ class TrafficMeter:
         totals.since = self._clock.monotonic()
 
 
-def _entry(passed: GatewayRequest) -> Json:
+def _entry(request: GatewayRequest) -> Json:
     return [
-        rfc3339(passed.at),
-        passed.provider,
-        passed.method,
-        passed.path,
-        passed.status,
-        passed.bytes_up,
-        passed.bytes_down,
+        rfc3339(request.at),
+        request.provider,
+        request.method,
+        request.path,
+        request.status,
+        request.bytes_up,
+        request.bytes_down,
     ]

@@ -1,4 +1,4 @@
-"""Opening the database: who owns it, whether its schema is ours, where the chain stands."""
+"""Opens the database: takes ownership, checks the schema, and reads the chain's head."""
 
 import sqlite3
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run, scan
-from aileron_core.connectors.availability import offer_problems
+from aileron_core.connectors.availability import availability_problems
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import NotFound
 from aileron_core.home.layout import Home
@@ -48,7 +48,7 @@ def _catalog(home: Home) -> Catalog:
     return Catalog(
         scan(home.actions),
         {each.name: each.digest for each in records if each.kind == "action"},
-        extra_problems=lambda action: offer_problems(action, installed, connectors),
+        extra_problems=lambda action: availability_problems(action, installed, connectors),
     )
 
 

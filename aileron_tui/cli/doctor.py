@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.clock import SystemClock
-from aileron_core.containment.bubblewrap import environment
+from aileron_core.containment.bubblewrap import sandbox_environment
 from aileron_core.containment.hard_links import own_folders
 from aileron_core.errors import FileProblems
 from aileron_core.home.layout import Home
@@ -79,7 +79,7 @@ def _traffic(context: CommandContext, agent: Agent) -> ModelTraffic:
     except FileProblems:  # a launch says what is wrong with it
         own = LaunchSettings()
     given = dict(os.environ)
-    env = environment(given, agent.env_names) if sys.platform == "linux" else given
+    env = sandbox_environment(given, agent.env_names) if sys.platform == "linux" else given
     return predict_traffic(agent, {**env, **dict(own.env)}, Path.home(), Path.cwd(), own.args)
 
 

@@ -7,9 +7,15 @@ from typing import Literal
 from aileron_core.console_port import ApprovalView, SessionView
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import brief, foreign_text
-from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread, wrap
+from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate, wrap
 from aileron_tui.draw.times import age, clock_minutes
-from aileron_tui.input.commands import DEFAULT, VIEW_CONTEXTS, Command, CommandRegistry, KeyContext
+from aileron_tui.input.commands import (
+    DEFAULT_REGISTRY,
+    VIEW_CONTEXTS,
+    Command,
+    CommandRegistry,
+    KeyContext,
+)
 from aileron_tui.input.situation import Availability, Situation, View, availability
 
 _LAST_ROLES: dict[str, Role] = {
@@ -36,7 +42,7 @@ _SHORTER: tuple[tuple[int, int, _Agents], ...] = (
 )
 """In how many words the top bar tells of files not accepted, in how many of problems, how of agents."""
 _ENDING = frozenset({"deny_enter", "deny_equal", "stop_enter", "end_enter"})
-READ_ON_LATER = 45
+READ_ON_RANK = 45
 """Where reading on stands in the footer once everything was read: before moving."""
 FOOTER_GAP = 3
 """Blank cells between two keys."""
@@ -51,7 +57,7 @@ def top_bar(
     sessions: Sequence[SessionView],
     now: float,
     width: int,
-    registry: CommandRegistry = DEFAULT,
+    registry: CommandRegistry = DEFAULT_REGISTRY,
 ) -> Line:
     """Return name, views, count, exceptions, agents at work, clock.
 
@@ -69,14 +75,14 @@ def top_bar(
     for right in sides:
         for named in (every, every - 1):
             left = _views(view, waiting, registry, named)
-            if cells(left) + cells(right) < width:
-                return spread(left, right, width)
+            if cell_width(left) + cell_width(right) < width:
+                return justify(left, right, width)
     named, right = every - 1, sides[-1]
     left = _views(view, waiting, registry, named)
-    while named > 1 and cells(left) + cells(right) >= width:
+    while named > 1 and cell_width(left) + cell_width(right) >= width:
         named -= 1
         left = _views(view, waiting, registry, named)
-    return spread(left, right, width)
+    return justify(left, right, width)
 
 
 def _exceptions(
@@ -94,8 +100,8 @@ def _exceptions(
         parts += [Piece(words.bars.not_accepted(not_accepted, of_files), "attn"), Piece("  ")]
     if problems:
         # They are the last rows of the waiting list.
-        way = registry.face("last")
-        way = way if view == "waiting" else f"{registry.face('view_waiting')} {way}"
+        way = registry.key_label("last")
+        way = way if view == "waiting" else f"{registry.key_label('view_waiting')} {way}"
         told = words.bars.load_problems(problems, way, of_problems)
         parts += [Piece(told, "attn"), Piece("  ")]
     return tuple(parts)
@@ -107,7 +113,7 @@ def _views(view: View, waiting: int, registry: CommandRegistry, named: int) -> L
     for number, (name, label) in enumerate(words.views.VIEWS.items(), start=1):
         shown = number <= named or name == view
         action = f"view_{name}"
-        parts.append(Piece(f" {registry.face(action)} ", "muted", action=action))
+        parts.append(Piece(f" {registry.key_label(action)} ", "muted", action=action))
         if shown:
             parts.append(Piece(label, "view" if name == view else "muted", action=action))
         if name == "waiting" and waiting:
@@ -126,7 +132,7 @@ def _agents(sessions: Sequence[SessionView], how: _Agents) -> list[Piece]:
     parts: list[Piece] = []
     for each in connected:
         dot = Piece("?", "attn") if each.self_opened else Piece("●", "ok")
-        parts += [dot, Piece(" "), *cut(brief(each.agent, "muted"), 12), Piece("  ")]
+        parts += [dot, Piece(" "), *truncate(brief(each.agent, "muted"), 12), Piece("  ")]
     return parts
 
 
@@ -134,7 +140,7 @@ def banner_lines(
     *,
     lost: str | None,
     storage: str | None,
-    lasting: Sequence[Line],
+    warnings: Sequence[Line],
     width: int,
     help_key: str,
     paused: str = "",
@@ -157,12 +163,12 @@ def banner_lines(
     if replayed:
         rows.append(line(" ", Piece(f"▲ {replayed}", "attn")))
     most = max(BANNER_ROWS - len(rows), 1)
-    shown = lasting if len(lasting) <= most else lasting[: most - 1]
+    shown = warnings if len(warnings) <= most else warnings[: most - 1]
     rows += [line(" ", *each) for each in shown]
-    if hidden := len(lasting) - len(shown):
+    if hidden := len(warnings) - len(shown):
         told = words.bars.more_warnings(hidden, of_more=bool(shown), key=help_key)
         rows.append(line(" ", Piece(told, "attn")))
-    return tuple(cut(each, width - 1) for each in rows)
+    return tuple(truncate(each, width - 1) for each in rows)
 
 
 def startup_warnings(
@@ -186,26 +192,26 @@ def status_row(status: Line, digest_words: tuple[str, str, str] | None, width: i
     """Return the status line, with the three words at its right end where there is room."""
     left = line(" ", *status)
     right = line(Piece(" · ".join(digest_words), "muted"), " ") if digest_words is not None else ()
-    if cells(left) + cells(right) + 2 > width:
+    if cell_width(left) + cell_width(right) + 2 > width:
         right = ()
-    return spread(left, right, width)
+    return justify(left, right, width)
 
 
 def footer_line(context: KeyContext, now: Situation, width: int) -> Line:
     """Return the keys that do something now, the recommended one first; `? help` never drops."""
     tail: Line = ()
     if context in VIEW_CONTEXTS:
-        face = Piece(now.registry.face("help"), "strong", action="help")
+        face = Piece(now.registry.key_label("help"), "strong", action="help")
         tail = line(face, Piece(" help", "muted", action="help"), " ")
-    room = width - cells(tail) - (2 if tail else 1)
+    room = width - cell_width(tail) - (2 if tail else 1)
     parts: Line = (Piece(" "),)
     for number, (each, state) in enumerate(_ordered(context, now)):
         named = (replace(piece, action=each.id) for piece in _key(each, state, now))
         shown = line(" " * FOOTER_GAP if number else "", *named)
-        if cells(parts) + cells(shown) > room:
+        if cell_width(parts) + cell_width(shown) > room:
             break
         parts = (*parts, *shown)
-    return spread(parts, tail, width)
+    return justify(parts, tail, width)
 
 
 def _ordered(context: KeyContext, now: Situation) -> list[tuple[Command, Availability]]:
@@ -215,24 +221,26 @@ def _ordered(context: KeyContext, now: Situation) -> list[tuple[Command, Availab
         if each.id not in ("help", f"view_{now.view}")
     ]
     shown = [(each, state) for each, state in entries if state.shown]
-    if not now.unseen or now.confirmed:
+    if not now.unseen or now.pressed_once:
         # With everything read, reading on is no longer the next thing to do.
         shown.sort(
-            key=lambda entry: (entry[0].id == "read_on") * READ_ON_LATER + (entry[0].rank or 0)
+            key=lambda entry: (
+                (entry[0].id == "read_on") * READ_ON_RANK + (entry[0].footer_rank or 0)
+            )
         )
     return shown
 
 
 def _key(each: Command, state: Availability, now: Situation) -> Line:
-    label, face = each.label, now.registry.faces(each)
-    if each.id == now.confirmed and now.unseen:
+    label, face = each.label, now.registry.key_labels(each)
+    if each.id == now.pressed_once and now.unseen:
         label = f"{label}, {words.status.unread(now.unseen)}"
     if each.id == "unfold" and now.unfolded:
         label = words.keys.FOLD
     if each.id == "replay" and now.replayed:
         label = words.keys.RECORD
-    if state.filled:
-        role: Role = "keydanger" if each.id in _ENDING else "key"
+    if state.decides_now:
+        role: Role = "key-danger" if each.id in _ENDING else "key"
         return (Piece(f" {face} ", role), Piece(f" {label}", "strong"))
     if each.decides and not state.asks:
         return (Piece(f" {face}  {label}", "muted"),)
@@ -246,11 +254,11 @@ def panel_question(
     """Return the question of a panel, with its explanation beside or below it."""
     asked, told = line(" ", Piece(question, "strong")), line("  ", Piece(remark, role))
     if not remark:
-        return (cut(asked, width - 1),)
-    if cells(asked) + cells(told) < width:
+        return (truncate(asked, width - 1),)
+    if cell_width(asked) + cell_width(told) < width:
         return (line(*asked, *told),)
     rows = wrap((Piece(remark, role),), width - 2)
-    return (cut(asked, width - 1), *((Piece(" "), *each.pieces) for each in rows))
+    return (truncate(asked, width - 1), *((Piece(" "), *each.pieces) for each in rows))
 
 
 def empty_lines(
@@ -269,7 +277,7 @@ def empty_lines(
         glyph = words.item.GLYPHS[last.state]
         role = _LAST_ROLES.get(last.state, "muted")
         tail = f", {words.item.OUTCOMES.get(last.state, last.state)} {age(now - at)} ago"
-        title = cut(brief(last.title), max(8, width - 40))
+        title = truncate(brief(last.title), max(8, width - 40))
         rows.append(line(Piece("Last: ", "muted"), Piece(f"{glyph} ", role), *title, tail))
         if last.state in ("failed", "unknown") and last.outcome:
             told = wrap(foreign_text(last.outcome, _LAST_ROLES[last.state]), max(8, width - 4))
@@ -292,4 +300,4 @@ def centred(rows: Sequence[Line], width: int, height: int) -> tuple[Line, ...]:
 
 
 def _middle(row: Line, width: int) -> Line:
-    return line(Piece(" " * max(0, (width - cells(row)) // 2)), *row) if row else ()
+    return line(Piece(" " * max(0, (width - cell_width(row)) // 2)), *row) if row else ()

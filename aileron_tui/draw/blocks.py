@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from aileron_tui.draw.text import Line, Piece, Role, cells, cut, wrap
+from aileron_tui.draw.text import Line, Piece, Role, cell_width, truncate, wrap
 
 GUTTER = 13
 COMPACT_GUTTER = 11
@@ -22,15 +22,15 @@ VALUE_LIMIT = 100
 Gutter = Literal["fact", "claim", "record"]
 LabelFrom = Literal["ours", "file", "outside"]
 _BARS: dict[Gutter, Piece] = {
-    "fact": Piece("┃", "factbar"),
-    "claim": Piece("┊", "claimbar"),
+    "fact": Piece("┃", "fact-bar"),
+    "claim": Piece("┊", "claim-bar"),
     "record": Piece("│", "faint"),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One logical line. `must`: a person must have seen it before a yes that needs one press."""
+    """One logical line. `must_be_seen`: a person must have seen it before a yes that needs one press."""
 
     kind: Literal["heading", "value", "blank"]
     label: Line = ()
@@ -39,9 +39,9 @@ class Block:
     accepted file on in its column, indented; one that nobody accepted stands behind the bar."""
     gutter: Gutter = "fact"
     pieces: Line = ()
-    fill: Role | None = None
+    background: Role | None = None
     """The ground of the whole value column (a line of a difference)."""
-    must: bool = False
+    must_be_seen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Layout:
     """The drawn lines of one width, without the read track, and the place of each in the text."""
 
     lines: tuple[Line, ...] = ()
-    places: tuple[TextRange | None, ...] = ()
+    ranges: tuple[TextRange | None, ...] = ()
     blocks: tuple[int, ...] = ()
     """The block of each line."""
     wraps: frozenset[int] = frozenset()
@@ -66,10 +66,10 @@ class Layout:
     end: int = 0
     """The first column that no value reaches."""
 
-    def without(self, rows: int) -> "Layout":
+    def without_first(self, rows: int) -> "Layout":
         """Return this layout without its first *rows* lines."""
         wraps = frozenset(row - rows for row in self.wraps if row >= rows)
-        return Layout(self.lines[rows:], self.places[rows:], self.blocks[rows:], wraps, self.end)
+        return Layout(self.lines[rows:], self.ranges[rows:], self.blocks[rows:], wraps, self.end)
 
     def line(self, row: int, *, wrap_marks: bool = False) -> Line:
         """Return the drawn line *row*; with *wrap_marks* `↩` stands behind one that goes on.
@@ -79,14 +79,14 @@ class Layout:
         pieces = self.lines[row]
         if not wrap_marks or row not in self.wraps:
             return pieces
-        gap = Piece(" " * (self.end - cells(pieces)))
+        gap = Piece(" " * (self.end - cell_width(pieces)))
         return (*pieces, gap, Piece(WRAP_MARK, "muted"))
 
-    def joined(self, tail: "Layout", first: int) -> "Layout":
+    def with_tail(self, tail: "Layout", first: int) -> "Layout":
         """Return this layout with *tail* behind it, whose blocks are numbered from *first*."""
         return Layout(
             (*self.lines, *tail.lines),
-            (*self.places, *tail.places),
+            (*self.ranges, *tail.ranges),
             (*self.blocks, *(first + number for number in tail.blocks)),
             self.wraps | {len(self.lines) + row for row in tail.wraps},
             self.end or tail.end,
@@ -103,9 +103,9 @@ def value(
     pieces: Line,
     gutter: Gutter = "fact",
     *,
-    fill: Role | None = None,
+    background: Role | None = None,
     label_outside: bool = False,
-    must: bool = True,
+    must_be_seen: bool = True,
 ) -> Block:
     """Return one labelled line; those of the record need not be seen, nor those that say so.
 
@@ -120,8 +120,8 @@ def value(
         label_from="ours" if isinstance(label, str) else file,
         gutter=gutter,
         pieces=pieces,
-        fill=fill,
-        must=must and gutter != "record",
+        background=background,
+        must_be_seen=must_be_seen and gutter != "record",
     )
 
 
@@ -151,7 +151,7 @@ def lay_out(blocks: Sequence[Block], width: int, gutter: int) -> Layout:
     of.extend([len(blocks) - 1] * (len(drawn.lines) - len(of)))
     return Layout(
         tuple(drawn.lines),
-        tuple(drawn.places),
+        tuple(drawn.ranges),
         tuple(of),
         frozenset(drawn.wraps),
         gutter + 2 + room,
@@ -163,7 +163,7 @@ class _Drawn:
     """The lines so far, and what is known of each."""
 
     lines: list[Line] = field(default_factory=list[Line])
-    places: list[TextRange | None] = field(default_factory=list[TextRange | None])
+    ranges: list[TextRange | None] = field(default_factory=list[TextRange | None])
     wraps: set[int] = field(default_factory=set[int])
     label: list[Line] = field(default_factory=list[Line])
     """The rows of the present field's label that have no line yet."""
@@ -182,11 +182,11 @@ class _Drawn:
 
     def add(self, pieces: Line, place: TextRange | None = None) -> None:
         self.lines.append(pieces)
-        self.places.append(place)
+        self.ranges.append(place)
 
 
 def _heading_lines(block: Block, width: int) -> list[Line]:
-    indent = 1 + cells(block.label)
+    indent = 1 + cell_width(block.label)
     first: Line = (Piece(" "), *block.label)
     if not block.pieces:
         return [first]
@@ -204,19 +204,19 @@ def _value_lines(block: Block, index: int, columns: tuple[int, int, int], drawn:
     bar = _BARS[block.gutter]
     if not drawn.goes_on(block):
         drawn.label, drawn.gutter = _label_rows(block, gutter - 2), block.gutter
-    if block.label_from != "file" and cells(block.label) > gutter - 2:
+    if block.label_from != "file" and cell_width(block.label) > gutter - 2:
         drawn.add(_own_line(block, bar, width, gutter, room))
     wrapped = wrap(block.pieces, room)
     first = len(drawn.lines)
     drawn.wraps.update(range(first, first + len(wrapped) - 1))
     for each in wrapped:
         body: Line = (Piece(" "), *each.pieces)
-        if block.fill is not None:
-            body = (Piece(" ", block.fill), *each.pieces)
-            body = (*body, Piece(" " * (room - cells(each.pieces)), block.fill))
+        if block.background is not None:
+            body = (Piece(" ", block.background), *each.pieces)
+            body = (*body, Piece(" " * (room - cell_width(each.pieces)), block.background))
         named = drawn.label.pop(0) if drawn.label else ()
-        head: Line = (Piece(" "), *named, Piece(" " * (gutter - 1 - cells(named))))
-        place = TextRange(index, each.start, each.end) if block.must else None
+        head: Line = (Piece(" "), *named, Piece(" " * (gutter - 1 - cell_width(named))))
+        place = TextRange(index, each.start, each.end) if block.must_be_seen else None
         drawn.add((*head, bar, *body), place)
 
 
@@ -225,7 +225,7 @@ def _label_rows(block: Block, width: int) -> list[Line]:
 
     All rows but the first are indented: a label from a file must not stand where headings do.
     """
-    if cells(block.label) <= width:
+    if cell_width(block.label) <= width:
         return [block.label] if block.label else []
     if block.label_from != "file":
         return []
@@ -233,12 +233,12 @@ def _label_rows(block: Block, width: int) -> list[Line]:
     rows = [each.pieces for each in wrap(block.label, room)]
     if len(rows) > LABEL_ROWS:
         last = (*rows[LABEL_ROWS - 1], Piece(" "), *rows[LABEL_ROWS])
-        rows = [*rows[: LABEL_ROWS - 1], cut(last, room)]
+        rows = [*rows[: LABEL_ROWS - 1], truncate(last, room)]
     return [rows[0], *((Piece(_LABEL_GOES_ON), *row) for row in rows[1:])]
 
 
 def _own_line(block: Block, bar: Piece, width: int, gutter: int, room: int) -> Line:
     """Return the line of a label that is longer than its column."""
     if block.label_from == "outside":
-        return (Piece(" " * gutter), bar, Piece(" "), *cut(block.label, room))
-    return (Piece(" "), *cut(block.label, width - 3))
+        return (Piece(" " * gutter), bar, Piece(" "), *truncate(block.label, room))
+    return (Piece(" "), *truncate(block.label, width - 3))

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from aileron_tui.draw.text import Line, Piece, cells, cut, line, wrap
+from aileron_tui.draw.text import Line, Piece, cell_width, line, truncate, wrap
 
-GAP = 2
+COLUMN_GAP = 2
 """Blank cells behind each column."""
-ABOUT_ROWS = 3
+DETAIL_ROWS = 3
 """Lines below a list that tell of its selected row."""
 
 
@@ -37,14 +37,14 @@ def column_row(
     selected: bool,
 ) -> Line:
     """Return one row: *values* by the names of *columns*, then *last* in what is left."""
-    parts: list[Piece] = [Piece("▌", "factbar") if selected else Piece(" "), Piece(" ")]
+    parts: list[Piece] = [Piece("▌", "fact-bar") if selected else Piece(" "), Piece(" ")]
     for each in shown_columns(columns, width):
-        shown = cut(values.get(each.name, ()), each.size - GAP)
-        parts += [*shown, Piece(" " * (each.size - cells(shown)))]
-    return cut(line(*parts, *last), width - 1)
+        shown = truncate(values.get(each.name, ()), each.size - COLUMN_GAP)
+        parts += [*shown, Piece(" " * (each.size - cell_width(shown)))]
+    return truncate(line(*parts, *last), width - 1)
 
 
-def joined(parts: Sequence[str], width: int) -> str:
+def join_fitting(parts: Sequence[str], width: int) -> str:
     """Return as many of *parts* as fit in *width* cells with dots between them, at least the first."""
     told = parts[0]
     for each in parts[1:]:
@@ -54,13 +54,13 @@ def joined(parts: Sequence[str], width: int) -> str:
     return told
 
 
-def about_lines(told: Line, width: int) -> tuple[Line, ...]:
+def detail_lines(text: Line, width: int) -> tuple[Line, ...]:
     """Return what is told of a row in as many lines as there are for it; a cut ends in `…`."""
-    rows = [each.pieces for each in wrap(told, width - 4)]
-    if len(rows) > ABOUT_ROWS:
+    rows = [each.pieces for each in wrap(text, width - 4)]
+    if len(rows) > DETAIL_ROWS:
         # The last row goes on with all the rest, so that the cut is marked.
-        rest = tuple(piece for each in rows[ABOUT_ROWS - 1 :] for piece in (*each, Piece(" ")))
-        rows = [*rows[: ABOUT_ROWS - 1], cut(rest, width - 4)]
+        rest = tuple(piece for each in rows[DETAIL_ROWS - 1 :] for piece in (*each, Piece(" ")))
+        rows = [*rows[: DETAIL_ROWS - 1], truncate(rest, width - 4)]
     return tuple(line("  ", *each) for each in rows)
 
 

@@ -13,12 +13,12 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import ApprovalView, FieldView, ProcessView, RecordView
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread, wrap
+from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate, wrap
 from aileron_tui.draw.times import age, clock_minutes, clock_seconds
 
-LABEL = 10
+LABEL_CELLS = 10
 """Cells of a label's column in the rail, the blank before the value counted; a lone sign has 2."""
-RUNS = 5
+MAX_RUNS = 5
 """Runs of its session that are told."""
 
 _APPROVED = frozenset({"approved", "executing", "completed", "failed", "unknown"})
@@ -55,10 +55,10 @@ class Section:
     details: tuple[Detail, ...]
 
 
-def who_asks(view: ApprovalView) -> Section:
+def requester_section(view: ApprovalView) -> Section:
     """Return who asks: what the kernel saw first, what the agent says of itself last, as claims."""
     process = view.process
-    remark = words.context.OWN_WORD if view.self_opened else words.context.BY_LAUNCHER
+    remark = words.context.SELF_DECLARED if view.self_opened else words.context.BY_LAUNCHER
     return Section(
         name=words.context.WHO_ASKS,
         remark=remark if process is None else words.context.BY_KERNEL,
@@ -67,7 +67,7 @@ def who_asks(view: ApprovalView) -> Section:
 
 
 def _who(view: ApprovalView, process: ProcessView | None) -> Iterator[Detail]:
-    own = (Piece(f"  {words.context.OWN_WORD}", "muted"),) if view.self_opened else ()
+    own = (Piece(f"  {words.context.SELF_DECLARED}", "muted"),) if view.self_opened else ()
     yield _own("agent", (*foreign_text(view.agent), *own))
     if process is not None:
         yield _own("process", process_chain(process))
@@ -90,7 +90,7 @@ def _asking(view: ApprovalView) -> Iterator[Detail]:
     if view.times_asked > 1:
         yield _own("asked", (Piece(words.context.times_asked(view.times_asked)),))
     if view.requester_gone:
-        yield _own("waits", (Piece(words.context.GONE, "attn"),))
+        yield _own("waits", (Piece(words.context.REQUESTER_GONE, "attn"),))
     elif view.stopped_waiting_at is not None:
         since = words.context.stopped_waiting(clock_minutes(view.stopped_waiting_at))
         yield _own("waits", (Piece(since, "attn"),))
@@ -107,7 +107,7 @@ def process_chain(process: ProcessView) -> Line:
     return tuple(parts)
 
 
-def before_this(records: Iterable[RecordView], view: ApprovalView) -> Section:
+def recent_runs_section(records: Iterable[RecordView], view: ApprovalView) -> Section:
     """Return the last runs of the call's session but for itself, as *records* (oldest first) tell."""
     last: dict[str, RecordView] = {}
     for each in records:
@@ -118,9 +118,9 @@ def before_this(records: Iterable[RecordView], view: ApprovalView) -> Section:
         if told:
             last.pop(run, None)
             last[run] = each
-    newest = sorted(last.values(), key=lambda each: each.seq, reverse=True)[:RUNS]
+    newest = sorted(last.values(), key=lambda each: each.seq, reverse=True)[:MAX_RUNS]
     remark = words.context.NEWEST_FIRST if newest else words.context.NOTHING_BEFORE
-    return Section(name=words.context.BEFORE_THIS, remark=remark, details=tuple(map(_ran, newest)))
+    return Section(name=words.context.RECENT_RUNS, remark=remark, details=tuple(map(_ran, newest)))
 
 
 def _ran(record: RecordView) -> Detail:
@@ -131,7 +131,7 @@ def _ran(record: RecordView) -> Detail:
     )
 
 
-def equal_calls(decided: Iterable[ApprovalView], view: ApprovalView) -> Section:
+def equal_calls_section(decided: Iterable[ApprovalView], view: ApprovalView) -> Section:
     """Return how calls of the same action were answered, as *decided* (newest first) tell."""
     equal = [e for e in decided if e.action == view.action and e.approval_id != view.approval_id]
     yes = [e for e in equal if e.state in _APPROVED and e.decided_at is not None]
@@ -163,13 +163,13 @@ def rail_lines(sections: Sequence[Section], width: int, height: int) -> tuple[Li
             rows.extend(_detail(detail, width))
     if len(rows) > height > 0:
         hidden = Piece(words.context.more_lines(len(rows) - height + 1), "muted")
-        rows = [*rows[: height - 1], spread((), (hidden, Piece(" ")), width)]
+        rows = [*rows[: height - 1], justify((), (hidden, Piece(" ")), width)]
     return tuple(rows)
 
 
 def _heading(section: Section, width: int) -> list[Line]:
     first = line(" ", Piece(section.name, "muted"), "  ")
-    indent = cells(first)
+    indent = cell_width(first)
     told = wrap((Piece(section.remark, "muted"),), width - indent - 1)
     return [
         (*(first if row == 0 else (Piece(" " * indent),)), *each.pieces)
@@ -181,20 +181,20 @@ def _detail(detail: Detail, width: int) -> Iterator[Line]:
     """Yield the lines of one detail. A claim's name is foreign as well: it stands behind the bar."""
     if detail.claim:
         told = wrap((*detail.label, Piece("  "), *detail.pieces), width - 4)
-        yield from (line(" ", Piece("┊ ", "claimbar"), *each.pieces) for each in told)
+        yield from (line(" ", Piece("┊ ", "claim-bar"), *each.pieces) for each in told)
         return
-    label, column = detail.label, LABEL
-    if cells(label) == 1:
+    label, column = detail.label, LABEL_CELLS
+    if cell_width(label) == 1:
         column = 2
-    elif cells(label) > LABEL - 1:
-        if cells(label) > width // 2 - 2:
-            yield (Piece(" "), *cut(label, width - 2))
+    elif cell_width(label) > LABEL_CELLS - 1:
+        if cell_width(label) > width // 2 - 2:
+            yield (Piece(" "), *truncate(label, width - 2))
             label = ()
         else:
-            column = cells(label) + 2
+            column = cell_width(label) + 2
     for row, each in enumerate(wrap(detail.pieces, width - column - 2)):
         named = label if row == 0 else ()
-        yield (Piece(" "), *named, Piece(" " * (column - cells(named))), *each.pieces)
+        yield (Piece(" "), *named, Piece(" " * (column - cell_width(named))), *each.pieces)
 
 
 def _own(label: str, pieces: Line) -> Detail:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from aileron_core.connectors.posted_reads import AWS
+from aileron_core.connectors.posted_reads import AWS_PREFIX
 from aileron_core.console_port import (
     FINAL_STATES,
     ApprovalView,
@@ -17,19 +17,17 @@ from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Gutter, blank, heading, value
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.drift import drift_blocks
-from aileron_tui.draw.foreign_text import block, foreign_text, rendered
+from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
 from aileron_tui.draw.hidden_characters import HiddenCharacters
-from aileron_tui.draw.steps import numbered, step_blocks
-from aileron_tui.draw.text import Line, Piece, Role, line, plain
+from aileron_tui.draw.steps import op_blocks, step_blocks
+from aileron_tui.draw.text import Line, Piece, Role, line, plain_text
 from aileron_tui.draw.times import age, clock_seconds
 from aileron_tui.draw.values import field_text, value_lines
 
-IDENTITY = frozenset(
+IDENTITY_LABELS = frozenset(
     {"to", "cc", "bcc", "from", "amount", "file", "path", "channel", "host", "command", "recipient"}
 )
 """Labels whose values say whom or what it hits; they are drawn bold."""
-
-"""States in which nothing more will happen, and nothing can be decided."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,23}")
 
@@ -97,7 +95,7 @@ def first_heading(view: ApprovalView, now: float) -> Block:
     return heading(words.item.WILL_HAPPEN, _remark(text))
 
 
-def now_blocks(view: ApprovalView, *, unfold: bool = False) -> tuple[Block, ...]:
+def recheck_blocks(view: ApprovalView, *, unfold: bool = False) -> tuple[Block, ...]:
     """Return what a person saw who looked again after the end of *view*; nothing before that."""
     if not _looked_again(view):
         return ()
@@ -129,27 +127,27 @@ def _has_outcome(view: ApprovalView) -> bool:
     return view.state in ("failed", "unknown") and bool(view.outcome)
 
 
-def file_blocks(held: NotAcceptedView) -> tuple[Block, ...]:
+def file_blocks(file: NotAcceptedView) -> tuple[Block, ...]:
     """Return the document of a file that is not accepted."""
-    if held.kind == "preview":
-        return tuple(_read_offer(held))
+    if file.kind == "preview":
+        return tuple(_read_offer(file))
     blocks = [
         heading(
-            words.files.FILE_SECTION, _remark(words.files.why_not_accepted(held.kind, held.why))
+            words.files.FILE_SECTION, _remark(words.files.why_not_accepted(file.kind, file.why))
         ),
-        value("Name", foreign_text(held.name, "strong")),
-        value("Kind", line(held.kind)),
-        value("File", foreign_text(held.file)),
+        value("Name", foreign_text(file.name, "strong")),
+        value("Kind", line(file.kind)),
+        value("File", foreign_text(file.file)),
     ]
-    if held.connector:
-        blocks.append(value("Connector", foreign_text(held.connector)))
-    blocks += numbered(held.steps, "strong")
-    blocks += host_rows(held.hosts, "strong", "fact")
-    if not held.hosts:
+    if file.connector:
+        blocks.append(value("Connector", foreign_text(file.connector)))
+    blocks += op_blocks(file.steps, "strong")
+    blocks += host_blocks(file.hosts, "strong", "fact")
+    if not file.hosts:
         blocks.append(value("Hosts", line(Piece("none", "muted"))))
-    blocks.append(value("Hash", foreign_text(held.digest)))
-    then = then_line(held.kind, held.name, held.gated)
-    blocks.append(value("Then", foreign_text(held.cannot_run, "attn") if held.cannot_run else then))
+    blocks.append(value("Hash", foreign_text(file.digest)))
+    then = consequence_line(file.kind, file.name, file.gated)
+    blocks.append(value("Then", foreign_text(file.cannot_run, "attn") if file.cannot_run else then))
     return tuple(blocks)
 
 
@@ -158,18 +156,18 @@ def _read_offer(held: NotAcceptedView) -> Iterator[Block]:
     connector, _, read = held.name.partition(" ")
     yield heading(words.files.READ_SECTION, _remark(words.files.READ_WHY))
     yield value("Reads", foreign_text(read, "strong"))
-    yield value("Then", then_line(held.kind, held.name, held.gated))
+    yield value("Then", consequence_line(held.kind, held.name, held.gated))
     yield value("Connector", foreign_text(connector, "strong"))
     yield value("Hash", foreign_text(held.digest))
     yield value("File", foreign_text(held.file))
-    yield from host_rows(held.hosts, "strong", "fact")
+    yield from host_blocks(held.hosts, "strong", "fact")
 
 
-def then_line(kind: str, name: str, gated: bool | None) -> Line:
+def consequence_line(kind: str, name: str, gated: bool | None) -> Line:
     """Return what is so once a file, or what previews would read by POST, is accepted."""
     if kind == "preview":
         # What is read stands after the connector, which holds no blank.
-        of_aws = name.partition(" ")[2].startswith(AWS)
+        of_aws = name.partition(" ")[2].startswith(AWS_PREFIX)
         return (Piece(words.files.THEN_AWS if of_aws else words.files.THEN_GRAPHQL, "attn"),)
     if kind == "connector":
         return (Piece(words.files.THEN_CONNECTOR),)
@@ -185,7 +183,7 @@ def problem_blocks(problem: Problem) -> tuple[Block, ...]:
     ]
     if problem.key:
         blocks.append(value("Key", foreign_text(problem.key)))
-    for row, pieces in enumerate(block(rendered(problem.message), "attn")):
+    for row, pieces in enumerate(rendered_lines(render_foreign(problem.message), "attn")):
         blocks.append(value("Problem" if row == 0 else "", pieces))
     return tuple(blocks)
 
@@ -197,7 +195,9 @@ def context_blocks(sections: Iterable[Section]) -> Iterator[Block]:
         yield heading(section.name, _remark(section.remark), "muted")
         for detail in section.details:
             if detail.claim:
-                yield value(detail.label, detail.pieces, "claim", label_outside=True, must=False)
+                yield value(
+                    detail.label, detail.pieces, "claim", label_outside=True, must_be_seen=False
+                )
             else:
                 yield value(detail.label, detail.pieces, "record")
 
@@ -230,7 +230,7 @@ def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iter
         if preview.status == "unavailable":
             yield blank()
         told = preview.status == "unavailable"
-        yield from drift_blocks(view.drift, reason_told=told, unfold=unfold)
+        yield from drift_blocks(view.drift, reason_shown=told, unfold=unfold)
         if preview.status == "ready":
             yield blank()
             yield heading(words.item.WILL_HAPPEN, _remark(words.item.WHOLE_REMARK))
@@ -244,9 +244,9 @@ def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iter
 def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
     name = words.item.sent_heading(agent_name(view))
     if not view.sent:
-        yield heading(name, _remark(words.item.SENT_NOTHING), "claimhead")
+        yield heading(name, _remark(words.item.SENT_NOTHING), "claim-heading")
         return
-    yield heading(name, _remark(words.item.SENT_REMARK), "claimhead")
+    yield heading(name, _remark(words.item.SENT_REMARK), "claim-heading")
     yield from _fields(view.sent, "claim", unfold=unfold)
 
 
@@ -273,7 +273,7 @@ def _fields(fields: Sequence[FieldView], gutter: Gutter, *, unfold: bool) -> Ite
 def _value_role(field: FieldView, gutter: Gutter) -> Role:
     if gutter == "claim":
         return "claim"
-    return "strong" if field.label.casefold() in IDENTITY else "text"
+    return "strong" if field.label.casefold() in IDENTITY_LABELS else "text"
 
 
 def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Block]:
@@ -284,15 +284,15 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     if view.note:
         yield value("Note", foreign_text(view.note, "attn"), "record")
     # The outcome that stands above all is not said again here, nor as a warning.
-    above = plain(foreign_text(view.outcome)) if _has_outcome(view) else None
+    above = plain_text(foreign_text(view.outcome)) if _has_outcome(view) else None
     if view.outcome and above is None:
         yield value("Outcome", foreign_text(view.outcome, "attn"), "record")
     yield from _decision_rows(view)
-    yield from _rows("Warnings", (w for w in warnings if plain(w) != above), "record")
+    yield from _rows("Warnings", (w for w in warnings if plain_text(w) != above), "record")
     yield value("Action", line(*foreign_text(view.action)), "record")
     runs = [f"{step.connector}.{step.op}" for step in view.steps] or [f"{view.connector}.{view.op}"]
-    yield from numbered(runs, "text", "record")
-    yield from host_rows(view.hosts, "text", "record")
+    yield from op_blocks(runs, "text", "record")
+    yield from host_blocks(view.hosts, "text", "record")
     yield from _rows("Went to", (foreign_text(host) for host in view.hosts_asked), "record")
     yield from _rows("Previews", map(_read_by_post, view.preview.accepted_reads), "record")
     yield from _rows("Routed", (foreign_text(route, "attn") for route in view.routed), "record")
@@ -329,16 +329,16 @@ def _decision_rows(view: ApprovalView) -> Iterator[Block]:
     at = Piece(clock_seconds(view.decided_at))
     yield value("Decided", line(at, "  ", *by), "record")
     if view.reason:
-        for row, pieces in enumerate(block(rendered(view.reason))):
+        for row, pieces in enumerate(rendered_lines(render_foreign(view.reason))):
             yield value("Reason" if row == 0 else "", pieces, "record")
 
 
-def host_rows(hosts: Sequence[str], role: Role, gutter: Gutter) -> Iterator[Block]:
+def host_blocks(hosts: Sequence[str], role: Role, gutter: Gutter) -> Iterator[Block]:
     """Yield the hosts, then both spellings of each that imitates another."""
     yield from _rows("Hosts", (foreign_text(host, role) for host in hosts), gutter)
     found = HiddenCharacters()
     for host in hosts:
-        found.add(rendered(host))
+        found.add(render_foreign(host))
     yield from found.blocks()
 
 

@@ -11,9 +11,9 @@ from typing import TypeAlias
 from aileron_core.console_port import DriftView, FieldChangeView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Layout, blank, value
-from aileron_tui.draw.foreign_text import block, foreign_text, rendered
+from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
 from aileron_tui.draw.hidden_characters import HiddenCharacters
-from aileron_tui.draw.text import Line, Piece, Role, line, plain
+from aileron_tui.draw.text import Line, Piece, Role, line, plain_text
 from aileron_tui.draw.times import clock_seconds
 
 LINES_COMPARED = 2_000
@@ -24,7 +24,7 @@ _TOKEN = re.compile(r"\s+|\d+(?:[.,:]\d+)+|\w+|[^\w\s]")
 """Blanks, numbers with their points, words, single signs: what is marked is never half a number."""
 
 
-WORK = 50_000_000
+MAX_WORK = 50_000_000
 """Steps in all, at the worst: half a second. Honest drafts of a thousand lines stay far below."""
 
 
@@ -39,7 +39,7 @@ class BoundedDiff:
     2,000 lines of two kinds took 43 s.
     """
 
-    def __init__(self, work: int = WORK) -> None:
+    def __init__(self, work: int = MAX_WORK) -> None:
         self._left = work
 
     def opcodes(self, old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode]:
@@ -53,13 +53,13 @@ class BoundedDiff:
         return SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
 
 
-def drift_blocks(drift: DriftView, *, reason_told: bool, unfold: bool = False) -> Iterator[Block]:
+def drift_blocks(drift: DriftView, *, reason_shown: bool, unfold: bool = False) -> Iterator[Block]:
     """Yield what differs, without the section's heading.
 
     *reason_told*: why there is no preview any more stands above already. *unfold*: marks with code points.
     """
     gone = bool(drift.unavailable)
-    if gone and not reason_told:
+    if gone and not reason_shown:
         reason = Piece(words.item.unavailable(""), "attn")
         yield value("Preview", (reason, *foreign_text(drift.unavailable)))
         yield blank()
@@ -86,14 +86,14 @@ def drift_blocks(drift: DriftView, *, reason_told: bool, unfold: bool = False) -
         yield from rows
 
 
-def whole_row(blocks: Sequence[Block], layout: Layout) -> int | None:
+def full_preview_row(blocks: Sequence[Block], layout: Layout) -> int | None:
     """Return the line of *layout* at which the whole new preview of a changed call begins.
 
     None where there is none: what was there is gone, or the text is not laid out yet.
     """
     for index, each in enumerate(blocks):
         # A heading's label is ours alone: no text can begin a section.
-        if each.kind == "heading" and plain(each.label) == words.item.WILL_HAPPEN:
+        if each.kind == "heading" and plain_text(each.label) == words.item.WILL_HAPPEN:
             return layout.blocks.index(index)
     return None
 
@@ -111,14 +111,14 @@ def _change(change: FieldChangeView, found: HiddenCharacters, *, unfold: bool) -
     for number, old, new in _pairs(before, after, compare):
         label = foreign_text(change.label, "muted")
         numbered = (*label, Piece(f"  {number}", "muted")) if many else label
-        shown = numbered if plain(numbered) != named else ()
-        named = plain(numbered)
+        shown = numbered if plain_text(numbered) != named else ()
+        named = plain_text(numbered)
         marked = _mark_words(old, new, compare)
         for pieces, sign, role in ((marked[0], "− ", "del"), (marked[1], "+ ", "add")):
             if pieces is None:
                 continue
             ground: Role = "del" if role == "del" else "add"
-            yield value(shown, (Piece(sign, ground), *pieces), fill=ground)
+            yield value(shown, (Piece(sign, ground), *pieces), background=ground)
             shown = ()
 
 
@@ -127,22 +127,22 @@ def _gone(change: FieldChangeView, found: HiddenCharacters, *, unfold: bool) -> 
     for row, pieces in enumerate(_lines(change.before, found, unfold=unfold)):
         label = foreign_text(change.label, "muted") if row == 0 else ()
         shown = _whole(pieces, "del") or ()
-        yield value(label, (Piece("− ", "del"), *shown), fill="del")
+        yield value(label, (Piece("− ", "del"), *shown), background="del")
 
 
 def _lines(text: str | None, found: HiddenCharacters, *, unfold: bool) -> tuple[Line, ...]:
     if text is None:
         return ((Piece(words.item.MISSING),),)
-    result = rendered(text, unfold=unfold, end=True)
+    result = render_foreign(text, unfold=unfold, end=True)
     found.add(result)
-    return block(result)
+    return rendered_lines(result)
 
 
 def _pairs(
     before: Sequence[Line], after: Sequence[Line], compare: BoundedDiff
 ) -> Iterator[tuple[int, Line | None, Line | None]]:
     """Yield differing lines, old beside new, with the line's number from 1."""
-    old, new = [plain(each) for each in before], [plain(each) for each in after]
+    old, new = [plain_text(each) for each in before], [plain_text(each) for each in after]
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
@@ -175,17 +175,17 @@ def _mark_words(
 ) -> tuple[Line | None, Line | None]:
     """Return both lines on their ground, the words that differ in the stronger role."""
     if old is None or new is None:
-        return _whole(old, "delword"), _whole(new, "addword")
-    a, b = _TOKEN.findall(plain(old)), _TOKEN.findall(plain(new))
+        return _whole(old, "del-word"), _whole(new, "add-word")
+    a, b = _TOKEN.findall(plain_text(old)), _TOKEN.findall(plain_text(new))
     if max(len(a), len(b)) > WORDS_COMPARED:
-        return _whole(old, "delword"), _whole(new, "addword")
+        return _whole(old, "del-word"), _whole(new, "add-word")
     gone: set[int] = set()
     come: set[int] = set()
     for tag, a0, a1, b0, b1 in compare.opcodes(a, b):
         if tag != "equal":
             gone.update(_characters(a, a0, a1))
             come.update(_characters(b, b0, b1))
-    return _tint(old, gone, "del", "delword"), _tint(new, come, "add", "addword")
+    return _tint(old, gone, "del", "del-word"), _tint(new, come, "add", "add-word")
 
 
 def _characters(tokens: list[str], start: int, end: int) -> range:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aileron_tui.draw.blocks import Block, Layout
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 
 _PLAIN_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,23}")
 
@@ -17,7 +17,7 @@ class Field:
     name: str
     """Its label where that may stand in a line of ours, else empty."""
     text: str
-    first: int
+    first_block: int
     """Its first block."""
     marks: int
     """How many marks are in it."""
@@ -57,11 +57,11 @@ def _spans(blocks: Sequence[Block]) -> list[tuple[int, int]]:
 
 
 def _field(blocks: Sequence[Block], start: int, end: int) -> Field:
-    label, own = plain(blocks[start].label).strip(), blocks[start].gutter != "claim"
+    label, own = plain_text(blocks[start].label).strip(), blocks[start].gutter != "claim"
     marks = sum(p.role == "mark" for block in blocks[start:end] for p in block.pieces)
     return Field(
         name=label if own and _PLAIN_LABEL.fullmatch(label) else "",
-        text="\n".join(plain(block.pieces) for block in blocks[start:end]),
-        first=start,
+        text="\n".join(plain_text(block.pieces) for block in blocks[start:end]),
+        first_block=start,
         marks=marks,
     )

@@ -7,13 +7,17 @@ from aileron_core.connectors.http.host_names import short_host
 from aileron_core.text import Rendered, Span, inline, render
 from aileron_tui.draw.text import Line, Piece, Role
 
-BRIEF = 400
+BRIEF_CHARACTERS = 400
 """Characters that are read for a line that is cut: more than any terminal has columns."""
 
 
 def foreign_text(text: str, role: Role = "text") -> Line:
     """Return *text* on one line, its marks in the role `mark`; line breaks are marks as well."""
-    return _short(text, role) if len(text) <= BRIEF else _pieces(inline(text).lines[0], role)
+    return (
+        _short(text, role)
+        if len(text) <= BRIEF_CHARACTERS
+        else _pieces(inline(text).lines[0], role)
+    )
 
 
 @lru_cache(maxsize=2048)
@@ -29,8 +33,8 @@ def brief(text: str, role: Role = "text") -> Line:
     """
     return (
         foreign_text(text, role)
-        if len(text) <= BRIEF
-        else (*foreign_text(text[:BRIEF], role), _CUT)
+        if len(text) <= BRIEF_CHARACTERS
+        else (*foreign_text(text[:BRIEF_CHARACTERS], role), _CUT)
     )
 
 
@@ -43,7 +47,7 @@ def host_names(hosts: Sequence[str], role: Role = "strong") -> Line:
     return tuple(told)
 
 
-def rendered(text: str, *, unfold: bool = False, end: bool = False) -> Rendered:
+def render_foreign(text: str, *, unfold: bool = False, end: bool = False) -> Rendered:
     """Return what the renderer makes of *text*: its lines and what it found.
 
     *unfold*: every mark with its code point, and no run folded. *end*: blanks at its end are marked.
@@ -51,7 +55,7 @@ def rendered(text: str, *, unfold: bool = False, end: bool = False) -> Rendered:
     return render(text, unfold=unfold, end=end)
 
 
-def block(found: Rendered, role: Role = "text") -> tuple[Line, ...]:
+def rendered_lines(found: Rendered, role: Role = "text") -> tuple[Line, ...]:
     """Return the lines of *found*, at least one."""
     return tuple(_pieces(spans, role) for spans in found.lines) or ((),)
 

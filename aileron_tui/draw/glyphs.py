@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, split_graphemes
 
-from aileron_tui.draw.text import Line, Piece, cells
+from aileron_tui.draw.text import Line, Piece, cell_width
 
 _ONE_CELL = {
     "●": "*", "◌": "~", "○": "o", "▲": "^", "◇": "v", "▶": ">", "✓": "+", "✗": "x", "–": "-",
@@ -19,8 +19,8 @@ _ONE_CELL = {
 }  # fmt: skip
 ASCII = str.maketrans(_ONE_CELL)
 """Sign by sign; `…` has two signs and is handled by where it stands."""
-CUT = "…"
-LOST = "?"
+ELLIPSIS = "…"
+REPLACEMENT = "?"
 """Stands, as a mark, for each cell of a letter that the terminal cannot draw."""
 
 
@@ -53,7 +53,7 @@ class Glyphs:
                 continue
             if start > begin:
                 yield replace(piece, text=piece.text[begin:start])
-            yield Piece(LOST * size, "mark")
+            yield Piece(REPLACEMENT * size, "mark")
             begin = end
         if begin < len(piece.text):
             yield replace(piece, text=piece.text[begin:])
@@ -78,14 +78,14 @@ def _dots(pieces: Line, width: int) -> Line:
     The second dot takes a blank behind it, or the last letter of what was cut off, or a cell that
     is free at the end of the line; where there is none of these, one dot must do.
     """
-    if not any(CUT in each.text and not each.foreign for each in pieces):
+    if not any(ELLIPSIS in each.text and not each.foreign for each in pieces):
         return pieces
-    free = width - cells(pieces)
+    free = width - cell_width(pieces)
     done: list[Piece] = []
     todo = [each for each in pieces if each.text]
     while todo:
         piece = todo.pop(0)
-        before, found, after = piece.text.partition(CUT)
+        before, found, after = piece.text.partition(ELLIPSIS)
         if piece.foreign or not found:
             done.append(piece)
             continue

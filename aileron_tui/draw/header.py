@@ -11,8 +11,8 @@ from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.rows import effect_word
 from aileron_tui.draw.steps import steps_to_run
 from aileron_tui.draw.suite_page import suite_head
-from aileron_tui.draw.text import Line, Piece, cells, cut, line, spread, wrap
-from aileron_tui.draw.times import age, deadline
+from aileron_tui.draw.text import Line, Piece, cell_width, justify, line, truncate, wrap
+from aileron_tui.draw.times import age, deadline_bar
 from aileron_tui.items import Item
 
 WARNING_LINES_COMPACT = 2
@@ -26,17 +26,17 @@ def approval_head(
     """Return the head's lines: 2 to 4 where *compact*, else 3 and more."""
     bar = 10 if width >= 90 else 8
     waiting = view.state in WAITING_STATES
-    right = deadline(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view)
+    right = deadline_bar(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view)
     first = line(
         " ", Piece(f" {effect_word(view.effect)} ", "chip"), "  ", *brief(view.title, "strong")
     )
-    lines = [spread(first, line(*right, " "), width)]
+    lines = [justify(first, line(*right, " "), width)]
     who = line(" ", Piece(agent_name(view), "strong"), Piece(" asks, ", "muted"))
     where = _hosts(view)
     held = words.item.CONTAINMENT[view.containment]
     if compact:
         how = () if view.containment == "seen" else (Piece(f"{held}, ", "muted"),)
-        lines.append(cut(line(*who, *how, Piece("on ", "muted"), *where), width - 1))
+        lines.append(truncate(line(*who, *how, Piece("on ", "muted"), *where), width - 1))
     else:
         about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
         if view.containment != "seen":
@@ -46,7 +46,7 @@ def approval_head(
             about += [Piece(" · session ", "muted"), *brief(view.session_label, "muted")]
         if view.cwd:
             about += [Piece(" · in ", "muted"), *brief(view.cwd, "muted")]
-        lines.append(cut(line(*who, *about), width - 1))
+        lines.append(truncate(line(*who, *about), width - 1))
         via = line(" ", Piece("via ", "muted"), *_via(view))
         lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
     lines.extend(_warning_lines(warned, width, compact=compact))
@@ -68,22 +68,22 @@ def item_head(
     return problem_head(item.problem, width) if item.problem is not None else ()
 
 
-def file_head(held: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line, ...]:
+def file_head(file: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line, ...]:
     """Return the head of a file that is not accepted."""
     first = line(
         " ",
         Piece(f" {words.files.FILE_EFFECT} ", "chip"),
         "  ",
-        Piece(_question(held), "strong"),
+        Piece(_question(file), "strong"),
     )
-    second = line(" ", Piece("file ", "muted"), *brief(held.file))
-    third = line(" ", Piece(words.files.why_not_accepted(held.kind, held.why), "muted"))
+    second = line(" ", Piece("file ", "muted"), *brief(file.file))
+    third = line(" ", Piece(words.files.why_not_accepted(file.kind, file.why), "muted"))
     warned: list[Line] = []
-    if held.kind == "action" and not held.gated:
+    if file.kind == "action" and not file.gated:
         warned.append((Piece(words.files.WARN_FREE, "attn"),))
-    lines = [spread(first, (), width), cut(second, width - 1)]
+    lines = [justify(first, (), width), truncate(second, width - 1)]
     if not compact:
-        lines.append(cut(third, width - 1))
+        lines.append(truncate(third, width - 1))
     lines.extend(_warning_lines(warned, width, compact=compact))
     return tuple(lines)
 
@@ -97,19 +97,19 @@ def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
     chip = Piece(f" {words.files.FILE_EFFECT} ", "chip")
     title = Piece(words.files.PROBLEM_TITLE, "strong")
     second = line(" ", Piece("file ", "muted"), *brief(problem.file))
-    return (spread(line(" ", chip, "  ", title), (), width), cut(second, width - 1))
+    return (justify(line(" ", chip, "  ", title), (), width), truncate(second, width - 1))
 
 
-def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_moved: bool) -> list[Line]:
+def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_changed: bool) -> list[Line]:
     """Return what Aileron worked out and a person should know first, most dangerous first.
 
-    *file_moved*: the action file that was asked for lies there in another form, not accepted.
+    *file_changed*: the action file that was asked for lies there in another form, not accepted.
     """
     found: list[Line] = []
     if view.state in ("unknown", "failed") and view.outcome:
         found.append(foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
-    if file_moved and view.state in WAITING_STATES:
-        found.append((Piece(words.item.WARN_FILE_MOVED, "attn"),))
+    if file_changed and view.state in WAITING_STATES:
+        found.append((Piece(words.item.WARN_FILE_CHANGED, "attn"),))
     if view.drift is not None:
         found.append((Piece(words.item.WARN_CHANGED, "attn"),))
     found.extend(_routed(route) for route in view.routed)
@@ -172,7 +172,7 @@ def _wrapped(pieces: Line, width: int) -> Sequence[Line]:
     """
     rows = wrap(pieces, width - 6)
     return [
-        each.pieces if at == 0 else (Piece("   "), Piece("┊ ", "claimbar"), *each.pieces)
+        each.pieces if at == 0 else (Piece("   "), Piece("┊ ", "claim-bar"), *each.pieces)
         for at, each in enumerate(rows)
     ]
 
@@ -183,7 +183,7 @@ def _warning_lines(found: Sequence[Line], width: int, *, compact: bool) -> list[
     current: Line = ()
     for text in found:
         marked: Line = (Piece("▲ ", "attn"), *text)
-        if current and cells(current) + 3 + cells(marked) > width - 1:
+        if current and cell_width(current) + 3 + cell_width(marked) > width - 1:
             rows.append(current)
             current = ()
         if current:
@@ -197,5 +197,5 @@ def _warning_lines(found: Sequence[Line], width: int, *, compact: bool) -> list[
         rows.append(current)
     if compact and len(rows) > WARNING_LINES_COMPACT:
         hidden = Piece(f"+{len(rows) - WARNING_LINES_COMPACT} more in the record ", "attn")
-        rows = [rows[0], spread(rows[1], (hidden,), width)]
+        rows = [rows[0], justify(rows[1], (hidden,), width)]
     return rows

@@ -8,8 +8,8 @@ from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import brief
 from aileron_tui.draw.suite_page import suite_name, suite_remark
-from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread
-from aileron_tui.draw.times import age, clock_minutes, left, left_role
+from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate
+from aileron_tui.draw.times import age, clock_minutes, time_left, time_left_role
 from aileron_tui.items import Item
 
 EFFECT_WIDTH = 7
@@ -27,8 +27,8 @@ STATE_ROLES: dict[str, Role] = {
 EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK"})
 
 
-LIST_ROWS = 5
-DOCUMENT_ROWS = 5
+MAX_LIST_ROWS = 5
+MIN_DOCUMENT_ROWS = 5
 """What is left for the document in the compact layout, however small the pane is."""
 
 
@@ -39,7 +39,7 @@ def compact_list_rows(items: int, height: int, banner: int, head: int) -> int:
     document needs below *head* lines and the row that counts what is out of sight.
     """
     free = height - 1 - banner - 2
-    return max(1, min(LIST_ROWS, items, free // 3, free - 1 - head - DOCUMENT_ROWS))
+    return max(1, min(MAX_LIST_ROWS, items, free // 3, free - 1 - head - MIN_DOCUMENT_ROWS))
 
 
 def effect_word(effect: str) -> str:
@@ -62,71 +62,71 @@ def row_lines(
             read = held.name.partition(" ")[2]
             why = line(Piece(words.files.READ_ROW, "muted"), *brief(read, "muted"))
         if compact:
-            return (spread(first, line(*why, " "), width),)
+            return (justify(first, line(*why, " "), width),)
         second = line(_edge(selected), " " * 9, *why)
-        return (cut(first, width - 1), spread(cut(second, width - 1), (), width))
+        return (truncate(first, width - 1), justify(truncate(second, width - 1), (), width))
     if item.suite is not None:
         told = suite_remark(item.suite)
         if compact:
-            return (spread(first, line(*told, " "), width),)
+            return (justify(first, line(*told, " "), width),)
         second = line(_edge(selected), " " * 9, *told)
-        return (cut(first, width - 1), spread(second, (), width))
+        return (truncate(first, width - 1), justify(second, (), width))
     if item.problem is not None:
         told = brief(item.problem.message, "muted")
         if compact:
-            return (cut(line(*first, "  ", *told), width - 1),)
+            return (truncate(line(*first, "  ", *told), width - 1),)
         second = line(_edge(selected), " " * 9, *told)
-        return (cut(first, width - 1), spread(cut(second, width - 1), (), width))
+        return (truncate(first, width - 1), justify(truncate(second, width - 1), (), width))
     view = item.approval
     if view is None:
         return ((),)
     if compact:
-        agent = cut(_agent(view), 9)
+        agent = truncate(_agent(view), 9)
         told = view.state in words.item.ROW_STATES
         right = _tag(item, hidden=False) if told else _left(view, now, item)
-        gap = Piece(" " * max(1, 16 - cells(agent) - cells(right)))
-        return (spread(first, line(*agent, gap, *right, " "), width),)
-    about = line(*cut(_agent(view), 12), Piece(f" · {age(now - view.requested_at)}", "muted"))
+        gap = Piece(" " * max(1, 16 - cell_width(agent) - cell_width(right)))
+        return (justify(first, line(*agent, gap, *right, " "), width),)
+    about = line(*truncate(_agent(view), 12), Piece(f" · {age(now - view.requested_at)}", "muted"))
     tag = _tag(item, hidden=hidden)
     second = line(_edge(selected), " " * 9, *about, "  " if tag else "", *tag)
-    return (cut(first, width - 1), spread(second, line(*_left(view, now, item), " "), width))
+    return (truncate(first, width - 1), justify(second, line(*_left(view, now, item), " "), width))
 
 
 def undrawable_row(width: int, *, selected: bool) -> tuple[Line, ...]:
     """Return what stands in place of a row that cannot be drawn."""
     told = line(_edge(selected), Piece(words.status.UNDRAWABLE, "danger"))
-    return (cut(told, width - 1), line(_edge(selected)))
+    return (truncate(told, width - 1), line(_edge(selected)))
 
 
 def _edge(selected: bool) -> Piece:
-    return Piece("▌", "factbar") if selected else Piece(" ")
+    return Piece("▌", "fact-bar") if selected else Piece(" ")
 
 
 def _agent(view: ApprovalView) -> Line:
     """Return the agent's name, as its own word where nobody else gave it."""
     if view.self_opened:
-        return line(Piece("┊ ", "claimbar"), *brief(view.agent, "claim"))
+        return line(Piece("┊ ", "claim-bar"), *brief(view.agent, "claim"))
     return brief(view.agent, "muted")
 
 
 def _first(item: Item, *, selected: bool) -> Line:
     view = item.approval
     if item.problem is not None:
-        place = brief(_place(item.problem), "gist" if selected else "text")
+        place = brief(_place(item.problem), "summary" if selected else "text")
         effect = Piece(f"{words.files.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("!", "attn"), " ", effect, *place)
     if view is None:
-        role: Role = "gist" if selected else "text"
+        role: Role = "summary" if selected else "text"
         name = brief(item.file.name, role) if item.file else ()
         name = suite_name(item.suite, role) if item.suite else name
         effect = Piece(f"{words.files.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("▲", "attn"), " ", effect, *name)
-    role = "gist" if selected else "text"
+    role = "summary" if selected else "text"
     effect = Piece(f"{effect_word(view.effect):<{EFFECT_WIDTH}}", "strong")
-    if not item.waits:
+    if not item.is_waiting:
         # It was answered: it stays for a moment, dimmed, so that nothing moves under the eye.
         role, effect = "muted", replace(effect, role="muted")
-    return line(_edge(selected), _glyph(view), " ", effect, *_gist(view, role))
+    return line(_edge(selected), _glyph(view), " ", effect, *_summary(view, role))
 
 
 def _place(problem: Problem) -> str:
@@ -135,11 +135,11 @@ def _place(problem: Problem) -> str:
     return f"{place} {problem.key}" if problem.key else place
 
 
-def _gist(view: ApprovalView, role: Role) -> Line:
+def _summary(view: ApprovalView, role: Role) -> Line:
     """Return Aileron's reading in one line, or the arguments, marked as the agent's words."""
     if view.preview.gist:
         return brief(view.preview.gist, role)
-    words: list[Piece] = [Piece("┊ ", "claimbar")]
+    words: list[Piece] = [Piece("┊ ", "claim-bar")]
     for index, field in enumerate(view.sent[:4]):
         words += [Piece(", " if index else "", "claim"), *brief(field.label, "claim")]
         words += [Piece(" ", "claim"), *brief(field.value, "claim")]
@@ -159,10 +159,10 @@ def _glyph(view: ApprovalView) -> Piece:
 
 
 def _left(view: ApprovalView, now: float, item: Item) -> Line:
-    if not item.waits or view.expires_at is None:
+    if not item.is_waiting or view.expires_at is None:
         return ()
     rest = view.expires_at - now
-    return (Piece(left(rest), left_role(rest, view.expires_at - view.requested_at)),)
+    return (Piece(time_left(rest), time_left_role(rest, view.expires_at - view.requested_at)),)
 
 
 def _tag(item: Item, *, hidden: bool) -> Line:
@@ -194,19 +194,19 @@ def queue_header(
     told = words.item.BY_DEADLINE if by_deadline else words.item.OLDEST_FIRST
     first = line(" ", Piece(words.item.WAITING, "muted"), "  ", Piece(told, "muted"))
     if nearest is None:
-        return spread(first, (), width)
-    rest = Piece(left(nearest - now), "strong")
-    return spread(first, line(Piece(f"{words.item.FIRST_ENDS} ", "muted"), rest, " "), width)
+        return justify(first, (), width)
+    rest = Piece(time_left(nearest - now), "strong")
+    return justify(first, line(Piece(f"{words.item.FIRST_ENDS} ", "muted"), rest, " "), width)
 
 
-def order_told(newer: int, *, by_deadline: bool) -> Line:
+def order_line(newer: int, *, by_deadline: bool) -> Line:
     """Return that a list stands *by_deadline*, and how many came after it was put in order."""
     parts = [words.item.BY_DEADLINE] if by_deadline else []
     parts += [words.item.newer(newer)] if newer else []
     return line(Piece(", ".join(parts), "muted"))
 
 
-def out_of_sight(above: int, below: int) -> Line:
+def hidden_rows_line(above: int, below: int) -> Line:
     """Return how many rows of a list are out of sight."""
     parts = [f"▴ {above} above"] if above else []
     parts += [f"▾ {below} more"] if below else []
@@ -226,7 +226,7 @@ def _decided_line(view: ApprovalView, width: int) -> Line:
     glyph = Piece(words.item.GLYPHS[view.state], role)
     title = brief(view.title, "muted")
     start = line(" ", glyph, Piece(f" {clock_minutes(at)}  ", "muted"), *title)
-    return spread(start, line(*_how(view), " "), width)
+    return justify(start, line(*_how(view), " "), width)
 
 
 def _how(view: ApprovalView) -> Line:

@@ -9,12 +9,12 @@ from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.document import session_name
 from aileron_tui.draw.steps import steps_to_run
-from aileron_tui.draw.text import Line, Piece, cells, line
+from aileron_tui.draw.text import Line, Piece, cell_width, line
 from aileron_tui.input.situation import Situation, availability
 from aileron_tui.items import SuiteFiles
 
 ENDS_SOON_SECONDS = 60
-BESIDE = 24
+MIN_BESIDE_CELLS = 24
 """Cells that a second sentence beside a report needs: less of it tells nothing."""
 
 
@@ -28,28 +28,33 @@ class StatusMessage:
 
 
 def status_line(
-    now: Situation, message: StatusMessage | None, epoch: float, of_list: Line = (), *, width: int
+    now: Situation,
+    message: StatusMessage | None,
+    epoch: float,
+    list_status: Line = (),
+    *,
+    width: int,
 ) -> Line:
     """Return what to say in the situation *now*, at *epoch* seconds; what is worst comes first.
 
     *of_list*: the message about the rows, or about their filter. *width*: in cells.
     """
-    if now.block == "lost":
-        return (Piece(words.status.lost(now.registry.face("quit")), "danger"),)
-    if now.block == "storage":
+    if now.blocked_by == "lost":
+        return (Piece(words.status.lost(now.registry.key_label("quit")), "danger"),)
+    if now.blocked_by == "storage":
         return (Piece(words.status.STORAGE_STOPS, "danger"),)
-    if now.confirmed and availability(now.confirmed, now).shown:
+    if now.pressed_once and availability(now.pressed_once, now).shown:
         return _confirmed(now)
     if now.view != "waiting" and not now.opened:
-        return message.pieces if message is not None else of_list
-    present = of_list if now.view == "waiting" and of_list else _present(now)
+        return message.pieces if message is not None else list_status
+    present = list_status if now.view == "waiting" and list_status else _present(now)
     present = _ends_soon(now, epoch) + present
     if message is None:
         return present
-    warned = bool(now.unseen) or now.block != "none" or present[0].role == "attn"
-    if not warned or now.block in ("empty", "over"):
+    warned = bool(now.unseen) or now.blocked_by != "none" or present[0].role == "attn"
+    if not warned or now.blocked_by in ("empty", "over"):
         return message.pieces
-    if width - cells(message.pieces) < BESIDE:
+    if width - cell_width(message.pieces) < MIN_BESIDE_CELLS:
         return message.pieces
     # What just happened, and beside it the first sentence on what stands there now.
     return line(*message.pieces, "   ", *present[:1])
@@ -57,7 +62,7 @@ def status_line(
 
 def _ends_soon(now: Situation, epoch: float) -> Line:
     view = now.approval
-    if view is None or view.expires_at is None or now.block not in ("none", "fetching"):
+    if view is None or view.expires_at is None or now.blocked_by not in ("none", "fetching"):
         return ()
     rest = view.expires_at - epoch
     if rest > ENDS_SOON_SECONDS:
@@ -66,17 +71,17 @@ def _ends_soon(now: Situation, epoch: float) -> Line:
 
 
 def _confirmed(now: Situation) -> Line:
-    key, verb = now.registry.face(now.confirmed), words.status.VERBS[now.confirmed]
+    key, verb = now.registry.key_label(now.pressed_once), words.status.VERBS[now.pressed_once]
     if now.unseen:
         text = words.status.unseen_pressed(now.unseen, now.total, key, verb)
     else:
-        text = words.status.blind_pressed(key)
+        text = words.status.no_preview_pressed(key)
     return (Piece(text, "attn"),)
 
 
 def _present(now: Situation) -> Line:
     view = now.approval
-    match now.block:
+    match now.blocked_by:
         case "empty" | "small" | "drawing":
             return (Piece(""),)
         case "sending":
@@ -101,7 +106,7 @@ def _over(now: Situation, view: ApprovalView | None) -> Line:
     if view is None:
         return (Piece(""),)
     if view.state == "unknown":
-        key = now.registry.face("look_again") if now.unknown else ""
+        key = now.registry.key_label("look_again") if now.unknown_outcome_id else ""
         return (Piece(words.status.unknown_outcome(key), "attn"),)
     if view.state == "failed":
         return (Piece(words.status.failed(escape(view.title), escape(view.outcome)), "danger"),)
@@ -111,48 +116,48 @@ def _over(now: Situation, view: ApprovalView | None) -> Line:
 def _decidable(now: Situation) -> Line:
     if now.replayed:
         return (Piece(words.views.AS_SEEN, "muted"),)
-    if now.problem or (now.item is not None and now.item.state == "error"):
+    if now.is_problem or (now.library_item is not None and now.library_item.state == "error"):
         return (Piece(words.status.PROBLEM_READ, "muted"),)
     if now.unseen:
         count = Piece(words.status.unseen(now.unseen, now.total), "attn")
-        key = now.registry.face("read_on")
-        return line(count, " ", words.status.reads_on(key) if now.longer else "")
+        key = now.registry.key_label("read_on")
+        return line(count, " ", words.status.reads_on(key) if now.scrollable else "")
     if now.suite is not None:
         return _about_a_suite(now, now.suite)
     if (file := now.acceptable or now.withdrawable) is not None:
         return _about_a_file(now, *file)
     if now.session is not None:
-        key, agent = now.registry.face("end_session"), session_name(now.session)
+        key, agent = now.registry.key_label("end_session"), session_name(now.session)
         return (Piece(words.status.ends_session(key, agent), "muted"),)
     return _about_a_call(now, now.approval) if now.approval is not None else (Piece(""),)
 
 
 def _about_a_suite(now: Situation, suite: SuiteFiles) -> Line:
-    left_out = len(suite.first) if suite.rest else 0
-    every, rest = now.registry.face("accept"), now.registry.face("accept_rest")
+    left_out = len(suite.ungated_effects) if suite.other_files else 0
+    every, rest = now.registry.key_label("accept"), now.registry.key_label("accept_rest")
     text = words.files.accept_suite(every, rest, len(suite.files), left_out)
     return line(Piece(words.status.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
 
 
 def _about_a_file(now: Situation, kind: str, name: str) -> Line:
     if now.acceptable is not None:
-        text = words.files.accept(now.registry.face("accept"), kind, escape(name))
+        text = words.files.accept(now.registry.key_label("accept"), kind, escape(name))
     else:
         text = words.files.withdraws_acceptance(
-            now.registry.face("withdraw_acceptance"), kind, escape(name)
+            now.registry.key_label("withdraw_acceptance"), kind, escape(name)
         )
     return line(Piece(words.status.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
 
 
 def _about_a_call(now: Situation, view: ApprovalView) -> Line:
-    key = now.registry.face("approve")
+    key = now.registry.key_label("approve")
     if now.paused_at is not None:
-        return (Piece(words.panels.paused_first(now.registry.face("go_on"), key), "attn"),)
-    if now.file_moved:
+        return (Piece(words.panels.paused_first(now.registry.key_label("go_on"), key), "attn"),)
+    if now.file_changed:
         return (Piece(words.status.runs_nothing(key), "attn"),)
     verb = _what_runs(view)
     if view.preview.status == "unavailable":
-        return (Piece(words.status.blind(key, verb), "attn"),)
+        return (Piece(words.status.no_preview(key, verb), "attn"),)
     if view.drift is not None:
         return (Piece(words.status.changed(key, verb), "attn"),)
     return line(

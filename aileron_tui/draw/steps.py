@@ -24,7 +24,7 @@ def steps_to_run(view: ApprovalView) -> tuple[StepView, ...]:
     return tuple(steps)
 
 
-def numbered(names: Sequence[str], role: Role, gutter: Gutter = "fact") -> Iterator[Block]:
+def op_blocks(names: Sequence[str], role: Role, gutter: Gutter = "fact") -> Iterator[Block]:
     """Yield what runs: one operation on its line, several each as a step with its number."""
     for number, name in enumerate(names, start=1):
         label = "Runs" if number == 1 else ""

@@ -5,19 +5,19 @@ from collections.abc import Iterator, Sequence
 from aileron_core.console_port import NotAcceptedView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
-from aileron_tui.draw.document import host_rows
+from aileron_tui.draw.document import host_blocks
 from aileron_tui.draw.foreign_text import brief, foreign_text
-from aileron_tui.draw.text import Line, Piece, Role, cut, cut_start, line
+from aileron_tui.draw.text import Line, Piece, Role, line, truncate, truncate_start
 from aileron_tui.draw.times import clock_seconds, day
 from aileron_tui.items import SuiteFiles
 
-SOURCE = 16
+SOURCE_CELLS = 16
 """Cells of a path in a row: its end tells more than its start."""
 
 
 def suite_name(suite: SuiteFiles, role: Role) -> Line:
     """Return what a row calls the suite."""
-    source = cut_start(brief(suite.suite.source, "muted"), SOURCE)
+    source = truncate_start(brief(suite.suite.source, "muted"), SOURCE_CELLS)
     return line(
         Piece(words.files.actions(len(suite.files)), role), Piece(" from ", "muted"), *source
     )
@@ -25,8 +25,8 @@ def suite_name(suite: SuiteFiles, role: Role) -> Line:
 
 def suite_remark(suite: SuiteFiles) -> Line:
     """Return what a row says of the suite."""
-    if suite.first:
-        return (Piece(words.files.first_in_row(len(suite.first)), "attn"),)
+    if suite.ungated_effects:
+        return (Piece(words.files.first_in_row(len(suite.ungated_effects)), "attn"),)
     return (Piece(words.files.ADDED_TOGETHER, "muted"),)
 
 
@@ -34,22 +34,24 @@ def suite_head(suite: SuiteFiles, width: int) -> tuple[Line, ...]:
     """Return the head: the question, where the files came from, and what to beware of."""
     chip = Piece(f" {words.files.FILE_EFFECT} ", "chip")
     title = Piece(words.files.suite_question(len(suite.files)), "strong")
-    source = cut_start(brief(suite.suite.source), width - 8)
+    source = truncate_start(brief(suite.suite.source), width - 8)
     rows = [line(" ", chip, "  ", title), line(" ", Piece("from ", "muted"), *source)]
-    if suite.first:
-        rows.append(line(" ", Piece(f"▲ {words.files.suite_warning(len(suite.first))}", "attn")))
-    return tuple(cut(each, width - 1) for each in rows)
+    if suite.ungated_effects:
+        rows.append(
+            line(" ", Piece(f"▲ {words.files.suite_warning(len(suite.ungated_effects))}", "attn"))
+        )
+    return tuple(truncate(each, width - 1) for each in rows)
 
 
 def suite_blocks(suite: SuiteFiles) -> tuple[Block, ...]:
     """Return the document: what to look at first, what holds for all, then every other file."""
     made: list[Block] = []
-    if suite.first:
-        made += [*_section(suite, words.files.LOOK_FIRST, suite.first, "attn"), blank()]
+    if suite.ungated_effects:
+        made += [*_section(suite, words.files.LOOK_FIRST, suite.ungated_effects, "attn"), blank()]
     made += _of_all(suite)
     for name, files in (
         (words.files.SUITE_GATED, suite.gated),
-        (words.files.SUITE_READS, suite.reads),
+        (words.files.SUITE_READS, suite.ungated_reads),
     ):
         if files:
             made += [blank(), *_section(suite, name, files)]
@@ -63,7 +65,7 @@ def _of_all(suite: SuiteFiles) -> Iterator[Block]:
     yield value("From", foreign_text(suite.suite.source))
     yield value("Added", added)
     yield from _listed("Connector", [foreign_text(each) for each in suite.connectors])
-    yield from host_rows(suite.hosts, "strong", "fact")
+    yield from host_blocks(suite.hosts, "strong", "fact")
     if not suite.hosts:
         yield value("Hosts", (Piece(words.files.NO_HOSTS, "attn"),))
     if stuck := suite.cannot_run:

@@ -16,28 +16,28 @@ Role = Literal[
     "muted",
     "faint",
     "fact",
-    "factbar",
+    "fact-bar",
     "claim",
-    "claimbar",
-    "claimhead",
+    "claim-bar",
+    "claim-heading",
     "attn",
     "danger",
     "ok",
     "mark",
     "chip",
     "key",
-    "keydanger",
+    "key-danger",
     "badge",
     "view",
-    "gist",
+    "summary",
     "add",
     "del",
-    "addword",
-    "delword",
+    "add-word",
+    "del-word",
     "alarm",
 ]
 """What a text means, and so how it is coloured: `fact` is Aileron's own knowledge, `claim` what an agent
-says, `factbar` and `claimbar` the bars beside them, `gist` the one line that sums up a preview."""
+says, `fact-bar` and `claim-bar` the bars beside them, `summary` the one line that sums up a preview."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
@@ -74,19 +74,19 @@ def line(*parts: Piece | str) -> Line:
     return tuple(p for p in pieces if p.text)
 
 
-def plain(pieces: Iterable[Piece]) -> str:
+def plain_text(pieces: Iterable[Piece]) -> str:
     """Return the text alone."""
     return "".join(p.text for p in pieces)
 
 
-def cells(pieces: Iterable[Piece]) -> int:
+def cell_width(pieces: Iterable[Piece]) -> int:
     """Return the width in terminal cells."""
     return sum(cell_len(p.text) for p in pieces)
 
 
-def cut(pieces: Line, width: int, *, mark: str = "…") -> Line:
+def truncate(pieces: Line, width: int, *, mark: str = "…") -> Line:
     """Return *pieces* in at most *width* cells; what was cut off is shown by *mark*."""
-    if cells(pieces) <= width:
+    if cell_width(pieces) <= width:
         return pieces
     room = max(0, width - cell_len(mark))
     kept: list[Piece] = []
@@ -101,9 +101,9 @@ def cut(pieces: Line, width: int, *, mark: str = "…") -> Line:
     return tuple(p for p in (*kept, Piece(mark[:width], last)) if p.text)
 
 
-def cut_start(pieces: Line, width: int, *, mark: str = "…") -> Line:
+def truncate_start(pieces: Line, width: int, *, mark: str = "…") -> Line:
     """Return the end of *pieces* in at most *width* cells; what was cut off is shown by *mark*."""
-    if cells(pieces) <= width:
+    if cell_width(pieces) <= width:
         return pieces
     room = max(0, width - cell_len(mark))
     kept: list[Piece] = []
@@ -118,13 +118,13 @@ def cut_start(pieces: Line, width: int, *, mark: str = "…") -> Line:
     return tuple(p for p in (Piece(mark[:width], first), *reversed(kept)) if p.text)
 
 
-def spread(left: Line, right: Line, width: int) -> Line:
+def justify(left: Line, right: Line, width: int) -> Line:
     """Return *left* and *right* at the two ends of *width* cells; *left* is cut to make room."""
-    room = width - cells(right)
+    room = width - cell_width(right)
     if right and room < 1:
-        return spread(left, (), width)
-    kept = cut(left, room - 1 if right else room)
-    gap = room - cells(kept)
+        return justify(left, (), width)
+    kept = truncate(left, room - 1 if right else room)
+    gap = room - cell_width(kept)
     return (*kept, Piece(" " * gap), *right) if gap > 0 else (*kept, *right)
 
 
@@ -134,7 +134,7 @@ def wrap(pieces: Line, width: int) -> tuple[WrappedLine, ...]:
     No character is lost but the one blank at a break, and a line never holds more than *width*.
     """
     width = max(2, width)
-    text = plain(pieces)
+    text = plain_text(pieces)
     if len(text) <= width and text.isascii():
         return (WrappedLine(pieces, 0, len(text)),)
     lines: list[WrappedLine] = []

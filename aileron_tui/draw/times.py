@@ -19,7 +19,7 @@ def age(seconds: float) -> str:
     return f"{whole // 86400} d"
 
 
-def left(seconds: float) -> str:
+def time_left(seconds: float) -> str:
     """Return what is left: `4:31`, from one hour `1 h 05`, from one day `3 d`."""
     whole = max(0, int(seconds))
     if whole < 3600:
@@ -29,26 +29,26 @@ def left(seconds: float) -> str:
     return f"{whole // 86400} d"
 
 
-def left_role(seconds: float, whole: float) -> Role:
+def time_left_role(seconds: float, whole: float) -> Role:
     """Return grey, amber under a quarter of *whole*, red under one minute."""
     if seconds < 60:
         return "danger"
     return "attn" if seconds < whole / 4 else "muted"
 
 
-def deadline(requested_at: float, expires_at: float | None, now: float, width: int) -> Line:
+def deadline_bar(requested_at: float, expires_at: float | None, now: float, width: int) -> Line:
     """Return the bar of *width* cells and the time left; `no deadline` where there is none."""
     if expires_at is None:
         return (Piece("no deadline", "muted"),)
     whole = max(1.0, expires_at - requested_at)
     rest = max(0.0, expires_at - now)
-    role = left_role(rest, whole)
+    role = time_left_role(rest, whole)
     halves = round(min(1.0, rest / whole) * width * 2)
     full = "━" * (halves // 2) + ("╸" if halves % 2 else "")
     return (
         Piece(full, role),
         Piece("─" * (width - len(full)), "faint"),
-        Piece(f" {left(rest)} left", role),
+        Piece(f" {time_left(rest)} left", role),
     )
 
 

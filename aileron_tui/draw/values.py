@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from aileron_core.console_port import FieldView
 from aileron_core.text import Rendered
 from aileron_tui import words
-from aileron_tui.draw.foreign_text import block, foreign_text, rendered
+from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
 from aileron_tui.draw.text import Line, Piece, Role, line
 
 _OPENINGS = ("{", "[")
@@ -16,7 +16,7 @@ _OPENINGS = ("{", "[")
 
 def field_text(field: FieldView, *, unfold: bool = False) -> Rendered:
     """Return what the renderer makes of the value of *field*, blanks at its end included."""
-    return rendered(field.value, unfold=unfold, end=True)
+    return render_foreign(field.value, unfold=unfold, end=True)
 
 
 def value_lines(field: FieldView, text: Rendered, role: Role = "text") -> Iterator[Line]:
@@ -24,7 +24,7 @@ def value_lines(field: FieldView, text: Rendered, role: Role = "text") -> Iterat
     if field.spellings:
         yield _several(field)
     told = _kind(field)
-    lines = block(text, role)
+    lines = rendered_lines(text, role)
     if told and field.shape == "lines":
         yield (Piece(told, "muted"),)
     elif told:

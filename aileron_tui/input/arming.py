@@ -20,7 +20,7 @@ class Arming:
     """Asks for *rest* seconds without input before a press, and `AFTER_SECONDS` of silence after it."""
 
     def __init__(self, *, rest: float = 0.4) -> None:
-        self.rest = rest
+        self.rest_seconds = rest
         self._drawn: Hashable = None
         self._drawn_at: float | None = None
         self._key_at = _NEVER
@@ -88,9 +88,9 @@ class Arming:
             self._focused
             and self._drawn_at is not None
             and version == self._drawn
-            and at - self._drawn_at >= self.rest
-            and at - self._key_at >= self.rest
-            and at - self._focus_at >= self.rest
+            and at - self._drawn_at >= self.rest_seconds
+            and at - self._key_at >= self.rest_seconds
+            and at - self._focus_at >= self.rest_seconds
             and at - self._mouse_at >= AFTER_SECONDS
         )
 
@@ -98,7 +98,7 @@ class Arming:
         """Return the seconds until `is_armed`, if nothing happens; None where that cannot be."""
         if not self._focused or self._drawn_at is None or version != self._drawn:
             return None
-        rested = max(self._drawn_at, self._key_at, self._focus_at) + self.rest
+        rested = max(self._drawn_at, self._key_at, self._focus_at) + self.rest_seconds
         return max(0.0, max(rested, self._mouse_at + AFTER_SECONDS) - at)
 
     def press(self, version: Hashable, at: float) -> bool:

@@ -45,8 +45,9 @@ class Command:
 
     `keys` are Textual's names, the first is the one that footer and help write. `label` is a verb in
     lower case. `decides`: a press can change the world; `asks`: it asks something first. `moves`: it
-    only looks elsewhere, so it counts however fast it is repeated. `rank` orders the footer, from the
-    left; None keeps it out. `beside`: the action whose key is written beside this one's.
+    only looks elsewhere, so it counts however fast it is repeated. `footer_rank` orders the footer, from the
+    left; None keeps it out. `paired_with`: the command whose key is
+    written beside this one's.
     """
 
     id: str
@@ -57,8 +58,8 @@ class Command:
     decides: bool = False
     asks: bool = False
     moves: bool = False
-    rank: int | None = None
-    beside: str = ""
+    footer_rank: int | None = None
+    paired_with: str = ""
     fixed: bool = False
     """No other key can be given to it."""
 
@@ -66,7 +67,7 @@ class Command:
 COMMANDS: tuple[Command, ...] = (
     # Reading
     Command(
-        id="read_on", moves=True, keys=("space",), label="read on", rank=0,
+        id="read_on", moves=True, keys=("space",), label="read on", footer_rank=0,
         help="read on: one pane less two lines", contexts=_MOVE,
     ),
     Command(
@@ -74,7 +75,7 @@ COMMANDS: tuple[Command, ...] = (
         help="read back", contexts=_MOVE,
     ),
     Command(
-        id="line_down", moves=True, keys=("J",), label="scroll", beside="line_up",
+        id="line_down", moves=True, keys=("J",), label="scroll", paired_with="line_up",
         help="scroll the document by one line", contexts=VIEW_CONTEXTS,
     ),
     Command(
@@ -82,70 +83,70 @@ COMMANDS: tuple[Command, ...] = (
     ),
     # Deciding
     Command(
-        id="go_on", keys=("P",), label="let calls go on", decides=True, rank=8,
+        id="go_on", keys=("P",), label="let calls go on", decides=True, footer_rank=8,
         help="let the calls that are held go on", contexts=VIEW_CONTEXTS, fixed=True,
     ),
     Command(
-        id="approve", keys=("a",), label="approve", decides=True, rank=10,
+        id="approve", keys=("a",), label="approve", decides=True, footer_rank=10,
         help="approve what stands on screen, exactly", contexts=("waiting",),
     ),
     Command(
-        id="accept", keys=("t",), label="accept", decides=True, rank=20,
+        id="accept", keys=("t",), label="accept", decides=True, footer_rank=20,
         help="accept the file, exactly as it is", contexts=("waiting", "library"),
     ),
     Command(
-        id="accept_rest", keys=("T",), label="accept the rest", decides=True, rank=20,
+        id="accept_rest", keys=("T",), label="accept the rest", decides=True, footer_rank=20,
         help="accept what was added together, but those to look at first", contexts=("waiting",),
     ),
     Command(
-        id="withdraw_acceptance", keys=("x",), label="withdraw", decides=True, rank=21,
+        id="withdraw_acceptance", keys=("x",), label="withdraw", decides=True, footer_rank=21,
         help="withdraw the acceptance: agents see it no more", contexts=("library",),
     ),
     Command(
-        id="end_session", keys=("x",), label="end the session", asks=True, rank=22,
+        id="end_session", keys=("x",), label="end the session", asks=True, footer_rank=22,
         help="end the session; asks once", contexts=("sessions",),
     ),
     Command(
-        id="deny", keys=("d",), label="deny", asks=True, rank=30,
+        id="deny", keys=("d",), label="deny", asks=True, footer_rank=30,
         help="deny; asks what the agent shall be told", contexts=("waiting",),
     ),
     Command(
-        id="whole", keys=("x",), label="whole", rank=35,
+        id="whole", keys=("x",), label="whole", footer_rank=35,
         help="show the whole new preview; again: what changed", contexts=("waiting",),
     ),
     Command(
-        id="refresh", keys=("r",), label="refetch", rank=40,
+        id="refresh", keys=("r",), label="refetch", footer_rank=40,
         help="fetch the preview again", contexts=("waiting",),
     ),
     Command(
-        id="look_again", keys=("l",), label="look again", rank=6,
+        id="look_again", keys=("l",), label="look again", footer_rank=6,
         help="look at the service again, where nobody knows how a call ended",
         contexts=("waiting", "activity"),
     ),
     # What stands in the lists
     Command(
-        id="open", keys=("enter",), label="open", rank=5,
+        id="open", keys=("enter",), label="open", footer_rank=5,
         help="open the row: everything that is known of it", contexts=_TABLES, fixed=True,
     ),
     Command(
-        id="replay", keys=("s",), label="screen as seen", rank=7,
+        id="replay", keys=("s",), label="screen as seen", footer_rank=7,
         help="show the screen as you saw it when you decided; again: the record",
         contexts=("audit",),
     ),
     Command(
-        id="verify", keys=("V",), label="verify", rank=23,
+        id="verify", keys=("V",), label="verify", footer_rank=23,
         help="verify the whole chain, in the background", contexts=("audit",),
     ),
     Command(
-        id="export", keys=("x",), label="export", rank=25,
+        id="export", keys=("x",), label="export", footer_rank=25,
         help="write every record into a new file in the home", contexts=("audit",),
     ),
     Command(
-        id="follow", keys=("f",), label="follow", rank=24,
+        id="follow", keys=("f",), label="follow", footer_rank=24,
         help="follow the newest row again", contexts=("activity", "audit"),
     ),
     Command(
-        id="unfold", keys=("u",), label="code points", rank=35,
+        id="unfold", keys=("u",), label="code points", footer_rank=35,
         help="show every mark with its code point, and nothing folded", contexts=VIEW_CONTEXTS,
     ),
     Command(
@@ -153,17 +154,17 @@ COMMANDS: tuple[Command, ...] = (
         help="show ↩ where a line goes on in the next one",
     ),
     Command(
-        id="next", moves=True, keys=("j", "down"), label="move", beside="previous", rank=50,
+        id="next", moves=True, keys=("j", "down"), label="move", paired_with="previous", footer_rank=50,
         help="next, previous row (also the arrows)", contexts=_MOVE,
     ),
     Command(id="previous", moves=True, keys=("k", "up"), label="previous", contexts=_MOVE),
     Command(
-        id="first", moves=True, keys=("home",), label="first", beside="last",
+        id="first", moves=True, keys=("home",), label="first", paired_with="last",
         help="first, last row", contexts=_MOVE,
     ),
     Command(id="last", moves=True, keys=("end",), label="last", contexts=_MOVE),
     Command(
-        id="page_up", moves=True, keys=("pageup",), label="page up", beside="page_down",
+        id="page_up", moves=True, keys=("pageup",), label="page up", paired_with="page_down",
         help="a page of rows up, down", contexts=_MOVE,
     ),
     Command(id="page_down", moves=True, keys=("pagedown",), label="page down", contexts=_MOVE),
@@ -172,49 +173,49 @@ COMMANDS: tuple[Command, ...] = (
         help="order of the list: by deadline, again: by arrival", contexts=("waiting",),
     ),
     Command(
-        id="filter", keys=("slash",), label="filter", rank=60,
+        id="filter", keys=("slash",), label="filter", footer_rank=60,
         help="filter: words, agent: action: state: age:", contexts=VIEW_CONTEXTS,
     ),
     Command(
-        id="back", keys=("escape",), label="back", rank=58,
+        id="back", keys=("escape",), label="back", footer_rank=58,
         help="back; leaves everything waiting", contexts=VIEW_CONTEXTS, fixed=True,
     ),
     # What can be done with what one reads
     Command(
-        id="copy", keys=("y",), label="copy", rank=62,
+        id="copy", keys=("y",), label="copy", footer_rank=62,
         help="copy a field as it is drawn; again: the next one", contexts=VIEW_CONTEXTS,
     ),
     Command(
-        id="pager", keys=("p",), label="page", rank=63,
+        id="pager", keys=("p",), label="page", footer_rank=63,
         help="read the longest field in view in $PAGER", contexts=VIEW_CONTEXTS,
     ),
     Command(
-        id="open_review", keys=("O",), label="open in the browser", rank=64,
+        id="open_review", keys=("O",), label="open in the browser", footer_rank=64,
         help="open the page of this call in the browser", contexts=("waiting",),
     ),
     # Everywhere
     Command(
-        id="view_waiting", keys=("1",), label="waiting", rank=80,
+        id="view_waiting", keys=("1",), label="waiting", footer_rank=80,
         help="what waits for you", contexts=VIEW_CONTEXTS,
     ),
     Command(
-        id="view_activity", keys=("2",), label="activity", rank=81,
+        id="view_activity", keys=("2",), label="activity", footer_rank=81,
         help="what agents did, newest first", contexts=VIEW_CONTEXTS,
     ),
     Command(
-        id="view_audit", keys=("3",), label="audit", rank=82,
+        id="view_audit", keys=("3",), label="audit", footer_rank=82,
         help="every record, to the first", contexts=VIEW_CONTEXTS,
     ),
     Command(
-        id="view_library", keys=("4",), label="actions", rank=83,
+        id="view_library", keys=("4",), label="actions", footer_rank=83,
         help="actions and connectors: accepted or not, in error", contexts=VIEW_CONTEXTS,
     ),
     Command(
-        id="view_sessions", keys=("5",), label="sessions", rank=84,
+        id="view_sessions", keys=("5",), label="sessions", footer_rank=84,
         help="who is at work", contexts=VIEW_CONTEXTS,
     ),
     Command(
-        id="pause", keys=("P",), label="pause", rank=66,
+        id="pause", keys=("P",), label="pause", footer_rank=66,
         help="hold all calls until you let them go on", contexts=VIEW_CONTEXTS,
     ),
     Command(
@@ -222,28 +223,28 @@ COMMANDS: tuple[Command, ...] = (
         help="deny all, end every session, stop every run; asks once", contexts=VIEW_CONTEXTS,
     ),
     Command(
-        id="palette", keys=("colon", "ctrl+p"), label="commands", rank=70,
+        id="palette", keys=("colon", "ctrl+p"), label="commands", footer_rank=70,
         help="every command by name (also ctrl+p)", contexts=VIEW_CONTEXTS,
     ),
     Command(
-        id="quit", keys=("q", "ctrl+q", "ctrl+c"), label="quit", rank=90,
+        id="quit", keys=("q", "ctrl+q", "ctrl+c"), label="quit", footer_rank=90,
         help="quit; asks once more if anything waits", contexts=VIEW_CONTEXTS,
     ),
     Command(
-        id="help", keys=("question_mark",), label="help", rank=99,
+        id="help", keys=("question_mark",), label="help", footer_rank=99,
         help="this page", contexts=VIEW_CONTEXTS,
     ),
     # Panels
     Command(
-        id="deny_enter", keys=("enter",), label="deny", decides=True, rank=0, fixed=True,
+        id="deny_enter", keys=("enter",), label="deny", decides=True, footer_rank=0, fixed=True,
         help="deny with this reason", contexts=("deny",),
     ),
     Command(
-        id="deny_equal", keys=("ctrl+s",), label="equal calls too", decides=True, rank=1, fixed=True,
+        id="deny_equal", keys=("ctrl+s",), label="equal calls too", decides=True, footer_rank=1, fixed=True,
         help="deny with this reason, and equal calls of this session too", contexts=("deny",),
     ),
     Command(
-        id="reason_earlier", moves=True, keys=("up",), label="earlier", rank=2, fixed=True,
+        id="reason_earlier", moves=True, keys=("up",), label="earlier", footer_rank=2, fixed=True,
         help="bring back an earlier reason", contexts=("deny",),
     ),
     Command(
@@ -251,39 +252,39 @@ COMMANDS: tuple[Command, ...] = (
         help="a later reason, at the end what you had written", contexts=("deny",),
     ),
     Command(
-        id="deny_leave", keys=("escape",), label="leave it waiting", rank=3, fixed=True,
+        id="deny_leave", keys=("escape",), label="leave it waiting", footer_rank=3, fixed=True,
         contexts=("deny",),
     ),
     Command(
-        id="stop_enter", keys=("enter",), label="stop everything", decides=True, rank=0, fixed=True,
+        id="stop_enter", keys=("enter",), label="stop everything", decides=True, footer_rank=0, fixed=True,
         contexts=("stop",),
     ),
     Command(
-        id="stop_leave", keys=("escape",), label="leave it all as it is", rank=1, fixed=True,
+        id="stop_leave", keys=("escape",), label="leave it all as it is", footer_rank=1, fixed=True,
         contexts=("stop",),
     ),
     Command(
-        id="end_enter", keys=("enter",), label="end the session", decides=True, rank=0, fixed=True,
+        id="end_enter", keys=("enter",), label="end the session", decides=True, footer_rank=0, fixed=True,
         contexts=("end",),
     ),
     Command(
-        id="end_leave", keys=("escape",), label="leave it at work", rank=1, fixed=True,
+        id="end_leave", keys=("escape",), label="leave it at work", footer_rank=1, fixed=True,
         contexts=("end",),
     ),
     Command(
-        id="filter_enter", keys=("enter",), label="keep the filter", rank=0, fixed=True,
+        id="filter_enter", keys=("enter",), label="keep the filter", footer_rank=0, fixed=True,
         contexts=("filter",),
     ),
     Command(
-        id="filter_leave", keys=("escape",), label="show all", rank=1, fixed=True,
+        id="filter_leave", keys=("escape",), label="show all", footer_rank=1, fixed=True,
         contexts=("filter",),
     ),
     Command(
-        id="palette_enter", keys=("enter",), label="do it", rank=0, fixed=True,
+        id="palette_enter", keys=("enter",), label="do it", footer_rank=0, fixed=True,
         contexts=("palette",),
     ),
     Command(
-        id="palette_down", moves=True, keys=("down",), label="choose", beside="palette_up", rank=1,
+        id="palette_down", moves=True, keys=("down",), label="choose", paired_with="palette_up", footer_rank=1,
         fixed=True, contexts=("palette",),
     ),
     Command(
@@ -291,17 +292,17 @@ COMMANDS: tuple[Command, ...] = (
         contexts=("palette",),
     ),
     Command(
-        id="palette_leave", keys=("escape",), label="back", rank=2, fixed=True,
+        id="palette_leave", keys=("escape",), label="back", footer_rank=2, fixed=True,
         contexts=("palette",),
     ),
     Command(
-        id="close", keys=("escape", "q", "question_mark"), label="close", rank=0, fixed=True,
+        id="close", keys=("escape", "q", "question_mark"), label="close", footer_rank=0, fixed=True,
         contexts=("help",),
     ),
 )  # fmt: skip
 
 
-def face_of(key: str) -> str:
+def key_label(key: str) -> str:
     """Return how a person writes *key*, a name of Textual's."""
     return _FACES.get(key, key)
 
@@ -310,45 +311,45 @@ def face_of(key: str) -> str:
 class CommandRegistry:
     """All actions, with the keys that this console gives them."""
 
-    actions: tuple[Command, ...] = COMMANDS
+    commands: tuple[Command, ...] = COMMANDS
 
-    def action(self, action_id: str) -> Command:
+    def command(self, action_id: str) -> Command:
         """Return the action with *action_id*.
 
         Raises:
             KeyError: there is none.
         """
-        for each in self.actions:
+        for each in self.commands:
             if each.id == action_id:
                 return each
         raise KeyError(action_id)
 
-    def face(self, action_id: str) -> str:
+    def key_label(self, action_id: str) -> str:
         """Return the key of *action_id* as a person writes it."""
-        return face_of(self.action(action_id).keys[0])
+        return key_label(self.command(action_id).keys[0])
 
-    def faces(self, each: Command) -> str:
+    def key_labels(self, each: Command) -> str:
         """Return the key of *each*, and the one that is written beside it."""
-        own = face_of(each.keys[0])
-        return f"{own} {self.face(each.beside)}" if each.beside else own
+        own = key_label(each.keys[0])
+        return f"{own} {self.key_label(each.paired_with)}" if each.paired_with else own
 
-    def here(self, context: KeyContext) -> tuple[Command, ...]:
+    def in_context(self, context: KeyContext) -> tuple[Command, ...]:
         """Return the actions of *context*."""
-        return tuple(each for each in self.actions if context in each.contexts)
+        return tuple(each for each in self.commands if context in each.contexts)
 
     def footer_order(self, context: KeyContext) -> tuple[Command, ...]:
         """Return the actions of *context* that the footer names, from left to right."""
-        named = [each for each in self.here(context) if each.rank is not None]
-        return tuple(sorted(named, key=lambda each: each.rank or 0))
+        named = [each for each in self.in_context(context) if each.footer_rank is not None]
+        return tuple(sorted(named, key=lambda each: each.footer_rank or 0))
 
-    def keys_that_decide(self) -> frozenset[str]:
+    def deciding_keys(self) -> frozenset[str]:
         """Return the keys that can change the world somewhere."""
-        return frozenset(key for each in self.actions if each.decides for key in each.keys)
+        return frozenset(key for each in self.commands if each.decides for key in each.keys)
 
-    def keys_that_move(self) -> frozenset[str]:
+    def moving_keys(self) -> frozenset[str]:
         """Return the keys that only look elsewhere, wherever they are pressed."""
-        other = {key for each in self.actions if not each.moves for key in each.keys}
-        return frozenset(k for each in self.actions if each.moves for k in each.keys) - other
+        other = {key for each in self.commands if not each.moves for key in each.keys}
+        return frozenset(k for each in self.commands if each.moves for k in each.keys) - other
 
     def bindings_for(self, *contexts: KeyContext) -> BindingsMap:
         """Return the bindings of every command in one of *contexts*, and no other.
@@ -366,10 +367,10 @@ class CommandRegistry:
                 priority=True,
                 id=f"aileron.{each.id}",
             )
-            for each in self.actions
+            for each in self.commands
             if set(each.contexts) & set(contexts)
         ]
         return BindingsMap(bindings)
 
 
-DEFAULT = CommandRegistry()
+DEFAULT_REGISTRY = CommandRegistry()

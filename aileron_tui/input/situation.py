@@ -10,7 +10,7 @@ from aileron_core.console_port import (
     NotAcceptedView,
     SessionView,
 )
-from aileron_tui.input.commands import DEFAULT, CommandRegistry, KeyContext
+from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry, KeyContext
 from aileron_tui.items import SuiteFiles
 
 View = Literal["waiting", "activity", "audit", "library", "sessions"]
@@ -42,13 +42,13 @@ class Situation:
     approval: ApprovalView | None = None
     file: NotAcceptedView | None = None
     suite: SuiteFiles | None = None
-    file_moved: bool = False
+    file_changed: bool = False
     """The action file that the call was asked for lies there in another form, not accepted."""
-    problem: bool = False
+    is_problem: bool = False
     """The selected row is a problem of a file: nothing there is to be decided."""
-    ended: ApprovalView | None = None
+    ended_call: ApprovalView | None = None
     """The call of the selected row of view 2, as far as it is known."""
-    item: LibraryItemView | None = None
+    library_item: LibraryItemView | None = None
     """The selected action or connector of view 4."""
     session: SessionView | None = None
     """The selected session of view 5."""
@@ -60,13 +60,13 @@ class Situation:
     """Rows of the list are left out."""
     following: bool | None = None
     """The cursor stays on the newest row; None where rows do not come in at the top."""
-    marked: bool = False
+    has_marks: bool = False
     """Something in the document is drawn as a mark, or it is drawn unfolded."""
     unfolded: bool = False
     """The document shows code points, and nothing folded."""
-    whole: bool = False
+    has_full_preview: bool = False
     """What changed stands in the document, and below it the whole new preview."""
-    wrapped: bool = False
+    has_wraps: bool = False
     """A line of the document goes on in the next one."""
     paused_at: float | None = None
     verifying: bool = False
@@ -74,21 +74,21 @@ class Situation:
     """The screen in which the call of the selected record was decided is kept."""
     replayed: bool = False
     """It stands in place of the record."""
-    block: BlockedBy = "empty"
-    deny_block: BlockedBy = "empty"
+    blocked_by: BlockedBy = "empty"
+    deny_blocked_by: BlockedBy = "empty"
     armed: bool = False
-    equal: int = 0
+    equal_count: int = 0
     """How many equal calls the deny panel counts besides the one that it is about."""
-    earlier: bool = False
-    later: bool = False
+    has_earlier_reason: bool = False
+    has_later_reason: bool = False
     """There is a reason to bring back; one was brought back."""
     unseen: int = 0
     total: int = 0
-    confirmed: str = ""
+    pressed_once: str = ""
     """The action that the person pressed once and was told what is unread or unknown."""
-    longer: bool = False
+    scrollable: bool = False
     """The document has more lines than its pane: there is something to read on to."""
-    registry: CommandRegistry = DEFAULT
+    registry: CommandRegistry = DEFAULT_REGISTRY
     """The keys that this console gives to the actions."""
 
     @property
@@ -97,24 +97,24 @@ class Situation:
         return self.view if self.panel in ("none", "palette") else _PANELS[self.panel]
 
     @property
-    def several(self) -> bool:
+    def has_several_rows(self) -> bool:
         """More than one row to move among."""
         return self.rows > 1
 
     @property
-    def document(self) -> bool:
+    def shows_document(self) -> bool:
         """A document stands on screen."""
-        return self.opened or (self.view == "waiting" and self.block not in ("empty", "small"))
+        return self.opened or (self.view == "waiting" and self.blocked_by not in ("empty", "small"))
 
     @property
-    def changeable(self) -> bool:
+    def can_change(self) -> bool:
         """The core is there and can write: something can be asked of it."""
-        return self.block not in ("lost", "storage")
+        return self.blocked_by not in ("lost", "storage")
 
     @property
-    def unknown(self) -> str:
+    def unknown_outcome_id(self) -> str:
         """Id of the call whose outcome nobody knows, where one can look again; else empty."""
-        view = self.approval if self.view == "waiting" else self.ended
+        view = self.approval if self.view == "waiting" else self.ended_call
         return view.approval_id if view is not None and view.can_fetch_again else ""
 
     @property
@@ -122,8 +122,12 @@ class Situation:
         """Kind and name of the file that could be accepted here."""
         if self.view == "waiting" and self.file is not None:
             return self.file.kind, self.file.name
-        if self.view == "library" and self.item is not None and self.item.state == "held_back":
-            return self.item.kind, self.item.name
+        if (
+            self.view == "library"
+            and self.library_item is not None
+            and self.library_item.state == "held_back"
+        ):
+            return self.library_item.kind, self.library_item.name
         return None
 
     @property
@@ -131,15 +135,15 @@ class Situation:
         """Kind and name of the file whose acceptance could be withdrawn here."""
         if (
             self.view == "library"
-            and self.item is not None
-            and self.item.state in ("ready", "cannot_run")
+            and self.library_item is not None
+            and self.library_item.state in ("ready", "cannot_run")
         ):
-            return self.item.kind, self.item.name
+            return self.library_item.kind, self.library_item.name
         return None
 
-    def needs_second(self, action: str) -> bool:
+    def needs_second_press(self, action: str) -> bool:
         """Return whether the first press of *action* only says what the person has not seen."""
-        if self.confirmed == action:
+        if self.pressed_once == action:
             return False
         blind = self.approval is not None and self.approval.preview.status == "unavailable"
         return self.unseen > 0 or blind
@@ -158,17 +162,17 @@ class Availability:
     """How one key stands: in the footer or not, and whether its next press decides.
 
     `asks`: the key works, and asks something first (its label gets `…`).
-    `filled`: the very next press decides. Neither: it is there, and does nothing yet.
+    `decides_now`: the very next press decides. Neither: it is there, and does nothing yet.
     """
 
     shown: bool
-    filled: bool = False
+    decides_now: bool = False
     asks: bool = False
 
     @property
-    def works(self) -> bool:
+    def has_effect(self) -> bool:
         """A press does something."""
-        return self.shown and (self.filled or self.asks)
+        return self.shown and (self.decides_now or self.asks)
 
 
 _ABSENT = Availability(shown=False)
@@ -198,30 +202,32 @@ def _deciding(action: str, now: Situation) -> Availability | None:
             possible = now.acceptable is not None or now.suite is not None
             return _file(action, now) if possible else _ABSENT
         case "accept_rest":
-            possible = now.suite is not None and bool(now.suite.first and now.suite.rest)
+            possible = now.suite is not None and bool(
+                now.suite.ungated_effects and now.suite.other_files
+            )
             return _file(action, now) if possible else _ABSENT
         case "withdraw_acceptance":
             return _file(action, now) if now.withdrawable is not None else _ABSENT
         case "go_on":
-            possible = now.paused_at is not None and now.changeable
-            return Availability(shown=True, filled=now.armed) if possible else _ABSENT
+            possible = now.paused_at is not None and now.can_change
+            return Availability(shown=True, decides_now=now.armed) if possible else _ABSENT
         case _:
             return None
 
 
 def _decide(action: str, now: Situation) -> Availability:
-    if now.block != "none":
+    if now.blocked_by != "none":
         return _ABSENT
-    if now.needs_second(action):
+    if now.needs_second_press(action):
         return Availability(shown=True, asks=True)
-    return Availability(shown=True, filled=now.armed)
+    return Availability(shown=True, decides_now=now.armed)
 
 
 def _file(action: str, now: Situation) -> Availability:
     """In a list the key opens the file's facts; where they stand, it decides."""
     if now.view == "waiting" or now.opened:
         return _decide(action, now)
-    return _PLAIN if now.block == "none" else _ABSENT
+    return _PLAIN if now.blocked_by == "none" else _ABSENT
 
 
 def _has_call(now: Situation) -> bool:
@@ -230,33 +236,33 @@ def _has_call(now: Situation) -> bool:
 
 def _can_refetch(now: Situation) -> bool:
     view = now.approval if now.view == "waiting" else None
-    return view is not None and view.preview.status != "none" and now.block in _REFRESHABLE
+    return view is not None and view.preview.status != "none" and now.blocked_by in _REFRESHABLE
 
 
 _READS = ("read_on", "read_back", "line_down", "line_up")
 _MOVES = ("next", "previous", "first", "last", "page_up", "page_down")
 _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
-    **dict.fromkeys(_READS, lambda now: now.document and now.longer),
-    **dict.fromkeys(_MOVES, lambda now: now.several),
-    "deny": lambda now: _has_call(now) and now.deny_block == "none",
+    **dict.fromkeys(_READS, lambda now: now.shows_document and now.scrollable),
+    **dict.fromkeys(_MOVES, lambda now: now.has_several_rows),
+    "deny": lambda now: _has_call(now) and now.deny_blocked_by == "none",
     "refresh": _can_refetch,
-    "look_again": lambda now: bool(now.unknown) and now.changeable,
-    "open_review": lambda now: _has_call(now) and now.block not in ("lost", "small"),
-    "copy": lambda now: now.document,
-    "pager": lambda now: now.document,
-    "unfold": lambda now: now.document and now.marked,
-    "whole": lambda now: now.document and now.longer and now.whole,
-    "wrap_marks": lambda now: now.document and now.wrapped,
-    "order": lambda now: now.view == "waiting" and now.several,
+    "look_again": lambda now: bool(now.unknown_outcome_id) and now.can_change,
+    "open_review": lambda now: _has_call(now) and now.blocked_by not in ("lost", "small"),
+    "copy": lambda now: now.shows_document,
+    "pager": lambda now: now.shows_document,
+    "unfold": lambda now: now.shows_document and now.has_marks,
+    "whole": lambda now: now.shows_document and now.scrollable and now.has_full_preview,
+    "wrap_marks": lambda now: now.shows_document and now.has_wraps,
+    "order": lambda now: now.view == "waiting" and now.has_several_rows,
     "open": lambda now: now.view != "waiting" and now.rows > 0 and not now.opened,
-    "back": lambda now: now.opened or now.filtered or bool(now.confirmed),
+    "back": lambda now: now.opened or now.filtered or bool(now.pressed_once),
     "follow": lambda now: now.following is False and not now.opened,
     "filter": lambda now: (now.rows > 0 or now.filtered) and not now.opened,
-    "verify": lambda now: now.view == "audit" and now.block != "lost" and not now.verifying,
-    "replay": lambda now: now.replayable and now.block not in ("lost", "small"),
-    "end_session": lambda now: now.session is not None and now.changeable,
-    "pause": lambda now: now.paused_at is None and now.changeable,
-    "stop_everything": lambda now: now.changeable,
+    "verify": lambda now: now.view == "audit" and now.blocked_by != "lost" and not now.verifying,
+    "replay": lambda now: now.replayable and now.blocked_by not in ("lost", "small"),
+    "end_session": lambda now: now.session is not None and now.can_change,
+    "pause": lambda now: now.paused_at is None and now.can_change,
+    "stop_everything": lambda now: now.can_change,
 }
 """When a key that decides nothing does something; one that is not named here always does."""
 
@@ -287,19 +293,19 @@ def _in_panel(action: str, now: Situation) -> Availability:
     if now.panel == "filter":
         return _PLAIN
     gone = now.panel == "end" and now.session is None
-    if gone or not now.changeable:
+    if gone or not now.can_change:
         return _ABSENT
-    return Availability(shown=True, filled=now.armed)
+    return Availability(shown=True, decides_now=now.armed)
 
 
 def _in_deny_panel(action: str, now: Situation) -> Availability:
     match action:
         case "reason_earlier":
-            return _PLAIN if now.earlier else _ABSENT
+            return _PLAIN if now.has_earlier_reason else _ABSENT
         case "reason_later":
-            return _PLAIN if now.later else _ABSENT
+            return _PLAIN if now.has_later_reason else _ABSENT
         case _:
-            nobody = action == "deny_equal" and not now.equal
-            if nobody or now.deny_block != "none":
+            nobody = action == "deny_equal" and not now.equal_count
+            if nobody or now.deny_blocked_by != "none":
                 return _ABSENT
-            return Availability(shown=True, filled=now.armed)
+            return Availability(shown=True, decides_now=now.armed)

@@ -18,7 +18,7 @@ from aileron_tui import words
 from aileron_tui.draw.bars import startup_warnings
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.text import line
-from aileron_tui.input.commands import Command, CommandRegistry, face_of
+from aileron_tui.input.commands import Command, CommandRegistry, key_label
 from aileron_tui.plain.context import PlainContext
 from aileron_tui.plain.deciding import LineDecisions
 from aileron_tui.plain.navigation import VIEWS, Navigation
@@ -40,7 +40,7 @@ _HERE = (
 _WITH_TEXT = frozenset({"deny", "filter", *VIEWS}) - {"view_waiting"}
 """Those behind whose key more may be typed."""
 
-RESTLESS_TIMES, RESTLESS_SECONDS = 6, 10.0
+MAX_INTERRUPTIONS, INTERRUPTION_SECONDS = 6, 10.0
 """What takes its question away so often in so short a time is not asked about any more."""
 _CONTROLS = {"escape": "\x1b"}
 """The keys that send a character which nobody sees."""
@@ -103,7 +103,7 @@ class PlainConsole:
         self._shown: Version = ()
         self._touched_at = clock.monotonic()
         self._quit_asked = False
-        self._taken_away: deque[float] = deque(maxlen=RESTLESS_TIMES)
+        self._taken_away: deque[float] = deque(maxlen=MAX_INTERRUPTIONS)
         """When questions were taken away, since the last answer."""
 
     def run(self) -> int:
@@ -162,7 +162,7 @@ class PlainConsole:
         except SeveralLines:
             self._touched_at = self._clock.monotonic()
             self._leave_question()
-            self._say(words.plain.TOGETHER)
+            self._say(words.plain.SEVERAL_LINES)
             return
         if typed is None:
             self._say(())  # leave the line of the question
@@ -185,11 +185,15 @@ class PlainConsole:
         if self._state.ended or (table is not None and not table.opened):
             return
         self._taken_away.append(at)
-        often = len(self._taken_away) == RESTLESS_TIMES
-        if often and at - self._taken_away[0] <= RESTLESS_SECONDS:
+        often = len(self._taken_away) == MAX_INTERRUPTIONS
+        if often and at - self._taken_away[0] <= INTERRUPTION_SECONDS:
             self._taken_away.clear()
             self._state.turn_to("activity")
-            self._say(words.plain.restless(self._registry.face("view_waiting"), words.plain.STOP))
+            self._say(
+                words.plain.changes_too_fast(
+                    self._registry.key_label("view_waiting"), words.plain.STOP
+                )
+            )
 
     @property
     def _asks(self) -> bool:
@@ -298,7 +302,7 @@ class PlainConsole:
     def _read(self, typed: str) -> tuple[str, str]:
         """Return the action that *typed* stands for, empty for none, and what follows its key."""
         word, _, rest = typed.partition(" ")
-        sign = self._registry.face("filter")
+        sign = self._registry.key_label("filter")
         if typed.startswith(sign) and not sign.isalnum():
             return "filter", typed.removeprefix(sign).strip()
         return self._meant(word), rest.strip()
@@ -306,7 +310,7 @@ class PlainConsole:
     def _meant(self, word: str) -> str:
         """Return what *word* stands for: of two actions with one key the one that is possible now."""
         view = self._model.view
-        actions = (self._registry.action(each) for each in _HERE)
+        actions = (self._registry.command(each) for each in _HERE)
         named = [each.id for each in actions if view in each.contexts and word in self._typed(each)]
         if not named:
             return {NEXT_KEY: "next", words.plain.STOP: "stop_everything"}.get(word, "")
@@ -318,22 +322,22 @@ class PlainConsole:
         character = _CONTROLS.get(key, "")
         if key.startswith("ctrl+") and len(key) == 6:
             character = chr(ord(key[-1]) & 0x1F)
-        return (face_of(key), character or face_of(key))
+        return (key_label(key), character or key_label(key))
 
     def _quit(self) -> None:
         waiting = self._model.queue.waiting
         if waiting and not self._quit_asked:
             self._quit_asked = True
-            self._say(words.status.quit_asks(waiting, self._registry.face("quit")))
+            self._say(words.status.confirm_quit(waiting, self._registry.key_label("quit")))
         else:
             self._state.ended = True
 
     def _help(self) -> None:
         view = self._model.view
         for action in _HERE:
-            told = self._registry.action(action)
+            told = self._registry.command(action)
             if view in told.contexts:
-                self._say(f" {self._registry.face(action)}: {told.help or told.label}")
+                self._say(f" {self._registry.key_label(action)}: {told.help or told.label}")
         for key, told in words.plain.HELP:
             self._say(f" {key}: {told}")
         self._tell_what_stands()

@@ -49,7 +49,7 @@ class PlainContext:
 
     def say_unavailable(self, typed: str) -> None:
         """Say that *typed* does nothing here."""
-        self.say(words.plain.not_now(escape(typed)))
+        self.say(words.plain.no_effect(escape(typed)))
 
     @property
     def situation(self) -> Situation:

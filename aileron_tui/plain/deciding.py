@@ -40,7 +40,7 @@ class LineDecisions:
         if state.asks:
             model.note_first_press(action)
             return
-        intent = intent_of(model, action) if state.filled else None
+        intent = intent_of(model, action) if state.decides_now else None
         if intent is None:
             context.say_unavailable(typed)
         else:
@@ -80,7 +80,7 @@ class LineDecisions:
         model = self._model
         asked, done = _ASKS[model.panel]
         state = self._rested(done)
-        intent = intent_of(model, done) if action == asked and state.filled else None
+        intent = intent_of(model, done) if action == asked and state.decides_now else None
         model.close_panel()
         if intent is None:
             self._context.say(words.plain.LEFT_ALONE)
@@ -98,7 +98,7 @@ class LineDecisions:
         model.mark_sent(intent)
         context.port.submit(intent)
         if not context.wait_until(over):
-            self._state.messages.append(own_line(words.plain.UNDER_WAY))
+            self._state.messages.append(own_line(words.plain.NO_ANSWER_YET))
 
     def _keep_what_stands(self) -> None:
         """Keep the call that is decided as it was printed, for the audit."""
@@ -106,13 +106,13 @@ class LineDecisions:
         if item is None:
             return
         reading = model.reading
-        model.decision_screens.keep(
+        model.decision_screens.add(
             DecisionScreen(
                 at=self._context.clock.now(),
                 item=item,
-                file_moved=model.queue.file_moved(item),
+                file_changed=model.queue.file_changed(item),
                 unfolded=model.unfolded,
-                reading=reading.ended(),
+                reading=reading.frozen_copy(),
                 unseen=reading.unseen,
                 total=reading.total,
             )

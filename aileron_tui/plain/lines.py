@@ -12,7 +12,7 @@ from aileron_tui.draw.foreign_text import brief
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.rows import effect_word
 from aileron_tui.draw.suite_page import suite_name
-from aileron_tui.draw.text import Line, Piece, cells, cut, line, plain, wrap
+from aileron_tui.draw.text import Line, Piece, cell_width, line, plain_text, truncate, wrap
 from aileron_tui.draw.times import age
 from aileron_tui.items import Item
 from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
@@ -30,12 +30,12 @@ Page = tuple[Line, ...]
 
 
 def head_lines(
-    pages: DocumentCache, item: Item, now: float, columns: int, *, file_moved: bool
+    pages: DocumentCache, item: Item, now: float, columns: int, *, file_changed: bool
 ) -> Page:
     """Return the head of *item* in lines that a terminal does not break."""
 
     def head(width: int) -> Page:
-        warned = pages.warnings(item, file_moved=file_moved)
+        warned = pages.warnings(item, file_changed=file_changed)
         return item_head(item, warned, now, width, compact=False)
 
     return _unbroken(head, columns)
@@ -47,16 +47,16 @@ def item_page(
     now: float,
     columns: int,
     *,
-    file_moved: bool,
+    file_changed: bool,
     unfold: bool = False,
 ) -> Page:
     """Return header and document of *item*, as `head_lines` does; `DocumentCache.current` is then its layout."""
 
     def document(width: int) -> Page:
-        form = LayoutOptions(width=width, gutter=GUTTER, file_moved=file_moved, unfold=unfold)
+        form = LayoutOptions(width=width, gutter=GUTTER, file_changed=file_changed, unfold=unfold)
         return pages.layout(item, form, now).lines
 
-    head = head_lines(pages, item, now, columns, file_moved=file_moved)
+    head = head_lines(pages, item, now, columns, file_changed=file_changed)
     return (*head, (), *_unbroken(document, columns))
 
 
@@ -91,12 +91,12 @@ def row_list(
     yield from sentence_lines(told, columns)
     numbered = [(number, row) for number, row in rows]
     indent = " " * _NUMBER if any(number is not None for number, _ in numbered) else ""
-    yield cut(line(indent, *titles), columns - 1)
+    yield truncate(line(indent, *titles), columns - 1)
     for number, row in numbered:
         first = "" if number is None else f"{number:>{_NUMBER - 1}}."
         whole = line(first, *row)
         # As wide as a terminal may draw it that gives every letter of others two columns.
-        yield cut(whole, columns - 1 - (_widest(whole) - cells(whole)))
+        yield truncate(whole, columns - 1 - (_widest(whole) - cell_width(whole)))
 
 
 def rows_width(columns: int) -> int:
@@ -125,12 +125,14 @@ def _widest(pieces: Line) -> int:
 
 def sentence_lines(pieces: Line, columns: int) -> Page:
     """Return a sentence of ours, which may quote outside text, in lines; those that go on are indented."""
-    rows = wrap(pieces, columns - 3)
-    if any(_widest(each.pieces) > columns - 3 for each in rows):
-        rows = wrap(pieces, columns // 2 - 1)  # twice as wide, and the indent
-    return tuple(
-        each.pieces if row == 0 else line("  ", *each.pieces) for row, each in enumerate(rows)
-    )
+
+    def make(width: int) -> Page:
+        rows = wrap(pieces, width - 3)  # the indent, and one to spare
+        return tuple(
+            each.pieces if row == 0 else line("  ", *each.pieces) for row, each in enumerate(rows)
+        )
+
+    return _unbroken(make, columns)
 
 
 def item_list(items: Sequence[Item], current: str, now: float, columns: int) -> Iterator[Line]:
@@ -138,7 +140,7 @@ def item_list(items: Sequence[Item], current: str, now: float, columns: int) -> 
     for number, item in enumerate(items[:MAX_LISTED], 1):
         sign = "*" if item.key == current else " "
         whole = line(f" {sign} {number}. ", *_named(item, now))
-        yield cut(whole, columns // 2 if _widest(whole) > columns else columns - 1)
+        yield truncate(whole, columns // 2 if _widest(whole) > columns else columns - 1)
     if len(items) > MAX_LISTED:
         yield line(f"   {words.plain.and_more(len(items) - MAX_LISTED)}")
 
@@ -156,7 +158,7 @@ def _named(item: Item, now: float) -> Line:
 
 def text_of(pieces: Line) -> str:
     """Return the line as it is written, without blanks at its end."""
-    return plain(pieces).rstrip(" ")
+    return plain_text(pieces).rstrip(" ")
 
 
 def own_line(text: str) -> Line:

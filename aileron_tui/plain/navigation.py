@@ -8,8 +8,8 @@ from aileron_tui.draw.text import Line
 from aileron_tui.input.situation import View
 from aileron_tui.plain.context import PlainContext
 from aileron_tui.plain.output import PAGE_ROWS, Output
-from aileron_tui.state.tables.table import Table, filter_doubt, filter_status
-from aileron_tui.terminal.browser import browser_command, open_beside
+from aileron_tui.state.tables.table import Table, filter_problem, filter_status
+from aileron_tui.terminal.browser import browser_command, open_in_browser
 
 VIEWS: dict[str, View] = {
     "view_waiting": "waiting",
@@ -41,14 +41,14 @@ class Navigation:
             self._state.turn_to(view)
 
     def _list_what_waits(self) -> None:
-        self._output.waiting()
+        self._output.print_waiting()
         if told := self._filter_told():
             self._context.say(told)
 
     def _filter_told(self) -> Line:
         queue = self._model.queue
-        given = (queue.parsed, queue.matching, queue.total)
-        return filter_doubt(*given) or filter_status(*given)
+        given = (queue.parsed_filter, queue.matching, queue.total)
+        return filter_problem(*given) or filter_status(*given)
 
     def next(self) -> None:
         """Go to the next item that waits, behind the last one to the first."""
@@ -88,9 +88,9 @@ class Navigation:
         if self._model.view != "audit":
             return
         size = PAGE_ROWS["audit"]
-        audit.looked_at(top, size)
-        audit.stay()
-        audit.go(min(top + size, len(audit)) - 1)
+        audit.set_viewport(top, size)
+        audit.stop_following()
+        audit.select(min(top + size, len(audit)) - 1)
         state.read_on()
         self._context.wait_until(lambda: audit.current is not None)
 
@@ -107,11 +107,11 @@ class Navigation:
             self._context.say(words.plain.no_row(escape(number)))
             return
         state.printed_version = ()
-        table.stay()
-        table.go(row)
+        table.stop_following()
+        table.select(row)
         table.opened = True
         if view == "audit":
-            model.audit.looked_at(row, 1)
+            model.audit.set_viewport(row, 1)
             state.read_on()
             self._context.wait_until(lambda: not state.is_reading)
 
@@ -155,7 +155,7 @@ class Navigation:
         model.set_filter(text, now)
         if table.matching and len(table) > table.matching:
             # The selected row stays whatever it is: let it be one that matches.
-            table.go(0 if table.index else 1)
+            table.select(0 if table.index else 1)
             model.set_filter(text, now)
         if model.view == "audit":
             state.read_on()
@@ -185,12 +185,12 @@ class Navigation:
         model, state = self._model, self._state
         approval_id = ""
         if self._context.availability("look_again").shown:
-            approval_id = self._context.situation.unknown
+            approval_id = self._context.situation.unknown_outcome_id
         elif state.unknown_outcome is not None and model.view == "waiting":
             approval_id = state.unknown_outcome.approval_id
             self._open_call(state.unknown_outcome.run_id)
             state.unknown_outcome = None  # from here on its row is the place
-        if not approval_id or not self._context.situation.changeable:
+        if not approval_id or not self._context.situation.can_change:
             self._context.say_unavailable(typed)
             return
         self._context.port.submit(FetchAgain(approval_id=approval_id))
@@ -201,8 +201,8 @@ class Navigation:
         state, table = self._state, self._model.activity
         state.turn_to("activity")
         if run_id in table.keys:
-            table.stay()
-            table.go(table.keys.index(run_id))
+            table.stop_following()
+            table.select(table.keys.index(run_id))
             table.opened = True
 
     def open_review(self, typed: str) -> None:
@@ -223,7 +223,7 @@ class Navigation:
             answers.append(worked)
             context.terminal.wake()
 
-        open_beside(program, url, done)
+        open_in_browser(program, url, done)
         context.wait_until(lambda: bool(answers))
         context.say(
             words.terminal.no_browser(url) if answers == [False] else words.terminal.opened(url)
@@ -256,5 +256,5 @@ class Navigation:
 
 def _looked_at(table: Table) -> bool:
     """Return whether the filter has looked at every row: until then the status line says how far it got."""
-    given = (table.parsed, table.matching, table.total)
-    return table.filter_status() == (filter_doubt(*given) or filter_status(*given))
+    given = (table.parsed_filter, table.matching, table.total)
+    return table.filter_status() == (filter_problem(*given) or filter_status(*given))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from aileron_tui import words
 from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.document import session_name
-from aileron_tui.draw.drift import whole_row
+from aileron_tui.draw.drift import full_preview_row
 from aileron_tui.draw.status_line import status_line
-from aileron_tui.draw.text import Line, Piece, plain
+from aileron_tui.draw.text import Line, Piece, plain_text
 from aileron_tui.draw.times import clock_seconds
 from aileron_tui.error_location import error_location
 from aileron_tui.input.situation import View
@@ -18,7 +18,7 @@ from aileron_tui.plain.lines import MAX_LISTED, own_line
 from aileron_tui.plain.terminal import EndOfInput
 from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.model import Version
-from aileron_tui.state.tables.table import Table, filter_doubt, filter_status
+from aileron_tui.state.tables.table import Table, filter_problem, filter_status
 
 _log = logging.getLogger(__name__)
 
@@ -101,18 +101,18 @@ class Output:
     def _item(self, item: Item) -> None:
         """Print the whole of *item*, which counts as seen then; only its head while it is looked at."""
         model, now, printer = self._model, self._context.clock.now(), self._context.printer
-        moved = model.queue.file_moved(item)
+        moved = model.queue.file_changed(item)
 
         def print_it() -> Layout | None:
             if is_looking(item):
-                printer.head(item, now, file_moved=moved)
+                printer.head(item, now, file_changed=moved)
                 return None
-            return printer.item(item, now, file_moved=moved, unfold=model.unfolded)
+            return printer.item(item, now, file_changed=moved, unfold=model.unfolded)
 
         model.preview_row = None
         layout = self._drawn(item.version, print_it)
         if layout is not None and item.approval is not None and item.approval.drift is not None:
-            model.preview_row = whole_row(printer.pages.blocks, layout)
+            model.preview_row = full_preview_row(printer.pages.blocks, layout)
         model.scrollable = model.preview_row is not None
 
     def _row(self, table: Table) -> None:
@@ -134,9 +134,9 @@ class Output:
         def print_it() -> None:
             told = words.views.as_shown(clock_seconds(seen.at), seen.unseen, seen.total)
             self._context.say(f"▲ {told}")
-            moved, unfold = seen.file_moved, self._model.unfolded
-            printer.item(seen.item, seen.at, file_moved=moved, unfold=unfold)
-            self._model.has_marks, self._model.laid_out_version = printer.pages.marked, version
+            moved, unfold = seen.file_changed, self._model.unfolded
+            printer.item(seen.item, seen.at, file_changed=moved, unfold=unfold)
+            self._model.has_marks, self._model.laid_out_version = printer.pages.has_marks, version
 
         self._drawn(version, print_it)
 
@@ -152,10 +152,10 @@ class Output:
                 _log.error("an item could not be drawn: %s", error_location(error))
             return None
         if layout is not None:
-            model.has_marks = self._context.printer.pages.marked
+            model.has_marks = self._context.printer.pages.has_marks
             model.laid_out_version = version
-            model.reading.lay_out(layout.places)
-            model.reading.mark(range(len(layout.places)))
+            model.reading.set_lines(layout.ranges)
+            model.reading.mark_seen(range(len(layout.ranges)))
         return layout
 
     def _question(self) -> None:
@@ -172,12 +172,12 @@ class Output:
             action, done = "end_session", "end_enter"
         context.say(asked)
         context.say(remark)
-        label = context.registry.action(done).label
-        context.say(words.plain.asks_again(context.registry.face(action), label))
+        label = context.registry.command(done).label
+        context.say(words.plain.asks_again(context.registry.key_label(action), label))
 
     # Lists
 
-    def waiting(self) -> None:
+    def print_waiting(self) -> None:
         """Print a line for each of what waits, and what the filter says."""
         model, state = self._model, self._state
         selected, now = model.queue.selected or "", self._context.clock.now()
@@ -193,11 +193,11 @@ class Output:
             header = table.header(context.printer.row_width, context.clock.now())
             context.printer.rows(header, self._numbered(table, rows))
             if more := len(table) - rows.stop:
-                context.say(words.plain.more_rows(more, context.registry.face("page_down")))
+                context.say(words.plain.more_rows(more, context.registry.key_label("page_down")))
         context.say(told)
         problems = model.audit.verified.problems if model.audit.verified is not None else ()
         if model.view == "audit" and problems:
-            context.printer.lines(table.about(context.printer.row_width, context.clock.now()))
+            context.printer.lines(table.detail(context.printer.row_width, context.clock.now()))
         if model.view in _OF_RECORDS and model.head_words is not None:
             context.say(words.views.audit_head(model.head_words))
 
@@ -231,16 +231,16 @@ class Output:
             told = own_line(words.status.LOOKING) if is_looking(item) else self.status()
         else:
             told = self.status()
-        if plain(told):
+        if plain_text(told):
             context.say(told)
         context.say(words.plain.keys(list(self._keys())))
 
     def _tell_of_nothing(self) -> None:
         """Say that nothing waits, or nothing of what the filter lets through."""
         queue, say = self._model.queue, self._context.say
-        doubt = filter_doubt(queue.parsed, queue.matching, queue.total)
-        if queue.waiting and queue.parsed.query:
-            say(doubt or filter_status(queue.parsed, queue.matching, queue.total))
+        doubt = filter_problem(queue.parsed_filter, queue.matching, queue.total)
+        if queue.waiting and queue.parsed_filter.query:
+            say(doubt or filter_status(queue.parsed_filter, queue.matching, queue.total))
         else:
             say(words.bars.NOTHING_WAITS)
         if queue.not_accepted:
@@ -251,15 +251,15 @@ class Output:
         registry, model = self._context.registry, self._model
         for action in _ABOUT:
             if self._context.availability(action).shown:
-                key = registry.face(action)
+                key = registry.key_label(action)
                 told = f"{key} REASON" if action == "deny" else key
-                yield told, registry.action(action).label
+                yield told, registry.command(action).label
         others = [each for each in self._state.waiting if each is not self._state.item]
         if others and model.view == "waiting":
             yield NEXT_KEY, "next"
         for action in _ALWAYS:
             if self._context.availability(action).shown:
-                yield registry.face(action), registry.action(action).label
+                yield registry.key_label(action), registry.command(action).label
 
 
 def is_looking(item: Item | None) -> bool:

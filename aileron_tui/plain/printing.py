@@ -42,15 +42,15 @@ class Printer:
         texts = [text_of(self._glyphs.draw(each, columns)) for each in lines]
         self._terminal.send("".join(f"{text}\n" for text in texts))
 
-    def head(self, item: Item, now: float, *, file_moved: bool) -> None:
+    def head(self, item: Item, now: float, *, file_changed: bool) -> None:
         """Print the head of *item* alone."""
         columns = self._terminal.columns
-        self.lines(((), *head_lines(self.pages, item, now, columns, file_moved=file_moved)))
+        self.lines(((), *head_lines(self.pages, item, now, columns, file_changed=file_changed)))
 
-    def item(self, item: Item, now: float, *, file_moved: bool, unfold: bool) -> Layout:
+    def item(self, item: Item, now: float, *, file_changed: bool, unfold: bool) -> Layout:
         """Print the whole of *item* and return what its document was laid out as."""
         page = item_page(
-            self.pages, item, now, self._terminal.columns, file_moved=file_moved, unfold=unfold
+            self.pages, item, now, self._terminal.columns, file_changed=file_changed, unfold=unfold
         )
         self.lines(((), *page, ()))
         return self.pages.current

@@ -24,7 +24,7 @@ from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.filter_fields import item_fields
 from aileron_tui.state.model import Model, Version
 from aileron_tui.state.situation import situation_of
-from aileron_tui.terminal.notifications import Attention, Notifier
+from aileron_tui.terminal.notifications import NotificationScheduler, Notifier
 
 
 class PlainState:
@@ -42,7 +42,7 @@ class PlainState:
         self.model = model
         self.messages: deque[Line] = deque()
         """Messages to print before the next item."""
-        self.chosen = ""
+        self.chosen_key = ""
         """The row that the person went to."""
         self.ended = False
         """The person, a signal or the core ended it."""
@@ -64,8 +64,8 @@ class PlainState:
         self._arrived: dict[str, str] = {}
         """The actions of calls that came and were not told yet, by approval."""
         self._due: tuple[float, Callable[[], None]] | None = None
-        self._attention = Attention(
-            notifier.tell, waiting=lambda: model.queue.waiting, clock=clock, later=self._later
+        self._attention = NotificationScheduler(
+            notifier.deliver, waiting=lambda: model.queue.waiting, clock=clock, later=self._later
         )
         if (rest := model.next_read()) is not None:
             submit(rest)
@@ -91,7 +91,7 @@ class PlainState:
             if arrived and isinstance(event, ApprovalUpdated):
                 self._arrived[event.view.approval_id] = event.view.action
                 if model.paused_at is None:
-                    self._attention.arrived(event.view.action)
+                    self._attention.on_arrival(event.view.action)
         model.status_message = None
         model.tick(now, at)
         self._go_to_one_that_waits()
@@ -114,11 +114,15 @@ class PlainState:
     def _note_unknown(self, view: ApprovalView) -> None:
         """Keep what the person approved and nobody knows the end of; tell once how to look."""
         model, key = self.model, view.approval_id
-        if not view.can_fetch_again or not model.queue.was_mine(key) or key in self._told_unknown:
+        if (
+            not view.can_fetch_again
+            or not model.queue.was_decided_here(key)
+            or key in self._told_unknown
+        ):
             return
         self.unknown_outcome = view
         self._told_unknown.add(key)
-        face = model.registry.face("look_again")
+        face = model.registry.key_label("look_again")
         self.messages.append(own_line(words.plain.looks_again_at(face, escape(view.title))))
 
     def _leave_a_question_of_nothing(self) -> None:
@@ -130,7 +134,7 @@ class PlainState:
             model.close_panel()
 
     def _done_here(self, view: ApprovalView) -> bool:
-        return view.state == "completed" and self.model.queue.was_mine(view.approval_id)
+        return view.state == "completed" and self.model.queue.was_decided_here(view.approval_id)
 
     def _later(self, seconds: float, do: Callable[[], None]) -> None:
         self._due = (self._clock.monotonic() + seconds, do)
@@ -155,7 +159,7 @@ class PlainState:
         model = self.model
         if model.view != "audit" or model.core_lost is not None or not self._reads:
             return
-        if (wanted := model.audit.wanted()) is not None:
+        if (wanted := model.audit.next_read()) is not None:
             self._submit(wanted)
 
     @property
@@ -178,11 +182,11 @@ class PlainState:
         item = queue.current
         if (
             item is not None
-            and item.waits
-            and (item.approval is not None or item.key == self.chosen)
+            and item.is_waiting
+            and (item.approval is not None or item.key == self.chosen_key)
         ):
             return
-        calls = (row for row, each in enumerate(queue.items) if each.waits and each.approval)
+        calls = (row for row, each in enumerate(queue.items) if each.is_waiting and each.approval)
         first = next(calls, None)
         if first is None:
             queue.selected = None
@@ -193,7 +197,7 @@ class PlainState:
         """Ask about *item*, which waits."""
         queue = self.model.queue
         queue.select(queue.index(item.key))
-        self.chosen = item.key
+        self.chosen_key = item.key
 
     def set_filter(self, text: str) -> None:
         """Leave out what the filter *text* does not let through; ask about the first that is left.
@@ -203,17 +207,17 @@ class PlainState:
         model, queue, here, now = self.model, self.model.queue, self.item, self._clock.now()
         queue.selected = None  # the selected one would stay whatever it is
         model.set_filter(text, now)
-        waiting = [each for each in queue.items if each.waits]
+        waiting = [each for each in queue.items if each.is_waiting]
         chosen = here if here in waiting or not waiting else waiting[0]
         queue.selected = chosen.key if chosen is not None else None
-        self.chosen = queue.selected or self.chosen
+        self.chosen_key = queue.selected or self.chosen_key
         model.set_filter(text, now)
 
     @property
     def item(self) -> Item | None:
         """What is asked about; None where nothing waits."""
         item = self.model.queue.current
-        return item if item is not None and item.waits else None
+        return item if item is not None and item.is_waiting else None
 
     @property
     def waiting(self) -> list[Item]:
@@ -222,12 +226,12 @@ class PlainState:
         return [
             each
             for each in self.model.queue.items
-            if each.waits and (each is not here or self._lets(each))
+            if each.is_waiting and (each is not here or self._lets(each))
         ]
 
     def _lets(self, item: Item) -> bool:
         """Return whether the filter lets *item* through; the one asked about stays all the same."""
-        query = self.model.queue.parsed.query
+        query = self.model.queue.parsed_filter.query
         if not query:
             return True
         return query.matches(item_fields(item), self._clock.now())
@@ -248,7 +252,7 @@ class PlainState:
     @property
     def is_sending(self) -> bool:
         """An answer to what stands there is on its way."""
-        block = situation_of(self.model, self._clock.now(), self._clock.monotonic()).block
+        block = situation_of(self.model, self._clock.now(), self._clock.monotonic()).blocked_by
         return block == "sending"
 
     @property
@@ -260,12 +264,12 @@ class PlainState:
         if table is None:
             item = self.item
             version = item.version if item is not None else ()
-            return (version, model.queue.file_moved(item), model.unfolded)
+            return (version, model.queue.file_changed(item), model.unfolded)
         if table.opened:
             of_record = (self._is_read, self.is_reading) if model.view == "audit" else ()
             return (model.view, table.version, of_record, model.unfolded)
         verified = model.audit.verified if model.view == "audit" else None
-        return (model.view, self.top_row, table.parsed.text, verified)
+        return (model.view, self.top_row, table.parsed_filter.text, verified)
 
     def take_messages(self) -> Iterator[Line]:
         """Yield each message to print once: what happened, then how many other calls came."""
@@ -278,7 +282,7 @@ class PlainState:
         came = [
             action
             for key, action in arrived.items()
-            if (item := queue.get(key)) is not None and item.waits and item is not here
+            if (item := queue.get(key)) is not None and item.is_waiting and item is not here
         ]
         if came:
             yield own_line(words.plain.more_wait(len(came), escape(came[-1])))

@@ -33,13 +33,13 @@ class AuditScreen(ListScreen):
     def redraw(self) -> None:
         """Draw everything, and ask for what is to be drawn next."""
         super().redraw()
-        if not self.stands:
+        if not self.has_widgets:
             return
         rows = self.query_one("#list", RowList)
-        self.model.audit.looked_at(round(rows.scroll_offset.y), rows.size.height)
+        self.model.audit.set_viewport(round(rows.scroll_offset.y), rows.size.height)
         if not self.is_current or self.model.core_lost is not None:
             return
-        wanted = self.model.audit.wanted()
+        wanted = self.model.audit.next_read()
         if wanted is not None:
             self.submit(wanted)
 
@@ -48,11 +48,11 @@ class AuditScreen(ListScreen):
         seen = self.model.audit.replayed
         if seen is None:
             return super()._page_of(form)
-        warned = self.reader.pages.warnings(seen.item, file_moved=seen.file_moved)
+        warned = self.reader.cache.warnings(seen.item, file_changed=seen.file_changed)
         compact = self.has_class("-compact")
         head = item_head(seen.item, warned, seen.at, form.width, compact=compact)
-        form = replace(form, context=seen.context, file_moved=seen.file_moved)
-        return head, self.reader.pages.layout(seen.item, form, seen.at)
+        form = replace(form, context=seen.context, file_changed=seen.file_changed)
+        return head, self.reader.cache.layout(seen.item, form, seen.at)
 
     def _replay(self) -> None:
         """Show the screen as it was seen when its call was decided, or again the record."""

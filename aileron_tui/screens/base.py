@@ -30,7 +30,7 @@ from aileron_tui.screens.handoff import TextHandoff
 from aileron_tui.screens.reading import DocumentReader
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
-from aileron_tui.state.tables.table import filter_doubt
+from aileron_tui.state.tables.table import filter_problem
 from aileron_tui.widgets.ask_panel import AskPanel
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines, glyphs_of
 
@@ -69,9 +69,9 @@ class ConsoleScreen(Screen[None]):
         self.submit = submit
         # Not the class's: which keys there are is the person's to say.
         self._bindings = model.registry.bindings_for(view, *PANEL_CONTEXTS)
-        self._judged: Situation | None = None
+        self._key_situation: Situation | None = None
         self.panel = AskPanel(model, clock)
-        self.reader = DocumentReader(self, model, clock, rested=self.draw_foot)
+        self.reader = DocumentReader(self, model, clock, on_rest=self.draw_foot)
         self._decisions = Decisions(self, model, clock)
         handoff = TextHandoff(model, self.reader, post=self.post_message, say=self._say)
         self.handlers: CommandHandlers = {
@@ -85,7 +85,7 @@ class ConsoleScreen(Screen[None]):
 
     def _own_handlers(self) -> CommandHandlers:
         """Return what is done for a command in every view."""
-        asked = [each.id for each in self.model.registry.actions if each.id.startswith("view_")]
+        asked = [each.id for each in self.model.registry.commands if each.id.startswith("view_")]
         return {
             **{
                 command: lambda command=command: self.post_message(CommandRequested(command))
@@ -108,7 +108,7 @@ class ConsoleScreen(Screen[None]):
             yield self.panel
 
     @property
-    def stands(self) -> bool:
+    def has_widgets(self) -> bool:
         """Whether its widgets are there: on the way out a screen outlives them by a moment."""
         return bool(self.query("#keys"))
 
@@ -120,23 +120,23 @@ class ConsoleScreen(Screen[None]):
         return situation_of(self.model, self.clock.now(), self.clock.monotonic())
 
     @property
-    def judged(self) -> Situation:
+    def key_situation(self) -> Situation:
         """What each key does in the situation in which the present one was pressed."""
-        return self._judged if self._judged is not None else self.situation
+        return self._key_situation if self._key_situation is not None else self.situation
 
-    def key_begins(self, at: float) -> None:
+    def begin_key(self, at: float) -> None:
         """A key was pressed at *at*, monotonic seconds: it is judged by the situation of now."""
-        self._judged = situation_of(self.model, self.clock.now(), at)
+        self._key_situation = situation_of(self.model, self.clock.now(), at)
 
-    def key_ends(self) -> None:
+    def end_key(self) -> None:
         """The key was handled."""
-        self._judged = None
+        self._key_situation = None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Let a command through exactly where the footer's function lets it."""
         if action != "do":
             return True
-        return availability(str(parameters[0]), self.judged).shown
+        return availability(str(parameters[0]), self.key_situation).shown
 
     def action_do(self, command: str) -> None:
         """Do what the key of *command* asks for."""
@@ -144,18 +144,18 @@ class ConsoleScreen(Screen[None]):
 
     def do(self, command: str) -> None:
         """Do *command*, which no key of this screen asked for, if it can be done now, and draw."""
-        if availability(command, self.situation).works:
+        if availability(command, self.situation).has_effect:
             self.handlers[command]()
             self.redraw()
 
     def on_piece_clicked(self, message: PieceClicked) -> None:
         """Go where a click points. What changes anything wants its key: the mouse decides nothing."""
         message.stop()
-        clicked = self.model.registry.action(message.action)
+        clicked = self.model.registry.command(message.action)
         if clicked.moves or clicked.id == "help" or clicked.id.startswith("view_"):
             self.do(clicked.id)
             return
-        self._say(words.keys.press_it(self.model.registry.faces(clicked), clicked.label))
+        self._say(words.keys.press_key(self.model.registry.key_labels(clicked), clicked.label))
         self.redraw()
 
     def _say(self, told: str) -> None:
@@ -163,7 +163,7 @@ class ConsoleScreen(Screen[None]):
 
     def _look_again(self) -> None:
         """Look at the service again, where nobody knows how the call ended."""
-        approval_id = self.situation.unknown
+        approval_id = self.situation.unknown_outcome_id
         if approval_id:
             self.submit(FetchAgain(approval_id=approval_id))
             self._say(words.views.LOOKING_AGAIN)
@@ -175,14 +175,14 @@ class ConsoleScreen(Screen[None]):
         """What the person wrote where something was asked."""
         return self.panel.text
 
-    def ask_first(self, command: str) -> None:
+    def require_second_press(self, command: str) -> None:
         """Say what was not seen; the next press of the same key decides."""
         self.model.note_first_press(command)
 
-    def keep_screen(self) -> None:
+    def save_screen(self) -> None:
         """Keep what stands on screen while a call is decided, to show it again."""
 
-    def settle_in(self, seconds: float) -> None:
+    def schedule_settle(self, seconds: float) -> None:
         """Have `settle` called in *seconds*, by way of the application's queue."""
         # Every key that had arrived is counted before.
         self.set_timer(seconds, lambda: self.post_message(SettleDue()))
@@ -191,7 +191,7 @@ class ConsoleScreen(Screen[None]):
         """Let a press that had its silence until *at*, monotonic seconds, decide."""
         self._decisions.settle(at)
 
-    def decided(self) -> None:
+    def after_decision(self) -> None:
         """The core was asked: close what was asked of the person, and draw."""
         self.panel.close()
         self.redraw()
@@ -242,7 +242,7 @@ class ConsoleScreen(Screen[None]):
 
     def redraw(self) -> None:
         """Draw everything from the model, then learn when it stands on screen."""
-        if not self.stands:
+        if not self.has_widgets:
             return
         self.set_class(self.model.core_lost is not None, "-lost")
         self._draw_top()
@@ -269,7 +269,7 @@ class ConsoleScreen(Screen[None]):
 
     def draw_foot(self) -> None:
         """Draw the status line and the keys, or what is asked and its keys."""
-        if not self.stands:
+        if not self.has_widgets:
             return  # a timer's last call, while the application ends
         width, now, model = self.size.width, self.situation, self.model
         if self.panel.is_open:
@@ -277,15 +277,15 @@ class ConsoleScreen(Screen[None]):
             return
         view = now.approval
         said = status_line(
-            now, model.status_message, self.clock.now(), self.told_of_rows(), width=width
+            now, model.status_message, self.clock.now(), self.rows_status(), width=width
         )
         digest_words = view.words if view is not None else None
         self.query_one("#status", Lines).show(bars.status_row(said, digest_words, width))
         self.query_one("#keys", Lines).show(bars.footer_line(now.context, now, width))
 
-    def told_of_rows(self) -> Line:
+    def rows_status(self) -> Line:
         """Return what the status line says of the rows."""
-        return filter_doubt(self.model.parsed_filter, *self.model.row_counts)
+        return filter_problem(self.model.parsed_filter, *self.model.row_counts)
 
     def _draw_top(self) -> None:
         model, width = self.model, self.size.width
@@ -304,9 +304,9 @@ class ConsoleScreen(Screen[None]):
         rows = bars.banner_lines(
             lost=model.core_lost,
             storage=None if model.health.writable else model.health.message,
-            lasting=self.startup_warnings,
+            warnings=self.startup_warnings,
             width=width,
-            help_key=model.registry.face("help"),
+            help_key=model.registry.key_label("help"),
             paused=self._paused(),
             replayed=self._replayed(),
         )
@@ -328,7 +328,7 @@ class ConsoleScreen(Screen[None]):
         since = self.model.paused_at
         if since is None:
             return ""
-        return words.panels.paused(self.model.registry.face("go_on"), clock_minutes(since))
+        return words.panels.paused(self.model.registry.key_label("go_on"), clock_minutes(since))
 
     def _replayed(self) -> str:
         screen = self.model.replayed

@@ -20,7 +20,7 @@ class DecidingScreen(Protocol):
     """What `Decisions` needs of the screen that holds it."""
 
     @property
-    def judged(self) -> Situation:
+    def key_situation(self) -> Situation:
         """What each key does at the time at which the present one was pressed."""
         ...
 
@@ -38,19 +38,19 @@ class DecidingScreen(Protocol):
         """Hand *intent* to the core."""
         ...
 
-    def ask_first(self, command: str) -> None:
+    def require_second_press(self, command: str) -> None:
         """Say what was not seen; the next press of the same key decides."""
         ...
 
-    def keep_screen(self) -> None:
+    def save_screen(self) -> None:
         """Keep what stands on screen while a call is decided, to show it again."""
         ...
 
-    def settle_in(self, seconds: float) -> None:
+    def schedule_settle(self, seconds: float) -> None:
         """Have `Decisions.settle` called, behind every key that has arrived by then."""
         ...
 
-    def decided(self) -> None:
+    def after_decision(self) -> None:
         """The core was asked: what was asked of the person is over."""
         ...
 
@@ -73,19 +73,19 @@ class Decisions:
         """Every command that decides."""
         return {
             each.id: lambda command=each.id: self._press(command)
-            for each in self._model.registry.actions
+            for each in self._model.registry.commands
             if each.decides
         }
 
     def _press(self, command: str) -> None:
-        model, state = self._model, availability(command, self._screen.judged)
+        model, state = self._model, availability(command, self._screen.key_situation)
         if model.pressed_once not in ("", command):
             model.forget_first_press()
         if state.asks:
-            self._screen.ask_first(command)
+            self._screen.require_second_press(command)
         elif state.shown and model.press(model.key_at):
             self._pressed = command
-            self._screen.settle_in(AFTER_SECONDS)
+            self._screen.schedule_settle(AFTER_SECONDS)
 
     def settle(self, at: float) -> None:
         """Let a press that had its silence until *at* decide; say it where a burst took it back."""
@@ -97,7 +97,7 @@ class Decisions:
             self._model.say(words.status.keys_dropped(dropped), at, hold=DROPPED_SECONDS)
             self._screen.redraw()
         if arming.awaits_silence:
-            self._screen.settle_in(SETTLE_AGAIN_SECONDS)
+            self._screen.schedule_settle(SETTLE_AGAIN_SECONDS)
 
     def _decide(self, command: str) -> None:
         """Hand over what the press of *command* asks for, if it may still be asked."""
@@ -109,10 +109,10 @@ class Decisions:
             return
         denied = [each.approval_id for each in intents if isinstance(each, Deny)]
         if denied or isinstance(intents[0], Approve):
-            screen.keep_screen()
+            screen.save_screen()
         if denied:
-            model.deny_panel.sent(denied, screen.reason)
+            model.deny_panel.mark_sent(denied, screen.reason)
         for intent in intents:
             model.mark_sent(intent)
             screen.submit(intent)
-        screen.decided()
+        screen.after_decision()

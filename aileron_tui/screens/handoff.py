@@ -43,15 +43,15 @@ class TextHandoff:
             self._say(words.terminal.NOTHING_IN_VIEW)
             return
         content, last = self._copied
-        below = [each for each in fields if content == subject.version and each.first > last]
+        below = [each for each in fields if content == subject.version and each.first_block > last]
         chosen = (below or fields)[0]
-        self._copied = (subject.version, chosen.first)
+        self._copied = (subject.version, chosen.first_block)
         self._post(CopyRequested(chosen.text))
         self._say(self._told(chosen, following=len(below or fields) > 1))
 
     def _told(self, field: Field, *, following: bool) -> str:
         size = len(field.text.encode("utf-8", "replace"))
-        key = self._model.registry.face("copy")
+        key = self._model.registry.key_label("copy")
         then = words.terminal.copies_next(key) if following else ""
         if size > words.terminal.COPY_BYTES:
             then = words.terminal.too_long(size)

@@ -8,17 +8,17 @@ from textual.screen import ModalScreen
 
 from aileron_tui import words
 from aileron_tui.draw.blocks import Layout
-from aileron_tui.draw.text import Line, Piece, line, spread, wrap
+from aileron_tui.draw.text import Line, Piece, justify, line, wrap
 from aileron_tui.input.commands import CommandRegistry, KeyContext
 from aileron_tui.messages import SizeChanged
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 
-FACE = 12
+KEY_CELLS = 12
 """Cells of the column of keys."""
 BESIDE_FROM = 100
 """From this width on the view stays in sight beside it; below, words of it would be cut."""
-EDGES = 4
+MARGIN_CELLS = 4
 """Blank cells at both sides, and the track that says how much is in sight."""
 
 
@@ -26,24 +26,24 @@ def help_lines(
     registry: CommandRegistry,
     context: KeyContext,
     width: int,
-    rest: float = 0.4,
-    standing: Sequence[Line] = (),
+    rest_seconds: float = 0.4,
+    warnings: Sequence[Line] = (),
 ) -> tuple[Line, ...]:
     """Return *standing* warnings whole, every key of *context* that has a text, then the signs.
 
     *width*: in cells. *rest*: the seconds that item and hand rest before a key decides.
     """
-    rows: list[Line] = [(Piece(words.keys.HELP_STANDING, "attn"),)] if standing else []
-    for warning in standing:
-        for number, each in enumerate(wrap(warning, width - EDGES - 2)):
+    rows: list[Line] = [(Piece(words.keys.HELP_STANDING, "attn"),)] if warnings else []
+    for warning in warnings:
+        for number, each in enumerate(wrap(warning, width - MARGIN_CELLS - 2)):
             # What goes on further in is not a warning of its own: a route's words are from outside.
             rows.append(line(Piece("  " if number else ""), *each.pieces))
-    rows += [()] if standing else []
+    rows += [()] if warnings else []
     rows.append((Piece(words.keys.HELP, "fact"),))
     for face, told in _keys(registry, context):
         rows += _row(face, told, width)
     rows.append(())
-    for text in words.keys.help_rest(rest):
+    for text in words.keys.help_rest(rest_seconds):
         rows += _row("", (Piece(text, "muted"),), width, indent=0)
     rows += [(), (Piece(words.keys.HELP_SIGNS, "fact"),)]
     for glyph, text in words.keys.HELP_GLYPHS:
@@ -52,18 +52,21 @@ def help_lines(
 
 
 def _keys(registry: CommandRegistry, context: KeyContext) -> Iterator[tuple[str, Line]]:
-    views = [each for each in registry.here(context) if each.id.startswith("view_")]
-    for each in registry.here(context):
+    views = [each for each in registry.in_context(context) if each.id.startswith("view_")]
+    for each in registry.in_context(context):
         if each.id.startswith("view_"):
             if each is views[0]:
-                yield " ".join(registry.face(e.id) for e in views), (Piece(words.keys.HELP_VIEWS),)
+                yield (
+                    " ".join(registry.key_label(e.id) for e in views),
+                    (Piece(words.keys.HELP_VIEWS),),
+                )
         elif each.help:
             decides: Line = (Piece("  decides", "attn"),) if each.decides else ()
-            yield registry.faces(each), line(each.help, *decides)
+            yield registry.key_labels(each), line(each.help, *decides)
 
 
-def _row(face: str, told: Line, width: int, indent: int = FACE) -> Iterator[Line]:
-    for number, each in enumerate(wrap(told, width - indent - EDGES)):
+def _row(face: str, told: Line, width: int, indent: int = KEY_CELLS) -> Iterator[Line]:
+    for number, each in enumerate(wrap(told, width - indent - MARGIN_CELLS)):
         named = f"{face:<{indent}}" if number == 0 else " " * indent
         yield line(Piece(named, "strong"), *each.pieces)
 
@@ -78,15 +81,15 @@ class HelpScreen(ModalScreen[None]):
         self,
         registry: CommandRegistry,
         context: KeyContext,
-        rest: float,
-        standing: Sequence[Line] = (),
+        rest_seconds: float,
+        warnings: Sequence[Line] = (),
     ) -> None:
         super().__init__()
         self._bindings = registry.bindings_for("help")
         self._keys = registry
         self._page: KeyContext = context
-        self._rest = rest
-        self._standing = standing
+        self._rest = rest_seconds
+        self._warnings = warnings
         self._lines: tuple[Line, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -108,32 +111,32 @@ class HelpScreen(ModalScreen[None]):
         if not text.size.width:
             return  # its size comes with the next event
         self._lines = help_lines(
-            self._keys, self._page, text.size.width, self._rest, self._standing
+            self._keys, self._page, text.size.width, self._rest, self._warnings
         )
         text.show(Layout(self._lines, (None,) * len(self._lines)), frozenset())
         parts: list[Piece] = [Piece(" ")]
         if len(self._lines) > text.size.height:
-            parts += [Piece(self._keys.faces(self._keys.action("next")), "strong")]
+            parts += [Piece(self._keys.key_labels(self._keys.command("next")), "strong")]
             parts += [Piece(" read on   ", "muted")]
-        parts += [Piece(self._keys.face("close"), "strong"), Piece(" close", "muted")]
+        parts += [Piece(self._keys.key_label("close"), "strong"), Piece(" close", "muted")]
         width = self.query_one("#helpkeys", Lines).size.width
-        self.query_one("#helpkeys", Lines).show(spread(line(*parts), (), width))
+        self.query_one("#helpkeys", Lines).show(justify(line(*parts), (), width))
 
     def action_do(self, command: str) -> None:
         """Scroll, or go back to what was below."""
         text = self.query_one("#helptext", Document)
         match command:
             case "next":
-                text.read(1)
+                text.scroll_rows(1)
             case "previous":
-                text.read(-1)
+                text.scroll_rows(-1)
             case "read_on" | "page_down":
-                text.read_panes(1)
+                text.scroll_panes(1)
             case "read_back" | "page_up":
-                text.read_panes(-1)
+                text.scroll_panes(-1)
             case "first":
-                text.start_over()
+                text.scroll_to_start()
             case "last":
-                text.read(len(self._lines))
+                text.scroll_rows(len(self._lines))
             case _:
                 self.dismiss(None)

@@ -33,12 +33,12 @@ class ListScreen(ConsoleScreen):
         """Return what moves the cursor, opens the row and goes back."""
         table = self.table
         return {
-            "next": lambda: table.go(table.index + 1),
-            "previous": lambda: table.go(table.index - 1),
-            "first": lambda: table.go(0),
-            "last": lambda: table.go(len(table) - 1),
-            "page_down": lambda: table.go(table.index + self._page_rows),
-            "page_up": lambda: table.go(table.index - self._page_rows),
+            "next": lambda: table.select(table.index + 1),
+            "previous": lambda: table.select(table.index - 1),
+            "first": lambda: table.select(0),
+            "last": lambda: table.select(len(table) - 1),
+            "page_down": lambda: table.select(table.index + self._page_rows),
+            "page_up": lambda: table.select(table.index - self._page_rows),
             "follow": table.follow,
             "open": self._open,
             "back": self._go_back,
@@ -73,7 +73,7 @@ class ListScreen(ConsoleScreen):
         if self.is_empty:
             self._draw_empty()
         else:
-            self.reader.guarded(self._draw_page if self.table.opened else self._draw_list)
+            self.reader.draw_guarded(self._draw_page if self.table.opened else self._draw_list)
 
     def _draw_empty(self) -> None:
         width, height = self.size
@@ -85,7 +85,7 @@ class ListScreen(ConsoleScreen):
         table, width, now = self.table, self.size.width, self.clock.now()
         self.query_one("#listhead", Lines).show(*table.header(width, now))
         self.query_one("#list", RowList).show(len(table), 1, table.index, table.key)
-        self.query_one("#detail", Lines).show(*table.about(width, now))
+        self.query_one("#detail", Lines).show(*table.detail(width, now))
 
     def _draw_page(self) -> None:
         width = self.reader.document.size.width
@@ -105,16 +105,16 @@ class ListScreen(ConsoleScreen):
         """Return head and document of the opened row."""
         now = self.clock.now()
         blocks = self.table.blocks(now, unfold=form.unfold)
-        return self.table.head(form.width, now), self.reader.pages.page(blocks, form)
+        return self.table.head(form.width, now), self.reader.cache.page(blocks, form)
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
         try:
             return (self.table.row(row, width, self.clock.now(), selected=selected),)
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
-            self.reader.cannot_draw((self._view, row), error)
+            self.reader.report_undrawable((self._view, row), error)
             return ((Piece(f"  {words.status.UNDRAWABLE}", "danger"),),)
 
-    def told_of_rows(self) -> Line:
+    def rows_status(self) -> Line:
         """Return what the filter leaves, or the list's own sentence; of records, their head as well."""
         told: Line = ()
         if not self.is_empty:
@@ -127,17 +127,17 @@ class ListScreen(ConsoleScreen):
 
     @property
     def _page_rows(self) -> int:
-        return self.query_one("#list", RowList).page
+        return self.query_one("#list", RowList).page_rows
 
     def on_row_clicked(self, message: RowClicked) -> None:
         """Select the clicked row; the mouse decides nothing."""
         if self.model.panel == "none":
-            self.table.go(message.row)
+            self.table.select(message.row)
             self.redraw()
 
     def _open(self) -> None:
         """Show the selected row whole."""
-        self.table.stay()
+        self.table.stop_following()
         self.table.opened = True
         self.reader.document.focus()
 
@@ -148,9 +148,9 @@ class ListScreen(ConsoleScreen):
         else:
             self.model.set_filter("", self.clock.now())
 
-    def ask_first(self, command: str) -> None:
+    def require_second_press(self, command: str) -> None:
         """In the list, show the row whole first; there, say what was not seen."""
         if self.table.opened:
-            super().ask_first(command)
+            super().require_second_press(command)
         else:
             self._open()

@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from aileron_tui import words
 from aileron_tui.draw import bars
-from aileron_tui.draw.text import Line, Piece, cells, cut, line, spread
+from aileron_tui.draw.text import Line, Piece, cell_width, justify, line, truncate
 from aileron_tui.input.commands import Command, CommandRegistry, KeyContext
 from aileron_tui.input.situation import Situation, availability
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
@@ -31,7 +31,7 @@ def commands(registry: CommandRegistry, now: Situation, text: str) -> tuple[Comm
     words = text.casefold().split()
     found = [
         each
-        for each in registry.here(context)
+        for each in registry.in_context(context)
         if each.help
         and not each.decides
         and not each.moves
@@ -89,9 +89,9 @@ class PaletteScreen(ModalScreen[str]):
         now = self._now
         footer = bars.footer_line(self.CONTEXT, now, self.size.width)
         if not self._found:
-            leave = self._keys.action("palette_leave")
+            leave = self._keys.command("palette_leave")
             told = Piece(f" {words.keys.PALETTE_NONE}   ", "attn")
-            face = Piece(self._keys.faces(leave), "strong")
+            face = Piece(self._keys.key_labels(leave), "strong")
             footer = line(told, face, Piece(f" {leave.label}", "muted"))
         self.query_one("#commandkeys", Lines).show(footer)
 
@@ -99,11 +99,13 @@ class PaletteScreen(ModalScreen[str]):
         if row >= len(self._found):
             return ()
         each = self._found[row]
-        edge = Piece("▌", "factbar") if selected else Piece(" ")
-        name = Piece(f"{each.label:<22}", "gist" if selected else "text")
-        face = line(Piece(self._keys.faces(each), "strong"), " ")
-        told = cut(line(edge, " ", name, Piece(each.help, "muted")), width - cells(face) - 2)
-        return (spread(told, face, width),)
+        edge = Piece("▌", "fact-bar") if selected else Piece(" ")
+        name = Piece(f"{each.label:<22}", "summary" if selected else "text")
+        face = line(Piece(self._keys.key_labels(each), "strong"), " ")
+        told = truncate(
+            line(edge, " ", name, Piece(each.help, "muted")), width - cell_width(face) - 2
+        )
+        return (justify(told, face, width),)
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Show what the text means now."""

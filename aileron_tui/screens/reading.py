@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 SEEN_SECONDS = 0.1
 """A line counts as seen when it stood on screen this long."""
-LOOK_AGAIN_SECONDS = 0.005
+MIN_WAKE_SECONDS = 0.005
 """The shortest wait until the next look at what is due."""
 
 
@@ -32,16 +32,16 @@ class DocumentReader:
     """Shows a document, and knows since when what stands on screen stands there."""
 
     def __init__(
-        self, screen: Screen[None], model: Model, clock: Clock, *, rested: Callable[[], None]
+        self, screen: Screen[None], model: Model, clock: Clock, *, on_rest: Callable[[], None]
     ) -> None:
         """*rested* is called each time that what stands there has rested, or was seen, for longer."""
         self._screen = screen
         self._model = model
         self._clock = clock
-        self._rested = rested
+        self._on_rest = on_rest
         self.document = Document(id="document")
         self.head = Lines(id="head", grows=True)
-        self.pages = DocumentCache(model.registry, ready=lambda: screen.post_message(SizeChanged()))
+        self.cache = DocumentCache(model.registry, ready=lambda: screen.post_message(SizeChanged()))
         self._in_view: tuple[Version, int, int] = ((), 0, 0)
         self._in_view_since = 0.0
         self._content: Version = ()
@@ -51,10 +51,10 @@ class DocumentReader:
     def commands(self) -> CommandHandlers:
         """What scrolls the document, and how its text is drawn."""
         return {
-            "read_on": lambda: self.document.read_panes(1),
-            "read_back": lambda: self.document.read_panes(-1),
-            "line_down": lambda: self.document.read(1),
-            "line_up": lambda: self.document.read(-1),
+            "read_on": lambda: self.document.scroll_panes(1),
+            "read_back": lambda: self.document.scroll_panes(-1),
+            "line_down": lambda: self.document.scroll_rows(1),
+            "line_up": lambda: self.document.scroll_rows(-1),
             "unfold": self._model.unfold,
             "wrap_marks": self._mark_wraps,
         }
@@ -66,7 +66,7 @@ class DocumentReader:
     @property
     def fields(self) -> tuple[Field, ...]:
         """The fields in view, from the top."""
-        return fields_in_view(self.pages.blocks, self.pages.current, *self.document.in_view)
+        return fields_in_view(self.cache.blocks, self.cache.current, *self.document.rows_in_view)
 
     # Drawing
 
@@ -74,30 +74,30 @@ class DocumentReader:
         """Show *layout*, which is what *version* names; other content begins at its first line."""
         document, model = self.document, self._model
         model.scrollable = len(layout.lines) > document.size.height
-        model.has_marks = self.pages.marked
-        model.wrapped = bool(layout.wraps)
-        model.reading.lay_out(layout.places)
-        model.laid_out_version = version if self.pages.whole else None
+        model.has_marks = self.cache.has_marks
+        model.has_wraps = bool(layout.wraps)
+        model.reading.set_lines(layout.ranges)
+        model.laid_out_version = version if self.cache.is_complete else None
         document.show(layout, model.reading.unseen_rows(), wrap_marks=model.show_wrap_marks)
         content = (version, model.unfolded)
         if content != self._content:
             self._content = content
-            document.start_over()
+            document.scroll_to_start()
 
-    def guarded(self, draw: Callable[[], None]) -> None:
+    def draw_guarded(self, draw: Callable[[], None]) -> None:
         """Draw; where that fails, say so in its place, and let nothing decide the row."""
         try:
             draw()
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
             subject = self._model.subject
-            self.cannot_draw(subject.version if subject is not None else (), error)
+            self.report_undrawable(subject.version if subject is not None else (), error)
             width = max(40, self.document.size.width)
             layout = lay_out(undrawable_blocks(), width, COMPACT_GUTTER)
             self.document.show(layout, frozenset())
-            self._model.reading.lay_out(())
+            self._model.reading.set_lines(())
             self.head.show(line(" ", Piece(words.status.UNDRAWABLE, "danger")))
 
-    def cannot_draw(self, version: Version, error: Exception) -> None:
+    def report_undrawable(self, version: Version, error: Exception) -> None:
         """Note that the content *version* cannot be drawn, and why."""
         if self._model.mark_undrawable(version):
             _log.error("an item could not be drawn: %s", error_location(error))
@@ -121,10 +121,10 @@ class DocumentReader:
         if not self._there or not self._screen.is_current or version != model.screen_version:
             return
         model.arming.on_drawn(version, at)
-        view = (version, *self.document.in_view)
+        view = (version, *self.document.rows_in_view)
         if view != self._in_view:
             self._in_view, self._in_view_since = view, at
-        self._rested()
+        self._on_rest()
         self._wake()
 
     @property
@@ -139,12 +139,12 @@ class DocumentReader:
         if arms_in := self._model.arming.seconds_until_armed(self._model.screen_version, at):
             waits.append(arms_in)
         reading = self._model.reading
-        if not reading.over and reading.unseen_rows() & frozenset(range(*self._in_view[1:])):
+        if not reading.frozen and reading.unseen_rows() & frozenset(range(*self._in_view[1:])):
             waits.append(self._in_view_since + SEEN_SECONDS - at)
         if self._waker is not None:
             self._waker.stop()
         if waits:
-            self._waker = self._screen.set_timer(max(min(waits), LOOK_AGAIN_SECONDS), self._look)
+            self._waker = self._screen.set_timer(max(min(waits), MIN_WAKE_SECONDS), self._look)
 
     def _look(self) -> None:
         """Mark what has been in view for long enough."""
@@ -154,8 +154,8 @@ class DocumentReader:
         version, first, last = self._in_view
         rested = at - self._in_view_since >= SEEN_SECONDS
         present = version == model.screen_version and rested and not model.too_small
-        if present and model.reading.mark(range(first, last)):
+        if present and model.reading.mark_seen(range(first, last)):
             unseen = model.reading.unseen_rows()
-            self.document.show(self.pages.current, unseen, wrap_marks=model.show_wrap_marks)
-        self._rested()
+            self.document.show(self.cache.current, unseen, wrap_marks=model.show_wrap_marks)
+        self._on_rest()
         self._wake()

@@ -9,23 +9,23 @@ from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER
 from aileron_tui.draw.context import (
     Section,
-    before_this,
-    equal_calls,
+    equal_calls_section,
     rail_lines,
-    who_asks,
+    recent_runs_section,
+    requester_section,
 )
-from aileron_tui.draw.drift import whole_row
+from aileron_tui.draw.drift import full_preview_row
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.rows import (
     compact_list_rows,
     decided_lines,
-    order_told,
-    out_of_sight,
+    hidden_rows_line,
+    order_line,
     queue_header,
     row_lines,
     undrawable_row,
 )
-from aileron_tui.draw.text import Line, cut, line, spread
+from aileron_tui.draw.text import Line, justify, line, truncate
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.items import Item
 from aileron_tui.messages import RowClicked
@@ -52,8 +52,8 @@ class WaitingScreen(ConsoleScreen):
             "previous": lambda: queue.move(-1),
             "first": lambda: queue.select(0),
             "last": lambda: queue.select(len(queue.items) - 1),
-            "page_down": lambda: queue.move(self.query_one("#queue", RowList).page),
-            "page_up": lambda: queue.move(-self.query_one("#queue", RowList).page),
+            "page_down": lambda: queue.move(self.query_one("#queue", RowList).page_rows),
+            "page_up": lambda: queue.move(-self.query_one("#queue", RowList).page_rows),
             "order": lambda: queue.change_order(self.clock.now()),
             "back": lambda: self.model.set_filter("", self.clock.now()),
             "refresh": self._refetch,
@@ -93,7 +93,7 @@ class WaitingScreen(ConsoleScreen):
     def draw_view(self) -> None:
         """Draw list, item and rail, or that nothing waits."""
         for draw in (self._draw_list, self._draw_item, self._draw_rail, self._draw_empty):
-            self.reader.guarded(draw)
+            self.reader.draw_guarded(draw)
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
         items = self.model.queue.items
@@ -104,12 +104,12 @@ class WaitingScreen(ConsoleScreen):
                 items[row],
                 width,
                 self.clock.now(),
-                hidden=bool(self.reader.pages.findings(items[row])),
+                hidden=bool(self.reader.cache.findings(items[row])),
                 selected=selected,
                 compact=self._compact,
             )
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
-            self.reader.cannot_draw(items[row].version, error)
+            self.reader.report_undrawable(items[row].version, error)
             return undrawable_row(width, selected=selected)
 
     def _draw_list(self) -> None:
@@ -119,24 +119,24 @@ class WaitingScreen(ConsoleScreen):
         height = 1 if self._compact else 2
         rows.show(len(items), height, queue.index(queue.selected), queue.selected)
         width = self.query_one("#side").size.width
-        more = out_of_sight(*rows.hidden_rows)
-        told = filter_status(queue.parsed, queue.matching, queue.total)
+        more = hidden_rows_line(*rows.hidden_rows)
+        told = filter_status(queue.parsed_filter, queue.matching, queue.total)
         if self._compact:
-            order = order_told(queue.newer, by_deadline=queue.by_deadline)
+            order = order_line(queue.newer_count, by_deadline=queue.by_deadline)
             foot = line(" ", *order, "  " if order and told else "", *told)
-            self.query_one("#sidefoot", Lines).show(spread(foot, more, width))
+            self.query_one("#sidefoot", Lines).show(justify(foot, more, width))
         else:
             header = self._list_header(told, width)
             # What the header says already is not said again below it.
-            order = order_told(queue.newer, by_deadline=queue.by_deadline and bool(told))
-            below = spread(line(" ", *order), more, width)
+            order = order_line(queue.newer_count, by_deadline=queue.by_deadline and bool(told))
+            below = justify(line(" ", *order), more, width)
             self.query_one("#sidehead", Lines).show((), header, below)
             self.query_one("#decided", Lines).show(*decided_lines(queue.decided, width))
 
     def _list_header(self, told: Line, width: int) -> Line:
         """Return the line above the rows: their order and the nearest deadline, or *told* of a filter."""
         if told:
-            return cut(line(" ", *told), width - 1)
+            return truncate(line(" ", *told), width - 1)
         queue, now = self.model.queue, self.clock.now()
         nearest = queue.nearest_deadline()
         return queue_header(queue.length, nearest, now, width, by_deadline=queue.by_deadline)
@@ -147,8 +147,8 @@ class WaitingScreen(ConsoleScreen):
         if not width:
             self.model.laid_out_version = None
             return
-        moved = self.model.queue.file_moved(item)
-        warned = self.reader.pages.warnings(item, file_moved=moved) if item is not None else []
+        moved = self.model.queue.file_changed(item)
+        warned = self.reader.cache.warnings(item, file_changed=moved) if item is not None else []
         head = item_head(item, warned, now, width, compact=self._compact)
         self.reader.head.show(*head)
         self.query_one("#gap", Lines).show(())
@@ -158,12 +158,14 @@ class WaitingScreen(ConsoleScreen):
             width=width,
             gutter=gutter,
             unfold=self.model.unfolded,
-            file_moved=moved,
+            file_changed=moved,
             context=self._at_the_end(item),
         )
-        layout = self.reader.pages.layout(item, form, now)
+        layout = self.reader.cache.layout(item, form, now)
         changed = item is not None and item.approval is not None and item.approval.drift is not None
-        self.model.preview_row = whole_row(self.reader.pages.blocks, layout) if changed else None
+        self.model.preview_row = (
+            full_preview_row(self.reader.cache.blocks, layout) if changed else None
+        )
         self.reader.show(layout, item.version if item is not None else ())
 
     def _around(self, item: Item | None) -> tuple[Section, ...]:
@@ -172,9 +174,9 @@ class WaitingScreen(ConsoleScreen):
         if view is None:
             return ()
         return (
-            who_asks(view),
-            before_this(self.model.records, view),
-            equal_calls(self.model.queue.decided, view),
+            requester_section(view),
+            recent_runs_section(self.model.records, view),
+            equal_calls_section(self.model.queue.decided, view),
         )
 
     def _at_the_end(self, item: Item | None) -> tuple[Section, ...]:
@@ -210,19 +212,19 @@ class WaitingScreen(ConsoleScreen):
         )
         self.query_one("#empty", Lines).show(*rows)
 
-    def keep_screen(self) -> None:
+    def save_screen(self) -> None:
         """Keep the call that is decided as it stands there, for the audit."""
         item, reading = self.model.queue.current, self.model.reading
         if item is None or item.approval is None:
             return
-        self.model.decision_screens.keep(
+        self.model.decision_screens.add(
             DecisionScreen(
                 at=self.clock.now(),
                 item=item,
                 context=self._around(item),
-                file_moved=self.model.queue.file_moved(item),
+                file_changed=self.model.queue.file_changed(item),
                 unfolded=self.model.unfolded,
-                reading=reading.ended(),
+                reading=reading.frozen_copy(),
                 unseen=reading.unseen,
                 total=reading.total,
             )
@@ -247,7 +249,7 @@ class WaitingScreen(ConsoleScreen):
         document, row = self.reader.document, self.model.preview_row
         if row is None:
             return
-        top, _ = document.in_view
-        document.read(row - top)
-        if document.in_view[0] == top:
-            document.start_over()
+        top, _ = document.rows_in_view
+        document.scroll_rows(row - top)
+        if document.rows_in_view[0] == top:
+            document.scroll_to_start()

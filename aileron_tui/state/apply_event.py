@@ -44,11 +44,11 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
         case SessionsUpdated():
             _sessions(model, event, now, at)
         case RecordsRead():
-            model.audit.take(event, now)
+            model.audit.add_page(event, now)
         case RecordRead():
-            model.audit.read_whole(event)
+            model.audit.add_body(event)
         case AuditVerified():
-            model.audit.verify_ended(event)
+            model.audit.on_verified(event)
         case _:
             _whole(model, event, at)
     return False
@@ -66,8 +66,8 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
         case EverythingStopped():
             model.say(outcomes.everything_stopped(event), at)
         case IntentRefused():
-            model.pending_intents.refused(event.approval_id)
-            model.audit.refused()
+            model.pending_intents.on_refused(event.approval_id)
+            model.audit.on_refused()
             model.say(foreign_text(event.message, "attn"), at)
         case CoreLost():
             model.core_lost = event.message
@@ -79,20 +79,20 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
 def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     key, queue = view.approval_id, model.queue
     known = queue.get(key)
-    if known is None and queue.to_come:
+    if known is None and queue.unread_count:
         model.defer_update(view)  # it is read in its turn, as it stands then
         return False
     before = known.approval if known is not None else None
-    arrived = queue.apply(view, now)
-    model.activity.know(view)
-    model.deny_panel.calls.take(view)
+    arrived = queue.update(view, now)
+    model.activity.add_approval(view)
+    model.deny_panel.calls.update(view)
     item = queue.get(key)
-    model.pending_intents.approval(view, item.version if item is not None else ())
+    model.pending_intents.on_approval(view, item.version if item is not None else ())
     if before is None or before.state == view.state:
         return arrived
     if before.state in WAITING_STATES and view.state not in WAITING_STATES:
         _ended(model, view, at)
-    elif queue.was_mine(key) and (told := outcomes.outcome_of_mine(view)) is not None:
+    elif queue.was_decided_here(key) and (told := outcomes.approved_run_failure(view)) is not None:
         model.say(told, at)
     return arrived
 
@@ -100,8 +100,8 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
 def _ended(model: Model, view: ApprovalView, at: float) -> None:
     """Report an end, and let the cursor go on where the person decided."""
     selected = view.approval_id == model.queue.selected
-    if model.queue.was_mine(view.approval_id):
-        calls = model.deny_panel.ended(view.approval_id) if view.state == "denied" else 1
+    if model.queue.was_decided_here(view.approval_id):
+        calls = model.deny_panel.count_ended(view.approval_id) if view.state == "denied" else 1
         model.say(outcomes.ended_here(view, calls), at)
         if selected:
             model.queue.advance()
@@ -110,15 +110,15 @@ def _ended(model: Model, view: ApprovalView, at: float) -> None:
 
 
 def _library(model: Model, event: LibraryUpdated, now: float, at: float) -> None:
-    for done in model.pending_intents.library(event):
-        model.say(outcomes.file_changed(done), at)
+    for done in model.pending_intents.take_finished_files(event):
+        model.say(outcomes.acceptance_changed(done), at)
     model.actions_ready = event.actions_ready
     model.queue.set_files(event.not_accepted, event.problems)
-    model.library.renew(event.library, event.problems, now)
+    model.library.update(event.library, event.problems, now)
 
 
 def _sessions(model: Model, event: SessionsUpdated, now: float, at: float) -> None:
     model.sessions = event.sessions
-    model.sessions_table.renew(event.sessions, now)
-    for session_id in model.pending_intents.sessions(event.sessions):
+    model.sessions_table.update(event.sessions, now)
+    for session_id in model.pending_intents.take_ended_sessions(event.sessions):
         model.say(outcomes.session_ended(model.ending_agents.pop(session_id, "")), at)

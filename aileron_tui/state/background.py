@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
 
-KEPT = 64
+RESULTS_KEPT = 64
 """Results that nobody has come for yet; more than any pane shows rows."""
 
 
@@ -46,7 +46,9 @@ class BackgroundWorker(Generic[_T]):
         self._doing: tuple[Hashable, Hashable] | None = None
         self._works = False
 
-    def ask(self, kind: Hashable, key: Hashable, work: Callable[[], _T]) -> WorkResult[_T] | None:
+    def request(
+        self, kind: Hashable, key: Hashable, work: Callable[[], _T]
+    ) -> WorkResult[_T] | None:
         """Return what came of *work*, which *key* names, or have it done and return None."""
         with self._lock:
             known = self._done.get(kind)
@@ -56,7 +58,7 @@ class BackgroundWorker(Generic[_T]):
                 self._asked[kind] = (key, work)
             if not self._works:
                 self._works = True
-                threading.Thread(target=self._work, name="aileron-backroom", daemon=True).start()
+                threading.Thread(target=self._work, name="aileron-layout", daemon=True).start()
         return None
 
     def forget(self, kind: Hashable) -> None:
@@ -85,7 +87,7 @@ class BackgroundWorker(Generic[_T]):
                 done = WorkResult(error=error)
             with self._lock:
                 self._done[kind] = (key, done)
-                if len(self._done) > KEPT:
+                if len(self._done) > RESULTS_KEPT:
                     del self._done[next(iter(self._done))]
                 self._doing = None
             with suppress(RuntimeError):  # the loop has ended: nobody is left to be told

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from aileron_tui.draw.context import Section
 from aileron_tui.items import Item
-from aileron_tui.state.document_cache import weight
+from aileron_tui.state.document_cache import foreign_size
 from aileron_tui.state.reading import ReadingProgress
 
-KEPT = 200
+SCREENS_KEPT = 200
 CHARACTERS_KEPT = 16_000_000
 """Text of all kept screens together; the last one is kept however large it is."""
 
@@ -27,7 +27,7 @@ class DecisionScreen:
     at: float
     item: Item
     context: tuple[Section, ...] = ()
-    file_moved: bool = False
+    file_changed: bool = False
     unfolded: bool = False
     reading: ReadingProgress = field(default_factory=ReadingProgress)
     """What of it had been on screen."""
@@ -48,14 +48,14 @@ class DecisionScreens:
         self._screens: deque[DecisionScreen] = deque()
         self._weight = 0
 
-    def keep(self, screen: DecisionScreen) -> None:
+    def add(self, screen: DecisionScreen) -> None:
         """Keep *screen*; the oldest go where they are too many, or hold too much."""
         self._screens.append(screen)
-        self._weight += weight(screen.item.approval)
+        self._weight += foreign_size(screen.item.approval)
         while len(self._screens) > 1 and (
-            len(self._screens) > KEPT or self._weight > CHARACTERS_KEPT
+            len(self._screens) > SCREENS_KEPT or self._weight > CHARACTERS_KEPT
         ):
-            self._weight -= weight(self._screens.popleft().item.approval)
+            self._weight -= foreign_size(self._screens.popleft().item.approval)
 
     def find(self, run_id: str | None, at: float) -> DecisionScreen | None:
         """Return the last screen in which *run_id* was decided before *at*, epoch seconds."""

@@ -11,7 +11,7 @@ _OPEN = frozenset({"pending", "awaiting_vault"})
 _Shape = tuple[str, str, str]
 
 
-class Reasons:
+class ReasonHistory:
     """Reasons that the person gave in this console's life, newest first, each once; in memory alone."""
 
     def __init__(self) -> None:
@@ -19,13 +19,13 @@ class Reasons:
         self._at = -1
         self._written = ""
 
-    def give(self, reason: str) -> None:
+    def add(self, reason: str) -> None:
         """Keep *reason*, which went out; an empty one is none."""
         if reason:
             self._given = [reason, *(each for each in self._given if each != reason)]
             del self._given[REASONS_KEPT:]
 
-    def start(self) -> None:
+    def reset(self) -> None:
         """A new reason is asked for: the newest is the first that comes back."""
         self._at, self._written = -1, ""
 
@@ -65,7 +65,7 @@ class EqualCalls:
     def __init__(self) -> None:
         self._open: dict[_Shape, dict[str, None]] = {}
 
-    def take(self, view: ApprovalView) -> None:
+    def update(self, view: ApprovalView) -> None:
         """Take a call as it is now."""
         shape, key = _shape(view), view.approval_id
         if shape is None:
@@ -77,7 +77,7 @@ class EqualCalls:
             if not self._open[shape]:
                 del self._open[shape]
 
-    def of(self, view: ApprovalView) -> tuple[str, ...]:
+    def equal_to(self, view: ApprovalView) -> tuple[str, ...]:
         """Return the others that wait and are equal to *view*, in order of arrival."""
         shape = _shape(view)
         equal = self._open.get(shape, {}) if shape is not None else {}
@@ -96,34 +96,34 @@ class DenyPanel:
     def __init__(self, approvals: Iterable[ApprovalView] = ()) -> None:
         self.calls = EqualCalls()
         for view in approvals:
-            self.calls.take(view)
-        self.reasons = Reasons()
+            self.calls.update(view)
+        self.reasons = ReasonHistory()
         self._about: ApprovalView | None = None
         self._counted: frozenset[str] = frozenset()
         self._together: dict[str, list[str]] = {}
 
-    def start(self, view: ApprovalView) -> None:
+    def open(self, view: ApprovalView) -> None:
         """The panel opens on *view*: what is equal to it now is counted, what comes later is not.
 
         So the number that a person reads never grows under the hand that presses.
         """
-        self._about, self._counted = view, frozenset(self.calls.of(view))
-        self.reasons.start()
+        self._about, self._counted = view, frozenset(self.calls.equal_to(view))
+        self.reasons.reset()
 
     @property
-    def equal(self) -> tuple[str, ...]:
+    def equal_calls(self) -> tuple[str, ...]:
         """Return the calls that were counted when the panel opened and still wait."""
         if self._about is None:
             return ()
-        return tuple(key for key in self.calls.of(self._about) if key in self._counted)
+        return tuple(key for key in self.calls.equal_to(self._about) if key in self._counted)
 
-    def sent(self, keys: Sequence[str], reason: str) -> None:
+    def mark_sent(self, keys: Sequence[str], reason: str) -> None:
         """Note that one press denied *keys*, all for *reason*."""
         ended: list[str] = []
         self._together.update(dict.fromkeys(keys, ended))
-        self.reasons.give(reason)
+        self.reasons.add(reason)
 
-    def ended(self, key: str) -> int:
+    def count_ended(self, key: str) -> int:
         """*key* was denied: return how many of those that went out with it have been, itself too."""
         ended = self._together.pop(key, [])
         ended.append(key)

@@ -18,19 +18,19 @@ from aileron_tui.draw.header import warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters, hidden_characters_of
 from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import Line, Piece
-from aileron_tui.input.commands import DEFAULT, CommandRegistry
+from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
 from aileron_tui.items import Item
 from aileron_tui.state.background import BackgroundWorker
 
-KEPT = 200
+FINDINGS_KEPT = 200
 """Items whose findings are kept: more than any pane shows rows."""
 
 
-LARGE = 40_000
+LARGE_CHARACTERS = 40_000
 """Characters that are laid out at once: about a twentieth of a second on a slow machine."""
 
 
-SHOWN = 6_000
+START_CHARACTERS = 6_000
 """Characters of a larger text that are shown until the whole is there: more than a pane holds."""
 
 
@@ -44,38 +44,40 @@ class LayoutOptions:
     """Marks with their code points, and nothing folded."""
     context: tuple[Section, ...] = ()
     """What stands at the end, where there is no rail beside it."""
-    file_moved: bool = False
-    """`Queue.file_moved` of the item."""
+    file_changed: bool = False
+    """`Queue.file_changed` of the item."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _Document:
     """One document, ready to be shown."""
 
     blocks: tuple[Block, ...]
     layout: Layout
-    marked: bool
+    has_marks: bool
 
 
-def _make(blocks: tuple[Block, ...], form: LayoutOptions) -> _Made:
+def _make(blocks: tuple[Block, ...], form: LayoutOptions) -> _Document:
     marked = any(piece.role == "mark" for each in blocks for piece in each.pieces)
-    return _Made(blocks, lay_out(blocks, form.width, form.gutter), marked)
+    return _Document(blocks, lay_out(blocks, form.width, form.gutter), marked)
 
 
 class DocumentCache:
     """Keeps what is dear to make: the layout of one item, and what the renderer found in each."""
 
     def __init__(
-        self, registry: CommandRegistry = DEFAULT, ready: Callable[[], object] | None = None
+        self,
+        registry: CommandRegistry = DEFAULT_REGISTRY,
+        ready: Callable[[], object] | None = None,
     ) -> None:
         """Lay out large texts on another thread where *ready* is given: it is called there each time."""
         self._registry = registry
         self._findings_room = (
             BackgroundWorker[HiddenCharacters](ready) if ready is not None else None
         )
-        self._layout_room = BackgroundWorker[_Made](ready) if ready is not None else None
+        self._layout_room = BackgroundWorker[_Document](ready) if ready is not None else None
         self._start: tuple[object, Layout] = ((), Layout())
-        self.whole = True
+        self.is_complete = True
         """The layout that was asked for last is that of the whole text."""
         self._of: tuple[object, ...] = ()
         """What `_main` was made from."""
@@ -85,7 +87,7 @@ class DocumentCache:
         self._tail_blocks: tuple[Block, ...] = ()
         self._whole = Layout()
         self._findings: dict[str, tuple[object, HiddenCharacters]] = {}
-        self.marked = False
+        self.has_marks = False
         """Something in the document is drawn as a mark."""
 
     def findings(self, item: Item) -> HiddenCharacters:
@@ -97,26 +99,26 @@ class DocumentCache:
                 return HiddenCharacters()
             known = (item.approval, found)
             self._findings[item.key] = known
-            if len(self._findings) > KEPT:
+            if len(self._findings) > FINDINGS_KEPT:
                 del self._findings[next(iter(self._findings))]
         return known[1]
 
     def _find(self, item: Item) -> HiddenCharacters | None:
         """Return what the renderer found; None while it is at a large text."""
         view, room = item.approval, self._findings_room
-        if room is None or weight(view) <= LARGE:
+        if room is None or foreign_size(view) <= LARGE_CHARACTERS:
             return hidden_characters_of(view)
-        done = room.ask(item.key, Same(view), lambda: hidden_characters_of(view))
+        done = room.request(item.key, IdentityKey(view), lambda: hidden_characters_of(view))
         if done is None:
             return None
         room.forget(item.key)
         return done.get()
 
-    def warnings(self, item: Item, *, file_moved: bool) -> list[Line]:
-        """Return the warnings of the item's head; *file_moved*: `Queue.file_moved`."""
+    def warnings(self, item: Item, *, file_changed: bool) -> list[Line]:
+        """Return the warnings of the item's head; *file_changed*: `Queue.file_changed`."""
         if item.approval is None:
             return []
-        return warnings(item.approval, self.findings(item), file_moved=file_moved)
+        return warnings(item.approval, self.findings(item), file_changed=file_changed)
 
     @property
     def current(self) -> Layout:
@@ -132,8 +134,8 @@ class DocumentCache:
         """Return the layout of *item*; the same object while nothing in it differs."""
         if item is None:
             return self.page((), form)
-        made_from = (id(item), form.width, form.gutter, form.unfold, form.file_moved)
-        self.whole = True
+        made_from = (id(item), form.width, form.gutter, form.unfold, form.file_changed)
+        self.is_complete = True
         if self._of[:-1] != made_from:
             made = self._made(item, form, now)
             if made is None:
@@ -145,22 +147,22 @@ class DocumentCache:
 
     def page(self, blocks: tuple[Block, ...], form: LayoutOptions) -> Layout:
         """Return the layout of *blocks*, which are no item's; the same object while they are equal."""
-        self.whole = True
+        self.is_complete = True
         made_from = (blocks, form.width, form.gutter)
         if self._of != made_from:
             self._take(_make(blocks, form), made_from)
         return self._with_tail(form)
 
-    def _made(self, item: Item, form: LayoutOptions, now: float) -> "_Made | None":
+    def _made(self, item: Item, form: LayoutOptions, now: float) -> "_Document | None":
         """Return the document of *item*; None while a large one is being made."""
         view, room = item.approval, self._layout_room
-        if room is None or weight(view) <= LARGE:
+        if room is None or foreign_size(view) <= LARGE_CHARACTERS:
             return _make(self._blocks_of(item, form, now), form)
         if self._find_known(item) is None:
             return None  # they are part of it
-        warned = self.warnings(item, file_moved=form.file_moved)
-        key = (Same(view), form.width, form.gutter, form.unfold, form.file_moved)
-        done = room.ask(
+        warned = self.warnings(item, file_changed=form.file_changed)
+        key = (IdentityKey(view), form.width, form.gutter, form.unfold, form.file_changed)
+        done = room.request(
             "layout", key, lambda: _make(self._blocks_of(item, form, now, warned), form)
         )
         return done.get() if done is not None else None
@@ -173,8 +175,8 @@ class DocumentCache:
     def _start_of(self, item: Item, form: LayoutOptions, now: float) -> Layout:
         """Return how the document begins; what stands behind it is still being laid out."""
         assert item.approval is not None
-        self.whole, self.marked = False, False
-        key = (Same(item.approval), form.width, form.gutter)
+        self.is_complete, self.has_marks = False, False
+        key = (IdentityKey(item.approval), form.width, form.gutter)
         if self._start[0] != key:
             blocks = start_blocks(item.approval, now)
             self._start = (key, lay_out(blocks, form.width, form.gutter))
@@ -182,9 +184,9 @@ class DocumentCache:
         self._main = self._whole = self._start[1]
         return self._whole
 
-    def _take(self, made: "_Made", made_from: tuple[object, ...]) -> None:
+    def _take(self, made: "_Document", made_from: tuple[object, ...]) -> None:
         self._of, self._blocks = made_from, made.blocks
-        self.marked = made.marked
+        self.has_marks = made.has_marks
         self._main = self._whole = made.layout
         self._context = ((), 0, 0)
         self._tail_blocks = ()
@@ -196,7 +198,7 @@ class DocumentCache:
             self._context = context
             self._tail_blocks = tuple(context_blocks(form.context))
             tail = lay_out(self._tail_blocks, form.width, form.gutter)
-            self._whole = self._main.joined(tail, len(self._blocks))
+            self._whole = self._main.with_tail(tail, len(self._blocks))
         return self._whole
 
     def _age(self, first: Block, form: LayoutOptions) -> None:
@@ -206,7 +208,7 @@ class DocumentCache:
         old = self._main.blocks.count(0)
         head = lay_out((first,), form.width, form.gutter)
         self._blocks = (first, *self._blocks[1:])
-        self._main = self._whole = head.joined(self._main.without(old), 0)
+        self._main = self._whole = head.with_tail(self._main.without_first(old), 0)
         self._context = ((), 0, 0)
 
     def _blocks_of(
@@ -214,13 +216,13 @@ class DocumentCache:
     ) -> tuple[Block, ...]:
         if item.approval is not None:
             if warned is None:
-                warned = self.warnings(item, file_moved=form.file_moved)
+                warned = self.warnings(item, file_changed=form.file_changed)
             return approval_blocks(
                 item.approval,
                 now,
                 warned,
                 unfold=form.unfold,
-                refresh_key=self._registry.face("refresh"),
+                refresh_key=self._registry.key_label("refresh"),
             )
         if item.problem is not None:
             return problem_blocks(item.problem)
@@ -229,20 +231,20 @@ class DocumentCache:
         return file_blocks(item.file) if item.file is not None else ()
 
 
-class Same:
+class IdentityKey:
     """Is equal to itself alone: comparing large values would take as long as what it saves."""
 
     def __init__(self, value: object) -> None:
         self._value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self._value is other._value
+        return isinstance(other, IdentityKey) and self._value is other._value
 
     def __hash__(self) -> int:
         return id(self._value)
 
 
-def weight(view: ApprovalView | None) -> int:
+def foreign_size(view: ApprovalView | None) -> int:
     """Return how many characters of *view* come from outside."""
     if view is None:
         return 0
@@ -255,7 +257,7 @@ def weight(view: ApprovalView | None) -> int:
 
 def start_blocks(view: ApprovalView, now: float) -> tuple[Block, ...]:
     """Return how *view*'s document begins, and that there is more; none of it counts as read."""
-    told = words.item.laying_out(weight(view))
+    told = words.item.laying_out(foreign_size(view))
     note = (value("", (Piece(told, "attn"),), "record"), blank())
     if view.drift is not None or view.steps:
         return (first_heading(view, now), *note)
@@ -268,7 +270,7 @@ def start_blocks(view: ApprovalView, now: float) -> tuple[Block, ...]:
 
 def _starts(fields: Iterable[FieldView]) -> Iterator[FieldView]:
     """Yield *fields* up to `SHOWN` characters in all."""
-    left = SHOWN
+    left = START_CHARACTERS
     for field in fields:
         if left <= 0:
             return

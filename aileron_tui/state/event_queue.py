@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 
 from aileron_core.console_port import CoreEvent
 
-TOGETHER = 200
+BATCH_SIZE = 200
 """How many events are taken in one go."""
 GATHER_SECONDS = 0.015
 """How long the first of several events waits for the others."""
-EACH_SECONDS = 0.1
+MIN_INTERVAL_SECONDS = 0.1
 """Events are taken at most so often: what a person sees of a storm is its end."""
 
 
@@ -47,16 +47,16 @@ class EventQueue:
 
     def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
         """A call tells of itself by several events, and the agent that makes it waits."""
-        wait = max(GATHER_SECONDS, self._taken_at + EACH_SECONDS - loop.time())
+        wait = max(GATHER_SECONDS, self._taken_at + MIN_INTERVAL_SECONDS - loop.time())
         loop.call_later(wait, self._ready)
 
     def take(self) -> Iterator[CoreEvent]:
         """Yield some of what has come, oldest first."""
         self._taken_at = self._loop.time() if self._loop is not None else 0.0
-        for _ in range(min(len(self._events), TOGETHER)):
+        for _ in range(min(len(self._events), BATCH_SIZE)):
             yield self._events.popleft()
 
     @property
-    def waits(self) -> bool:
+    def has_more(self) -> bool:
         """There is more."""
         return bool(self._events)

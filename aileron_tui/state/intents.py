@@ -37,7 +37,7 @@ def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:
         case "end_enter":
             return _end_session(model)
         case "accept" | "accept_rest" if (suite := _suite(model)) is not None:
-            files = suite.files if action == "accept" else suite.rest
+            files = suite.files if action == "accept" else suite.other_files
             shown = tuple((each.file, each.digest) for each in files)
             return AcceptSuite(suite_id=suite.suite.suite_id, files=shown)
         case "accept" | "withdraw_acceptance":

@@ -19,7 +19,7 @@ from aileron_core.console_port import (
 from aileron_tui.draw.status_line import StatusMessage
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.arming import AFTER_SECONDS, Arming
-from aileron_tui.input.commands import DEFAULT, CommandRegistry
+from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
 from aileron_tui.input.situation import Panel, View
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
 from aileron_tui.state.deny_panel import DenyPanel
@@ -57,7 +57,7 @@ class Model:
         snapshot: Snapshot,
         *,
         arm_seconds: float,
-        registry: CommandRegistry = DEFAULT,
+        registry: CommandRegistry = DEFAULT_REGISTRY,
         now: float = 0.0,
     ) -> None:
         self.snapshot = snapshot
@@ -78,7 +78,7 @@ class Model:
         self.paused_at = snapshot.paused_at
         self.activity = ActivityTable(snapshot.records, now)
         for view in snapshot.approvals:
-            self.activity.know(view)
+            self.activity.add_approval(view)
         self.decision_screens = DecisionScreens()
         self.audit = AuditTable(snapshot.records, self.decision_screens)
         self.library = LibraryTable(snapshot.library, snapshot.problems, now)
@@ -100,7 +100,7 @@ class Model:
         """The document has more lines than its pane shows."""
         self.preview_row: int | None = None
         """The line at which the whole new preview begins, below what changed of the selected call."""
-        self.wrapped = False
+        self.has_wraps = False
         """A line of the document goes on in the next one."""
         self.show_wrap_marks = False
         """The person wants to see which lines do."""
@@ -167,7 +167,7 @@ class Model:
         item = self.queue.current
         state = item.approval.state if item is not None and item.approval is not None else ""
         number = self.queue.index(self.queue.selected)
-        return (content, state, number, self.queue.file_moved(item), self.list_rows, place)
+        return (content, state, number, self.queue.file_changed(item), self.list_rows, place)
 
     @property
     def unfolded(self) -> bool:
@@ -215,7 +215,7 @@ class Model:
     def is_second_press(self, key: str) -> bool:
         """Return whether *key* is the one that was pressed once and may be pressed again."""
         action = self.pressed_once
-        return bool(action) and key in self.registry.action(action).keys
+        return bool(action) and key in self.registry.command(action).keys
 
     def forget_first_press(self) -> bool:
         """Any other key: forget the first press. Return whether there was one."""
@@ -236,7 +236,7 @@ class Model:
     def parsed_filter(self) -> ParsedFilter:
         """The filter of the present list, as it was typed."""
         table = self.table
-        return self.queue.parsed if table is None else table.parsed
+        return self.queue.parsed_filter if table is None else table.parsed_filter
 
     @property
     def filter_fields(self) -> tuple[str, ...]:
@@ -263,7 +263,7 @@ class Model:
     def next_read(self) -> ReadApprovals | None:
         """Return the reading that brings the rest of the calls; None where all are here."""
         calls = [view for view in self.snapshot.approvals if view.state not in FINAL_STATES]
-        if not self.queue.to_come or not calls:
+        if not self.queue.unread_count or not calls:
             return None
         return ReadApprovals(requested_at=calls[-1].requested_at, run_id=calls[-1].run_id)
 
@@ -281,8 +281,8 @@ class Model:
             late, self._deferred = tuple(self._deferred.values()), {}
             self.queue.load_more((view for view in late if view.state not in FINAL_STATES), 0)
         for view in event.views:
-            self.activity.know(view)
-            self.deny_panel.calls.take(view)
+            self.activity.add_approval(view)
+            self.deny_panel.calls.update(view)
 
     def mark_undrawable(self, version: Version) -> bool:
         """Note that this content cannot be drawn: nothing decides it; return whether that is news."""
@@ -356,7 +356,7 @@ class Model:
         )
         self._confirmed = None
         if isinstance(intent, Approve | Deny):
-            self.queue.decided_here(intent.approval_id)
+            self.queue.mark_decided_here(intent.approval_id)
         elif isinstance(intent, EndSession):
             session = self.sessions_table.current
             self.ending_agents[intent.session_id] = session.agent if session is not None else ""

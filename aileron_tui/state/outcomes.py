@@ -40,7 +40,7 @@ def ended_elsewhere(view: ApprovalView) -> Line:
     return (Piece(words.status.ended_elsewhere(escape(view.title), outcome)),)
 
 
-def outcome_of_mine(view: ApprovalView) -> Line | None:
+def approved_run_failure(view: ApprovalView) -> Line | None:
     """Return the report of a run that the person approved and that went wrong; None otherwise."""
     if view.state == "failed":
         return _failure(view)
@@ -50,7 +50,7 @@ def outcome_of_mine(view: ApprovalView) -> Line | None:
     return None
 
 
-def file_changed(intent: Accept | AcceptSuite | WithdrawAcceptance) -> Line:
+def acceptance_changed(intent: Accept | AcceptSuite | WithdrawAcceptance) -> Line:
     """Return the report of a file that counts now, or does not any more; or of several."""
     if isinstance(intent, AcceptSuite):
         return (Piece(words.files.suite_accepted(len(intent.files)), "ok"),)

@@ -60,7 +60,7 @@ class PendingIntents:
         sent = self._sent.get(key)
         return sent[0] if sent is not None else None
 
-    def approval(self, view: ApprovalView, version: Hashable) -> None:
+    def on_approval(self, view: ApprovalView, version: Hashable) -> None:
         """An approval came anew: what was asked of it is answered, unless a deny is being checked."""
         sent = self._sent.get(view.approval_id)
         if sent is None or (view.state == "pending" and sent[1] == version):
@@ -68,7 +68,9 @@ class PendingIntents:
         if not (view.state == "checking" and isinstance(sent[0], Deny)):
             del self._sent[view.approval_id]
 
-    def library(self, event: LibraryUpdated) -> Iterator[Accept | AcceptSuite | WithdrawAcceptance]:
+    def take_finished_files(
+        self, event: LibraryUpdated
+    ) -> Iterator[Accept | AcceptSuite | WithdrawAcceptance]:
         """Yield what was asked of files and has happened, as *event* tells."""
         yield from self._suites(event)
         held = {file_key(each.kind, each.name): each.digest for each in event.not_accepted}
@@ -96,7 +98,7 @@ class PendingIntents:
                 del self._sent[key]
                 yield intent
 
-    def sessions(self, open_: tuple[SessionView, ...]) -> Iterator[str]:
+    def take_ended_sessions(self, open_: tuple[SessionView, ...]) -> Iterator[str]:
         """Yield the sessions that were to end and are not among the open ones any more."""
         there = {each.session_id for each in open_}
         for key, (intent, _) in list(self._sent.items()):
@@ -104,7 +106,7 @@ class PendingIntents:
                 del self._sent[key]
                 yield key
 
-    def refused(self, approval_id: str) -> None:
+    def on_refused(self, approval_id: str) -> None:
         """Give the key back. A refusal that names no approval is about whatever else is on its way."""
         if self._sent.pop(approval_id, None) is not None:
             return

@@ -12,7 +12,7 @@ from aileron_core.console_port import (
     NotAcceptedView,
 )
 from aileron_core.errors import Problem
-from aileron_tui.items import Item, apart
+from aileron_tui.items import Item, group_files
 from aileron_tui.state.filter import Filter, ParsedFilter
 from aileron_tui.state.filter_fields import item_fields
 from aileron_tui.state.ordered_keys import OrderedKeys
@@ -20,9 +20,9 @@ from aileron_tui.state.pending_intents import file_key, suite_key
 
 ELSEWHERE_SECONDS = 5.0
 """How long an item that ended by itself keeps its place, so that nothing vanishes unread."""
-MINE_SECONDS = 2.0
+DECIDED_HERE_SECONDS = 2.0
 """How long one that you decided keeps its place after its run has ended."""
-KEPT = 200
+DECISIONS_KEPT = 200
 """Decisions kept for the list of decisions."""
 
 
@@ -66,7 +66,7 @@ class Queue:
         """How many calls were put in order of their deadlines; None in order of arrival."""
         self._all = OrderedKeys()
         self._waiting = OrderedKeys()
-        self.parsed = ParsedFilter(text="")
+        self.parsed_filter = ParsedFilter(text="")
         """The filter, as it was typed."""
         self._now = 0.0
         self._shown, self._shown_waiting = self._all, self._waiting
@@ -90,7 +90,7 @@ class Queue:
         self._overdue: set[str] = set()
         """Rows whose time is over; those under the cursor stay until it leaves."""
         self.selected: str | None = None
-        self.to_come = 0
+        self.unread_count = 0
         """How many calls wait that were not read yet: they stand behind all of these."""
 
     def load(
@@ -106,7 +106,7 @@ class Queue:
                 self._note_end(view)
             else:
                 self._put(Item(key=view.approval_id, approval=view))
-        self.to_come = more
+        self.unread_count = more
         self._decided.sort(key=lambda view: view.decided_at or view.ended_at or view.requested_at)
         self.set_files(not_accepted, problems)
         self._select_something()
@@ -116,7 +116,7 @@ class Queue:
         for view in approvals:
             if view.approval_id not in self._items:
                 self._put(Item(key=view.approval_id, approval=view))
-        self.to_come = left
+        self.unread_count = left
         self._select_something()
 
     @property
@@ -155,7 +155,7 @@ class Queue:
     @property
     def waiting(self) -> int:
         """How many approvals wait for a person."""
-        return len(self._waiting) + self.to_come
+        return len(self._waiting) + self.unread_count
 
     @property
     def not_accepted(self) -> int:
@@ -172,13 +172,13 @@ class Queue:
         while self._deadlines:
             ends, key = self._deadlines[0]
             item = self._items.get(key)
-            view = item.approval if item is not None and item.waits else None
+            view = item.approval if item is not None and item.is_waiting else None
             if view is not None and view.expires_at == ends:
                 return ends
             heappop(self._deadlines)
         return None
 
-    def file_moved(self, item: Item | None) -> bool:
+    def file_changed(self, item: Item | None) -> bool:
         """Return whether the action file that *item* was asked for lies there in another form, not accepted."""
         view = item.approval if item is not None else None
         return view is not None and file_key("action", view.action) in self._not_accepted
@@ -208,7 +208,7 @@ class Queue:
         return self._sorted is not None
 
     @property
-    def newer(self) -> int:
+    def newer_count(self) -> int:
         """How many calls came after the person put the others in order; they stand behind them."""
         return 0 if self._sorted is None else len(self._all) - self._all.row(self._sorted)
 
@@ -227,13 +227,13 @@ class Queue:
         self._all, self._waiting = OrderedKeys(), OrderedKeys()
         for key, number in self._number.items():
             self._all.add(number, key)
-            if self._items[key].waits:
+            if self._items[key].is_waiting:
                 self._waiting.add(number, key)
-        self.set_filter(self.parsed, now)
+        self.set_filter(self.parsed_filter, now)
 
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
-        self.parsed, self._now = parsed, now
+        self.parsed_filter, self._now = parsed, now
         self._shown, self._shown_waiting, self._kept = self._all, self._waiting, None
         if parsed.query:
             self._shown, self._shown_waiting = OrderedKeys(), OrderedKeys()
@@ -245,13 +245,13 @@ class Queue:
 
     def _lets(self, item: Item) -> bool:
         """Return whether the filter lets *item* through."""
-        query: Filter = self.parsed.query
+        query: Filter = self.parsed_filter.query
         return not query or query.matches(item_fields(item), self._now)
 
     def _let(self, number: int, item: Item) -> None:
         """Put *item* among the rows that are shown, while there is a filter."""
         self._shown.add(number, item.key)
-        if item.waits:
+        if item.is_waiting:
             self._shown_waiting.add(number, item.key)
         else:
             self._shown_waiting.discard(number)
@@ -263,7 +263,7 @@ class Queue:
 
     def _keep_selected(self) -> None:
         """Show the selected call whatever the filter says, and no more the one that was left."""
-        if not self.parsed.query:
+        if not self.parsed_filter.query:
             return
         if self._kept is not None and self._kept != self.selected:
             self._hide(self._kept)
@@ -280,22 +280,22 @@ class Queue:
             self._shown.discard(number)
             self._shown_waiting.discard(number)
 
-    def decided_here(self, key: str) -> None:
+    def mark_decided_here(self, key: str) -> None:
         """Note that the person answered *key* on this screen."""
         self._mine.add(key)
 
-    def was_mine(self, key: str) -> bool:
+    def was_decided_here(self, key: str) -> bool:
         """Return whether the person answered *key* on this screen."""
         return key in self._mine
 
-    def apply(self, view: ApprovalView, now: float) -> bool:
+    def update(self, view: ApprovalView, now: float) -> bool:
         """Take an update; return whether an item came to wait that was not there before."""
         key, self._now = view.approval_id, now
         before = self._items.get(key)
         if view.state in FINAL_STATES:
             self._note_end(view)
             if before is not None:
-                stay = MINE_SECONDS if key in self._mine else ELSEWHERE_SECONDS
+                stay = DECIDED_HERE_SECONDS if key in self._mine else ELSEWHERE_SECONDS
                 leaves_at = before.leaves_at if before.leaves_at is not None else now + stay
                 self._put(replace(before, approval=view, leaves_at=leaves_at))
             return False
@@ -315,7 +315,7 @@ class Queue:
         under the cursor that is gone passes the cursor on.
         """
         not_accepted = tuple(not_accepted)
-        connectors, suites, alone = apart(not_accepted)
+        connectors, suites, alone = group_files(not_accepted)
         rows = [
             *(Item(key=file_key(each.kind, each.name), file=each) for each in connectors),
             *(Item(key=suite_key(each.suite.suite_id), suite=each) for each in suites),
@@ -342,8 +342,8 @@ class Queue:
         The selected one stays until the cursor leaves it, unless the person decided it here and
         nothing else waits: then there is nothing left to protect it from.
         """
-        if self.parsed.query.ages:
-            self.set_filter(self.parsed, now)
+        if self.parsed_filter.query.ages:
+            self.set_filter(self.parsed_filter, now)
         while self._leaving and self._leaving[0][0] <= now:
             at, key = heappop(self._leaving)
             item = self._items.get(key)
@@ -380,7 +380,7 @@ class Queue:
         if key is None:
             row = self._file_row.get(self.selected or "", -1)
             below = [*self._files[row + 1 :], *reversed(self._files[: max(row, 0)])]
-            key = next((item.key for item in below if item.waits), None)
+            key = next((item.key for item in below if item.is_waiting), None)
         if key is not None:
             self.selected = key
             self._keep_selected()
@@ -399,14 +399,16 @@ class Queue:
             number = self._number[item.key] = self._next
             self._next += 1
             self._all.add(number, item.key)
-        if item.waits:
+        if item.is_waiting:
             self._waiting.add(number, item.key)
         else:
             self._waiting.discard(number)
-        if self.parsed.query:
+        if self.parsed_filter.query:
             self._show(number, item)
-        ends = view.expires_at if view is not None and item.waits else None
-        known = before.approval.expires_at if before and before.approval and before.waits else None
+        ends = view.expires_at if view is not None and item.is_waiting else None
+        known = (
+            before.approval.expires_at if before and before.approval and before.is_waiting else None
+        )
         if ends is not None and ends != known:
             heappush(self._deadlines, (ends, item.key))
         if item.leaves_at is not None and (before is None or before.leaves_at != item.leaves_at):
@@ -437,4 +439,4 @@ class Queue:
                 self._decided[row] = view
                 return
         self._decided.append(view)
-        del self._decided[:-KEPT]
+        del self._decided[:-DECISIONS_KEPT]

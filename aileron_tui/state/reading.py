@@ -10,55 +10,55 @@ class ReadingProgress:
     """What of one content was seen. A new width asks the same text anew; new content is a new object."""
 
     def __init__(self) -> None:
-        self._places: Sequence[TextRange | None] = ()
+        self._ranges: Sequence[TextRange | None] = ()
         self._seen: set[int] = set()
-        self._must: frozenset[int] = frozenset()
-        self.over = False
+        self._required: frozenset[int] = frozenset()
+        self.frozen = False
         """Nothing is added to it any more."""
 
-    def ended(self) -> "ReadingProgress":
+    def frozen_copy(self) -> "ReadingProgress":
         """Return what was seen until now; nothing that is marked later is added to it."""
         kept = ReadingProgress()
-        kept._places, kept._must, kept._seen = self._places, self._must, set(self._seen)
-        kept.over = True
+        kept._ranges, kept._required, kept._seen = self._ranges, self._required, set(self._seen)
+        kept.frozen = True
         return kept
 
-    def lay_out(self, places: Sequence[TextRange | None]) -> None:
+    def set_lines(self, ranges: Sequence[TextRange | None]) -> None:
         """Take the drawn lines of a new width; `None` is a line that need not be seen."""
-        if places == self._places:
+        if ranges == self._ranges:
             return
         covered = self._covered()
-        self._places = places
-        self._must = frozenset(row for row, place in enumerate(places) if place is not None)
-        self._seen = {row for row in self._must if _within(places[row], covered)}
+        self._ranges = ranges
+        self._required = frozenset(row for row, place in enumerate(ranges) if place is not None)
+        self._seen = {row for row in self._required if _within(ranges[row], covered)}
 
-    def mark(self, rows: Iterable[int]) -> bool:
+    def mark_seen(self, rows: Iterable[int]) -> bool:
         """Note that *rows* stood on screen; return whether that was news."""
-        if self.over:
+        if self.frozen:
             return False
-        fresh = (self._must & frozenset(rows)) - self._seen
+        fresh = (self._required & frozenset(rows)) - self._seen
         self._seen |= fresh
         return bool(fresh)
 
     @property
     def total(self) -> int:
         """How many lines must be seen."""
-        return len(self._must)
+        return len(self._required)
 
     @property
     def unseen(self) -> int:
         """How many of them were not."""
-        return len(self._must) - len(self._seen)
+        return len(self._required) - len(self._seen)
 
     def unseen_rows(self) -> frozenset[int]:
         """Return the rows that were not seen."""
-        return self._must - self._seen
+        return self._required - self._seen
 
     def _covered(self) -> dict[int, list[tuple[int, int]]]:
         """Return the seen characters of every block as sorted, joined ranges."""
         ranges: dict[int, list[tuple[int, int]]] = {}
         for row in sorted(self._seen):
-            place = self._places[row]
+            place = self._ranges[row]
             if place is None:
                 continue
             joined = ranges.setdefault(place.block, [])

@@ -22,33 +22,33 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         approval=item.approval if item is not None else None,
         file=item.file if item is not None else None,
         suite=item.suite if item is not None else None,
-        file_moved=model.queue.file_moved(item),
-        problem=item is not None and item.problem is not None,
-        ended=model.activity.call if model.view == "activity" else None,
-        item=model.library.current if model.view == "library" else None,
+        file_changed=model.queue.file_changed(item),
+        is_problem=item is not None and item.problem is not None,
+        ended_call=model.activity.approval if model.view == "activity" else None,
+        library_item=model.library.current if model.view == "library" else None,
         session=model.sessions_table.current if model.view == "sessions" else None,
         rows=len(model.queue.items) if table is None else len(table),
         opened=table is not None and table.opened,
         filtered=model.filtered,
         following=table.following if table is not None else None,
-        marked=shown and (model.has_marks or model.unfolded),
+        has_marks=shown and (model.has_marks or model.unfolded),
         unfolded=shown and model.unfolded,
         paused_at=model.paused_at,
         verifying=model.audit.verifying,
-        replayable=model.view == "audit" and model.audit.seen is not None,
+        replayable=model.view == "audit" and model.audit.decision_screen is not None,
         replayed=model.replayed is not None,
-        block=_block(model, now),
-        deny_block=_deny_block(model, item, now),
+        blocked_by=_block(model, now),
+        deny_blocked_by=_deny_block(model, item, now),
         armed=model.arming.is_armed(model.screen_version, at),
-        equal=len(equal_calls(model, now)) if asked is not None else 0,
-        earlier=asked is not None and asked.has_earlier,
-        later=asked is not None and asked.has_later,
+        equal_count=len(equal_calls(model, now)) if asked is not None else 0,
+        has_earlier_reason=asked is not None and asked.has_earlier,
+        has_later_reason=asked is not None and asked.has_later,
         unseen=reading.unseen if shown else 0,
         total=reading.total if shown else 0,
-        confirmed=model.pressed_once,
-        longer=shown and model.scrollable,
-        whole=waiting and shown and model.preview_row is not None,
-        wrapped=shown and model.wrapped,
+        pressed_once=model.pressed_once,
+        scrollable=shown and model.scrollable,
+        has_full_preview=waiting and shown and model.preview_row is not None,
+        has_wraps=shown and model.has_wraps,
         registry=model.registry,
     )
 
@@ -110,7 +110,7 @@ def _deny_block(model: Model, item: Item | None, now: float) -> BlockedBy:
 
 def equal_calls(model: Model, now: float) -> tuple[str, ...]:
     """Return the calls that may be denied together with the one that the deny panel is about."""
-    counted = (model.queue.get(key) for key in model.deny_panel.equal)
+    counted = (model.queue.get(key) for key in model.deny_panel.equal_calls)
     return tuple(
         item.key
         for item in counted

@@ -19,7 +19,9 @@ _GROUND: Final = re.compile(
 )
 _LAST: Final = re.compile(rb"\x1b\[\?[0-9;]*c")
 _MOST: Final = 4096
-LATE: Final = re.compile(r"\x1b\]11;rgba?:[0-9a-fA-F/]{1,24}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]{0,32}c")
+LATE_REPLY: Final = re.compile(
+    r"\x1b\]11;rgba?:[0-9a-fA-F/]{1,24}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]{0,32}c"
+)
 """The answers, where they come after all: no key of anybody's."""
 
 

@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 
-PATIENCE_SECONDS = 10.0
+EXIT_WAIT_SECONDS = 10.0
 
 
 def browser_command(environment: Mapping[str, str], platform: str = sys.platform) -> str | None:
@@ -17,7 +17,7 @@ def browser_command(environment: Mapping[str, str], platform: str = sys.platform
     return None
 
 
-def open_beside(program: str, url: str, done: Callable[[bool], object]) -> None:
+def open_in_browser(program: str, url: str, done: Callable[[bool], object]) -> None:
     """Run *program* on *url*, in a session of its own; *done* hears, on a thread, whether it worked."""
     threading.Thread(target=_open, args=(program, url, done), daemon=True).start()
 
@@ -31,7 +31,7 @@ def _open(program: str, url: str, done: Callable[[bool], object]) -> None:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        code = started.wait(PATIENCE_SECONDS)
+        code = started.wait(EXIT_WAIT_SECONDS)
     except subprocess.TimeoutExpired:
         done(True)  # it is the browser itself, and stays
     except OSError:

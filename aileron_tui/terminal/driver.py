@@ -21,8 +21,8 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import CursorPosition
 from textual.message import Message
 
-from aileron_tui.terminal.background_color import LATE
-from aileron_tui.terminal.glyph_width import anchored
+from aileron_tui.terminal.background_color import LATE_REPLY
+from aileron_tui.terminal.glyph_width import pin_glyphs
 
 InputKind = Literal["reply", "mouse", "key", "burst"]
 
@@ -207,7 +207,7 @@ class ConsoleDriver(LinuxDriver):
                 self.send_message(received)
                 for column in answers:
                     self.process_message(CursorPosition(column - 1, 0))
-                text = LATE.sub("", text)
+                text = LATE_REPLY.sub("", text)
                 for event in parser.take(text, read_at) if text else ():
                     # One read, one time: a thread that stands still in between makes no silence.
                     event.time = read_at
@@ -235,7 +235,7 @@ class ConsoleDriver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """Write *data*, glyphs of unsure width held in their cells."""
-        super().write(anchored(data))
+        super().write(pin_glyphs(data))
 
     def call_when_drawn(self, then: Callable[[], None], at: float, cursor: tuple[int, int]) -> None:
         """Call *then* once the terminal says that it got as far as what was written until now.

@@ -25,7 +25,7 @@ _CONTROL = re.compile(r"(\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x
 _MOVE = re.compile(r"\x1b\[\d+;(\d+)H")
 
 
-def anchored(sequence: str) -> str:
+def pin_glyphs(sequence: str) -> str:
     """Return *sequence*, a frame as Textual writes it, with every glyph of unsure width held in its cells.
 
     A frame sets the cursor by row and column before each run of text; text before the first such

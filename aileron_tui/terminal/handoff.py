@@ -14,8 +14,8 @@ from textual.app import App, SuspendNotSupported
 from aileron_core.ids import APPROVAL_ID
 from aileron_tui import words
 from aileron_tui.messages import CopyRequested, OpenRequested, PagerRequested
-from aileron_tui.terminal.browser import browser_command, open_beside
-from aileron_tui.terminal.multiplexer import through
+from aileron_tui.terminal.browser import browser_command, open_in_browser
+from aileron_tui.terminal.multiplexer import wrap_for_multiplexer
 from aileron_tui.terminal.pager import pager_command, pager_environment, start_pager
 
 
@@ -30,7 +30,7 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
         super().copy_to_clipboard(text)
         content = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
         sequence = f"\x1b]52;c;{content}\x07"
-        wrapped = through(sequence, self.environment)
+        wrapped = wrap_for_multiplexer(sequence, self.environment)
         if wrapped != sequence:
             # A multiplexer takes the first for itself, where it is told to; this one it hands on.
             self.send(wrapped)
@@ -61,7 +61,7 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
             with suppress(RuntimeError):  # nobody is there any more to be told
                 self.call_from_thread(self.say, told)
 
-        open_beside(program, url, done)
+        open_in_browser(program, url, done)
 
     @abstractmethod
     def send(self, sequence: str) -> None:

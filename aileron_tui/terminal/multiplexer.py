@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 
-def through(sequence: str, environment: Mapping[str, str]) -> str:
+def wrap_for_multiplexer(sequence: str, environment: Mapping[str, str]) -> str:
     """Return *sequence* wrapped for tmux or screen where *environment* says that one is there.
 
     tmux hands it on where `allow-passthrough` is on, and drops it otherwise.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from aileron_core.clock import Clock
 from aileron_core.settings import NotifySettings
 from aileron_tui import words
-from aileron_tui.terminal.multiplexer import through
+from aileron_tui.terminal.multiplexer import wrap_for_multiplexer
 
 QUIET_SECONDS = 3.0
 """At most one notification in this time; what arrives meanwhile is told at its end, together."""
@@ -40,7 +40,7 @@ def terminal_notifies(environment: Mapping[str, str]) -> bool:
 def osc9(text: str, environment: Mapping[str, str]) -> str:
     """Return the sequence that shows *text* as a notification, wrapped for tmux and screen."""
     kept = "".join(char for char in text if char.isprintable())
-    return through(f"\x1b]9;{kept}\x07", environment)
+    return wrap_for_multiplexer(f"\x1b]9;{kept}\x07", environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class NotificationPolicy:
         self._told_at = float("-inf")
         self._untold: set[str] = set()
 
-    def arrived(self, action: str) -> None:
+    def on_arrival(self, action: str) -> None:
         """A call of *action* came to wait."""
         self._untold.add(action)
 
@@ -121,7 +121,7 @@ class Notifier:
         self._told_of_failure = False
         self._running = threading.Lock()
 
-    def tell(self, notice: Notification) -> None:
+    def deliver(self, notice: Notification) -> None:
         """Tell it, in every way that is set, and return at once."""
         if self._bell:
             self._ring()
@@ -129,7 +129,7 @@ class Notifier:
             self._write(osc9(notice.text, self._environment))
         # One at a time: a command that hangs must not become many.
         if self._command and self._running.acquire(blocking=False):
-            command = filled_in(self._command, notice)
+            command = fill_command(self._command, notice)
             threading.Thread(
                 target=self._run, args=(command,), name="aileron-notify", daemon=True
             ).start()
@@ -144,7 +144,7 @@ class Notifier:
             self._failed(words.terminal.command_failed(command[0], why))
 
 
-def filled_in(command: Sequence[str], notice: Notification) -> list[str]:
+def fill_command(command: Sequence[str], notice: Notification) -> list[str]:
     """Return *command* with `{count}` and `{action}` filled in, word for word; no word is split."""
     return [
         word.replace("{count}", str(notice.waiting)).replace("{action}", notice.action)
@@ -171,7 +171,7 @@ def _outcome(command: Sequence[str], seconds: float) -> str:
     return words.terminal.ended_with(ended.returncode) if ended.returncode else ""
 
 
-class Attention:
+class NotificationScheduler:
     """Has each arrival told once: at once where it was quiet, else when the quiet time is over."""
 
     def __init__(
@@ -190,9 +190,9 @@ class Attention:
         self._notices = NotificationPolicy()
         self._comes = False
 
-    def arrived(self, action: str) -> None:
+    def on_arrival(self, action: str) -> None:
         """A call of *action* came to wait."""
-        self._notices.arrived(action)
+        self._notices.on_arrival(action)
         if not self._comes:
             self._look()
 

@@ -115,7 +115,7 @@ class AskPanel(Vertical):
                 asked = (
                     words.panels.deny_question(escape(view.title), agent_name(view)) if view else ""
                 )
-                return bars.panel_question(asked, words.panels.equal_calls(now.equal), width)
+                return bars.panel_question(asked, words.panels.equal_calls(now.equal_count), width)
 
     def _filter_question(self, width: int) -> tuple[Line, ...]:
         model = self._model
@@ -143,7 +143,7 @@ class AskPanel(Vertical):
         """Ask what the agent shall be told."""
         item = self._model.queue.current
         if item is not None and item.approval is not None:
-            self._model.deny_panel.start(item.approval)
+            self._model.deny_panel.open(item.approval)
             self._ask("deny", item.key, placeholder=words.panels.REASON_PLACEHOLDER)
 
     def _ask_filter(self) -> None:
@@ -167,12 +167,12 @@ class AskPanel(Vertical):
     def close_if_over(self, now: Situation) -> bool:
         """Close a question about what is gone; return whether it was closed."""
         panel = now.panel
-        denied = now.deny_block in ("over", "empty", "lost", "storage", "undrawable")
+        denied = now.deny_blocked_by in ("over", "empty", "lost", "storage", "undrawable")
         ended = now.session is None or now.session.session_id != self._model.panel_key
         over = (
             (panel == "deny" and denied)
-            or (panel == "end" and (ended or not now.changeable))
-            or (panel == "stop" and not now.changeable)
+            or (panel == "end" and (ended or not now.can_change))
+            or (panel == "stop" and not now.can_change)
         )
         if over:
             self.close()

@@ -35,7 +35,7 @@ class Document(ScrollView, can_focus=True):
             return
         # The heading tells an age: of the whole text that line alone is painted every second.
         top, width = self.scroll_offset.y, self.size.width
-        rows = range(*self.in_view)
+        rows = range(*self.rows_in_view)
         changed = [row - top for row in rows if layout.lines[row] != before.lines[row]]
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
@@ -44,20 +44,20 @@ class Document(ScrollView, can_focus=True):
         """Ask for a layout of the new width."""
         self.post_message(SizeChanged())
 
-    def start_over(self) -> None:
+    def scroll_to_start(self) -> None:
         """Show the first line: other content stands here now."""
         self.scroll_to(y=0, animate=False, force=True, immediate=True)
 
-    def read(self, rows: int) -> None:
+    def scroll_rows(self, rows: int) -> None:
         """Scroll by *rows*, at most to an end."""
         self.scroll_to(y=self.scroll_offset.y + rows, animate=False, force=True, immediate=True)
 
-    def read_panes(self, panes: int) -> None:
+    def scroll_panes(self, panes: int) -> None:
         """Scroll by *panes*, each less two lines."""
-        self.read(panes * max(1, self.size.height - 2))
+        self.scroll_rows(panes * max(1, self.size.height - 2))
 
     @property
-    def in_view(self) -> tuple[int, int]:
+    def rows_in_view(self) -> tuple[int, int]:
         """The rows `[first, last)` that stand in view."""
         first = self.scroll_offset.y
         return first, min(first + self.size.height, len(self._layout_shown.lines))
@@ -70,7 +70,7 @@ class Document(ScrollView, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint what was asked for, in the present theme."""
-        self._painter.ready()
+        self._painter.refresh_styles()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -89,7 +89,7 @@ class Document(ScrollView, can_focus=True):
         if total <= height or height == 0:
             return ()
         first, last = y * total // height, max((y + 1) * total // height, y * total // height + 1)
-        top, bottom = self.in_view
+        top, bottom = self.rows_in_view
         if first < bottom and last > top:
             return (Piece("█", "muted"),)
         if any(row in self._unseen for row in range(first, last)):

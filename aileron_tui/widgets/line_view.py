@@ -40,7 +40,7 @@ class LinePainter:
         self._blank: dict[bool, Style] = {}
         self._glyphs = _ANY_GLYPH
 
-    def ready(self) -> None:
+    def refresh_styles(self) -> None:
         """Learn background and theme anew. Call it before the lines of a drawing."""
         # Textual does not say what its App returns.
         application = cast("object", self._widget.app)  # pyright: ignore[reportUnknownMemberType]
@@ -57,7 +57,7 @@ class LinePainter:
         A short strip would leave old cells on some terminals, a long one paint over the neighbour.
         """
         if self._base_look is None:
-            self.ready()
+            self.refresh_styles()
         segments = [
             Segment(piece.text, self._style(piece.role, selected=selected))
             for piece in self._glyphs.draw(pieces, width)
@@ -126,7 +126,7 @@ class Lines(Widget):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint what was asked for, in the present theme."""
-        self._painter.ready()
+        self._painter.refresh_styles()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:

@@ -105,13 +105,13 @@ class RowList(ScrollView, can_focus=False):
         return above, max(0, self._count - above - shown)
 
     @property
-    def page(self) -> int:
+    def page_rows(self) -> int:
         """How many rows stand in view."""
         return max(1, self.size.height // self._row_height)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint what was asked for, in the present theme."""
-        self._painter.ready()
+        self._painter.refresh_styles()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:

@@ -9,8 +9,8 @@ from aileron_core.console_port import Containment
 WHO_ASKS: Final = "WHO ASKS"
 BY_KERNEL: Final = "seen by the kernel"
 BY_LAUNCHER: Final = "as its launcher says"
-OWN_WORD: Final = "its own word"
-BEFORE_THIS: Final = "BEFORE THIS"
+SELF_DECLARED: Final = "its own word"
+RECENT_RUNS: Final = "BEFORE THIS"
 NEWEST_FIRST: Final = "its session, newest first"
 NOTHING_BEFORE: Final = "nothing on record of its session"
 EQUAL_CALLS: Final = "EQUAL CALLS"
@@ -24,7 +24,7 @@ CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
         "none": "no: it can do what your account can",
     }
 )
-GONE: Final = "the requester is gone"
+REQUESTER_GONE: Final = "the requester is gone"
 
 
 def times_asked(count: int) -> str:

@@ -39,6 +39,6 @@ def show_all(total: int) -> str:
     return f". esc shows all {total:,}."
 
 
-def found(count: int) -> str:
+def matches(count: int) -> str:
     """Return how many rows a filter has found so far."""
     return f"{count} found for"

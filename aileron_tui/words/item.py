@@ -79,7 +79,7 @@ WARN_NO_PREVIEW: Final = "no preview"
 WARN_GONE: Final = "the requester is gone"
 WARN_VAULT: Final = "waits for the vault"
 WARN_SELF_OPENED: Final = "opened its session itself; its name is its own word"
-WARN_FILE_MOVED: Final = "its action file changed; approving will not run it"
+WARN_FILE_CHANGED: Final = "its action file changed; approving will not run it"
 CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
     {
         "seen": "contained",

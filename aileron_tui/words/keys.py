@@ -71,6 +71,6 @@ def shared(key: str, other: str, *, both: bool) -> str:
     return f"{told}; give that another one as well"
 
 
-def press_it(face: str, label: str) -> str:
+def press_key(face: str, label: str) -> str:
     """Return what does what was clicked."""
     return f"Press {face} to {label}. The mouse decides nothing."

@@ -6,12 +6,12 @@ from typing import Final
 PROMPT: Final = "> "
 STARTS: Final = "Aileron, line by line. Each key is followed by Enter."
 CHANGED_MEANWHILE: Final = "What stood there changed. What you typed decides nothing."
-TOGETHER: Final = "More than one line came. Nothing was decided."
+SEVERAL_LINES: Final = "More than one line came. Nothing was decided."
 NOTHING_ELSE: Final = "Nothing else waits."
 HELD: Final = "All calls are held."
 RELEASED: Final = "Calls go on."
 ASKED_AGAIN: Final = "Asking for the preview again."
-UNDER_WAY: Final = "Still under way. Its end is told here."
+NO_ANSWER_YET: Final = "Still under way. Its end is told here."
 ENDS: Final = "The console ends. What waits stays waiting."
 REST: Final = "What you type before the > stands there is thrown away."
 
@@ -38,7 +38,7 @@ def keys(pairs: Sequence[tuple[str, str]]) -> str:
     return "Keys: " + ", ".join(f"{key} {label}" for key, label in pairs) + "."
 
 
-def not_now(typed: str) -> str:
+def no_effect(typed: str) -> str:
     """Return that *typed*, which was rendered, does nothing here."""
     return f"{typed} does nothing here now. Nothing was decided. ? tells the keys."
 
@@ -95,6 +95,6 @@ def looks_again_at(key: str, title: str) -> str:
     return f"{key} looks again at: {title}"
 
 
-def restless(back: str, stop: str) -> str:
+def changes_too_fast(back: str, stop: str) -> str:
     """Return why the console turned to what happened, and what leads back or ends it."""
     return f"This changes faster than it can be asked about. {back} leads back; {stop} stops everything."

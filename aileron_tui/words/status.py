@@ -45,12 +45,12 @@ def unread(count: int) -> str:
     return f"{count} {'line' if count == 1 else 'lines'} unread"
 
 
-def blind_pressed(key: str) -> str:
+def no_preview_pressed(key: str) -> str:
     """Return what the second press would do, where there is no preview."""
     return f"○ No preview. Press {key} again to approve without one."
 
 
-def blind(key: str, verb: str) -> str:
+def no_preview(key: str, verb: str) -> str:
     """Return what the approve key stands for, where there is no preview."""
     return f"○ No preview. {key} {verb}, without a preview."
 
@@ -116,7 +116,7 @@ def ended_elsewhere(title: str, outcome: str) -> str:
     return f"{title}: {outcome} without a key of yours. Nothing else changed here."
 
 
-def quit_asks(waiting: int, key: str) -> str:
+def confirm_quit(waiting: int, key: str) -> str:
     """Return the question before quitting while something waits."""
     verb = "waits. It stays" if waiting == 1 else "wait. They stay"
     tail = "expires" if waiting == 1 else "expire"

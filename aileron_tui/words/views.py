@@ -75,7 +75,7 @@ NO: Final = "no"
 CONTAINMENT_SHORT: Final[Mapping[Containment, str]] = MappingProxyType(
     {"seen": YES, "other_user": "other user", "said": "said to be", "none": f"▲ {NO}"}
 )
-LOOSE: Final = "nothing contains it: it can do what your account can, past Aileron as well"
+UNCONTAINED: Final = "nothing contains it: it can do what your account can, past Aileron as well"
 ONLY_SAID: Final = "said to be contained; Aileron has not seen every process of it in a sandbox"
 OTHER_USER: Final = "its processes are another user's: it can do what that account can"
 SEEN: Final = "SEEN"
@@ -177,7 +177,7 @@ def only_said(count: int) -> str:
     return f"{count} said to be contained"
 
 
-def own_word(self_opened: bool) -> str:
+def self_declared(self_opened: bool) -> str:
     """Return who says who it is, where no kernel does."""
     return "it opened its session itself" if self_opened else "its launcher says so"
 

@@ -23,31 +23,31 @@ def say(text: str) -> None:
     print(f"agent: {text}", flush=True)
 
 
-def _facts(result: Any) -> dict[str, Any]:
+def _content(result: Any) -> dict[str, Any]:
     return result.structured_content or {}
 
 
-async def _until_ended(session: ClientSession, facts: dict[str, Any]) -> dict[str, Any]:
-    if facts.get("status") == "pending_approval":
-        say(f"waiting for a person ({facts['approval_id']})")
-    while facts.get("status") == "pending_approval":
+async def _until_ended(session: ClientSession, result: dict[str, Any]) -> dict[str, Any]:
+    if result.get("status") == "pending_approval":
+        say(f"waiting for a person ({result['approval_id']})")
+    while result.get("status") == "pending_approval":
         # A console that is closing answers at once, however long one asked it to wait.
         await anyio.sleep(1)
         answer = await session.call_tool(
-            "check_action_status", {"approval_id": facts["approval_id"], "wait_seconds": 25}
+            "check_action_status", {"approval_id": result["approval_id"], "wait_seconds": 25}
         )
-        facts = _facts(answer)
-    return facts
+        result = _content(answer)
+    return result
 
 
-def _tell(facts: dict[str, Any]) -> None:
-    if facts.get("status") == "completed":
-        words = " · ".join(facts.get("digest_words") or ())
-        say(f"sent. The service answered {facts['output']}  [{words}]")
-    elif "error" in facts:
-        say(f"{facts.get('status', 'refused')}: {facts['error']['message']}")
+def _report(result: dict[str, Any]) -> None:
+    if result.get("status") == "completed":
+        words = " · ".join(result.get("digest_words") or ())
+        say(f"sent. The service answered {result['output']}  [{words}]")
+    elif "error" in result:
+        say(f"{result.get('status', 'refused')}: {result['error']['message']}")
     else:
-        say(f"unexpected answer: {facts}")
+        say(f"unexpected answer: {result}")
 
 
 async def main() -> None:
@@ -63,12 +63,12 @@ async def main() -> None:
         await session.initialize()
         tools = await session.list_tools()
         say("my tools are " + ", ".join(tool.name for tool in tools.tools))
-        drafts = _facts(await session.call_tool("list_drafts", {}))["output"]["drafts"]
+        drafts = _content(await session.call_tool("list_drafts", {}))["output"]["drafts"]
         draft_id = drafts[0]["id"]
         say(f"there are {len(drafts)} drafts; I want to send {draft_id}")
-        _tell(
+        _report(
             await _until_ended(
-                session, _facts(await session.call_tool("send_draft", {"draft_id": draft_id}))
+                session, _content(await session.call_tool("send_draft", {"draft_id": draft_id}))
             )
         )
         say("done")

@@ -81,13 +81,13 @@ class Mailbox:
         """Return `{"sent", "drafts", "requests"}`."""
         return self._ask("GET", "/_state", None)
 
-    def control(self, **wish: Any) -> None:
+    def control(self, **commands: Any) -> None:
         """Make trouble, as `POST /_control` does; see `State.apply` for what it knows.
 
         Raises:
             ValueError: it was not understood.
         """
-        answer = self._ask("POST", "/_control", json.dumps(wish))
+        answer = self._ask("POST", "/_control", json.dumps(commands))
         if "error" in answer:
             raise ValueError(answer["error"])
 

@@ -1,4 +1,4 @@
-"""What the mailbox holds, and the trouble it was told to make."""
+"""What the mailbox holds, and the trouble that it was asked to make."""
 
 import threading
 from collections.abc import Mapping
@@ -95,28 +95,28 @@ class State:
         self.sent.append({"draft_id": draft_id, **answer, **summary(draft.mail)})
         return answer
 
-    def apply(self, wish: Mapping[str, Any]) -> None:
-        """Do what `/_control` was told: fail, delay_seconds, garbage, hang, change, reset.
+    def apply(self, commands: Mapping[str, Any]) -> None:
+        """Do what `POST /_control` asks for: fail, delay_seconds, garbage, hang, change, reset.
 
         Raises:
             ValueError, KeyError, TypeError: it is not understood.
         """
-        unknown = set(wish) - {"fail", "delay_seconds", "garbage", "hang", "change", "reset"}
+        unknown = set(commands) - {"fail", "delay_seconds", "garbage", "hang", "change", "reset"}
         if unknown:
             raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
-        if wish.get("reset"):
+        if commands.get("reset"):
             self.trouble = Trouble()
-        if (fail := wish.get("fail")) is not None:
+        if (fail := commands.get("fail")) is not None:
             entry = {"op": _op(fail["op"]), "status": int(fail["status"])}
             self.trouble.failures.append(entry | {"times": int(fail.get("times", 1))})
-        if (delays := wish.get("delay_seconds")) is not None:
+        if (delays := commands.get("delay_seconds")) is not None:
             named = delays if isinstance(delays, dict) else dict.fromkeys(OPS, delays)
             self.trouble.delays |= {_op(op): float(seconds) for op, seconds in named.items()}
-        if (garbage := wish.get("garbage")) is not None:
+        if (garbage := commands.get("garbage")) is not None:
             self.trouble.garbage.add(_op(garbage))
-        if (hang := wish.get("hang")) is not None:
+        if (hang := commands.get("hang")) is not None:
             self.trouble.hang.add(_op(hang))
-        if (change := wish.get("change")) is not None:
+        if (change := commands.get("change")) is not None:
             self._change(change)
 
     def to_json(self) -> dict[str, Any]:

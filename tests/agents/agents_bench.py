@@ -114,7 +114,7 @@ class Bench:
         deadline = time.monotonic() + seconds
         while not any(text in result for result in self.llm.results):
             assert time.monotonic() < deadline, self.llm.results
-            self.llm.told.wait(0.5)
+            self.llm.result_received.wait(0.5)
 
     def all_passed(self) -> None:
         """Fail unless every request to the model came through the console, and holds no byte of ours."""
@@ -127,8 +127,8 @@ class Bench:
             nothing_of_ours(each, hashes)
             assert each.headers["host"] == self.llm.url.removeprefix("http://")
         passed = on_record(self.console, len(seen))
-        told = [(each.method, each.path.partition("?")[0]) for each in seen]
-        assert sorted((method, path) for _, _, method, path, *_ in passed) == sorted(told)
+        expected = [(each.method, each.path.partition("?")[0]) for each in seen]
+        assert sorted((method, path) for _, _, method, path, *_ in passed) == sorted(expected)
         assert all(status == 200 and up and down for *_, status, up, down in passed)
 
     def shows_gateway(self, ended: "Ended") -> bool:

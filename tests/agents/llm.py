@@ -63,7 +63,7 @@ class ScriptedLlm:
 
     script: Script
     seen: list[Seen] = field(default_factory=list[Seen])
-    told: threading.Event = field(default_factory=threading.Event)
+    result_received: threading.Event = field(default_factory=threading.Event)
     """Set at each request."""
     connected: Callable[[int, int], object] = lambda _theirs, _ours: None
     """Called with both ports of each connection, before anything is read from it."""
@@ -159,8 +159,8 @@ class _Handler(BaseHTTPRequestHandler):
             raw=self.raw_requestline + bytes(self.headers) + raw,
         )
         self.llm.seen.append(seen)
-        self.llm.told.set()
-        self.llm.told.clear()
+        self.llm.result_received.set()
+        self.llm.result_received.clear()
         return seen
 
     def _answer(self, status: int, body: bytes, kind: str = "application/json") -> None:
@@ -209,8 +209,10 @@ def _conversation(seen: Seen) -> Conversation:
         return _from_responses(body)
     if path.endswith("/chat/completions"):
         tools = [each["function"]["name"] for each in body.get("tools") or []]
-        told = [_text_of(m["content"]) for m in body.get("messages", []) if m.get("role") == "tool"]
-        return Conversation(tools=tuple(tools), results=tuple(told))
+        tool_results = [
+            _text_of(m["content"]) for m in body.get("messages", []) if m.get("role") == "tool"
+        ]
+        return Conversation(tools=tuple(tools), results=tuple(tool_results))
     if path.endswith("/messages"):
         tools = [each["name"] for each in body.get("tools") or []]
         blocks = [
@@ -219,8 +221,10 @@ def _conversation(seen: Seen) -> Conversation:
             if isinstance(message.get("content"), list)
             for block in message["content"]
         ]
-        told = [_text_of(b.get("content")) for b in blocks if b.get("type") == "tool_result"]
-        return Conversation(tools=tuple(tools), results=tuple(told))
+        tool_results = [
+            _text_of(b.get("content")) for b in blocks if b.get("type") == "tool_result"
+        ]
+        return Conversation(tools=tuple(tools), results=tuple(tool_results))
     given = body.get("tools") or []
     tools = [
         function["name"]
@@ -228,12 +232,12 @@ def _conversation(seen: Seen) -> Conversation:
         for function in each.get("functionDeclarations", [])
     ]
     parts = [part for content in body.get("contents", []) for part in content.get("parts", [])]
-    told = [
+    tool_results = [
         _text_of(part["functionResponse"].get("response"))
         for part in parts
         if "functionResponse" in part
     ]
-    return Conversation(tools=tuple(tools), results=tuple(told))
+    return Conversation(tools=tuple(tools), results=tuple(tool_results))
 
 
 def _from_responses(body: dict[str, Any]) -> Conversation:
@@ -249,10 +253,10 @@ def _from_responses(body: dict[str, Any]) -> Conversation:
             names += [f"{each['name']}.{inner['name']}" for inner in each.get("tools", [])]
         elif "name" in each:
             names.append(each["name"])
-    told = [
+    tool_results = [
         _text_of(item.get("output")) for item in items if item.get("type") == "function_call_output"
     ]
-    return Conversation(tools=tuple(names), results=tuple(told))
+    return Conversation(tools=tuple(names), results=tuple(tool_results))
 
 
 # What the model says, by wire

@@ -24,7 +24,7 @@ import pytest
 from aileron_core.containment.beneath import remove_tree
 from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
 from aileron_core.containment.linux_syscalls import SCOPE_ABI, landlock_abi
-from aileron_core.containment.support import SandboxSupport, this_filter
+from aileron_core.containment.support import SandboxSupport, machine_filter
 from aileron_core.launch.protected_paths import ProtectedPaths
 from tests.support.ordinary import as_ordinary, ordinary_folder
 
@@ -101,20 +101,22 @@ def probed_as(user: int) -> Iterator[dict[str, Any]]:
         bwrap=bwrap,
         project=_project(folder, user),
         home=folder / "person",
-        own_home=_owned(folder / "own", user),
+        private_home=_owned(folder / "own", user),
         launch_dir=_owned(folder / "private", user),
         socket=None,
     )
-    (spec.own_home / ".codex").mkdir()
-    (spec.own_home / ".codex").chmod(0o777)
-    calls = this_filter()
+    (spec.private_home / ".codex").mkdir()
+    (spec.private_home / ".codex").chmod(0o777)
+    calls = machine_filter()
     assert calls is not None
-    support = SandboxSupport(bwrap=bwrap, scopes=landlock_abi() >= SCOPE_ABI, calls=calls)
+    support = SandboxSupport(
+        bwrap=bwrap, has_landlock_scopes=landlock_abi() >= SCOPE_ABI, seccomp_filter=calls
+    )
     done = subprocess.run(
         bwrap_argv(spec, [str(PYTHON), "-I", "-c", PROBE.read_text()]),
         env={"HOME": str(spec.home), "PATH": "/usr/bin", "CODEX_API_KEY": json.dumps(given)},
         cwd="/", capture_output=True, text=True, timeout=60, check=False,
-        preexec_fn=support.prepare, **as_user,
+        preexec_fn=support.drop_privileges, **as_user,
     )  # fmt: skip
     assert neighbour.stdin is not None
     assert neighbour.poll() is None
@@ -224,7 +226,7 @@ def test_what_an_agent_made_unwritable_goes_all_the_same() -> None:
             bwrap=bwrap,
             project=folder / "project",
             home=folder / "person",
-            own_home=folder / "own",
+            private_home=folder / "own",
             launch_dir=folder / "private",
             socket=None,
         )
@@ -239,7 +241,7 @@ def test_what_an_agent_made_unwritable_goes_all_the_same() -> None:
         assert len(restored.notices) == 5
         assert restored.remaining == ()
         assert list(spec.project.iterdir()) == []
-        assert remove_tree(spec.own_home)
+        assert remove_tree(spec.private_home)
 
     with ordinary_folder() as folder:
         as_ordinary(session)

@@ -68,7 +68,7 @@ def launched(bench: Bench, *options: str, **env: str) -> str:
     return ended.output
 
 
-def told(bench: Bench, *words: str) -> Any:
+def run_json(bench: Bench, *words: str) -> Any:
     """Return what a command that starts nothing prints."""
     done = subprocess.run(
         [*CLI, *words, "--home", str(bench.console.home), "--json"],
@@ -124,11 +124,11 @@ def test_what_a_project_names_is_shown_with_visible_marks(bench: Bench) -> None:
 
 def test_dry_run_shows_the_address_and_no_token(bench: Bench) -> None:
     """Where the console is, and that nothing was opened for it."""
-    shown = told(bench, "launch", "codex", "--dry-run")
+    shown = run_json(bench, "launch", "codex", "--dry-run")
     address = f"{bench.console.url}/gw/HIDDEN"
     assert shown["gateway"] == {"url": address, "providers": ["openai"], "past": []}
     assert f'base_url = "{address}/v1"' in " ".join(shown["argv"])
-    off = told(bench, "launch", "codex", "--dry-run", "--no-gateway")
+    off = run_json(bench, "launch", "codex", "--dry-run", "--no-gateway")
     assert off["gateway"] == {"url": None, "providers": [], "past": []}
     assert "/gw/" not in json.dumps(off)
     assert "session.opened" not in [record["event"] for record in bench.console.records()]
@@ -136,10 +136,10 @@ def test_dry_run_shows_the_address_and_no_token(bench: Bench) -> None:
 
 def test_doctor_says_whether_it_passes_and_why_not(bench: Bench) -> None:
     """Here and now, by the same rule as a launch; your configuration's arguments count too."""
-    (found,) = told(bench, "doctor", "codex")["agents"]
+    (found,) = run_json(bench, "doctor", "codex")["agents"]
     assert found["gateway"] == {"providers": ["openai"], "past": []}
     (bench.console.home / "config.toml").write_text('[launch.codex]\nargs = ["--oss"]\n')
-    (found,) = told(bench, "doctor", "codex")["agents"]
+    (found,) = run_json(bench, "doctor", "codex")["agents"]
     assert found["gateway"] == {"providers": [], "past": ["its arguments hold --oss"]}
 
 

@@ -113,7 +113,7 @@ def test_agents_get_the_tools_that_are_named(
     assert {name for name, tool in actions.items() if settings.is_tool(name, tool)} == named
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     """A person mends the file in one go."""
     text = '[console]\narm_ms = 1\nbell = "loud"\n[approval]\nexpires_seconds = -1\n[nothing]\n'
     assert set(refused(tmp_path, text)) == {

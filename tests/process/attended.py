@@ -32,14 +32,14 @@ class Sat(Console):
         (self.home / "daemon.json").unlink(missing_ok=True)
         self.pty = Pty([*self._words, *more], **self._terminal)
         self.process = self.pty.process  # type: ignore[assignment]
-        told = self.home / "daemon.json"
+        daemon_file = self.home / "daemon.json"
 
         def listens() -> bool:
             self.pty.read(0.05)
-            return told.exists()
+            return daemon_file.exists()
 
         eventually(listens, "it listens", seconds=40)
-        self.url = json.loads(told.read_text())["url"]
+        self.url = json.loads(daemon_file.read_text())["url"]
         self.port = int(self.url.rpartition(":")[2])
         self.pty.until(lambda: "aileron" in self.pty.cells.text, "the first page")
 

@@ -14,7 +14,7 @@ from tests.support.server_harness import ROOT, Attended, Console, aileron
 
 @pytest.fixture(scope="session")
 def furnished() -> Iterator[Path]:
-    """A home with the example actions and connector in it, nothing taken in yet; to be copied."""
+    """A home with the example actions and connector in it, nothing accepted yet; to be copied."""
     with tempfile.TemporaryDirectory(prefix="ail-") as folder:
         home = Path(folder) / "home"
         for file in sorted((ROOT / "examples" / "actions").glob("*.md")):
@@ -55,7 +55,7 @@ def serve(home: Path) -> Iterator[Callable[..., Console]]:
 
 @pytest.fixture
 def console(serve: Callable[..., Console], mailbox: Mailbox) -> Console:
-    """`aileron serve` with everything taken in and the mailbox behind it."""
+    """`aileron serve` with everything accepted and the mailbox behind it."""
     return serve(mailbox)
 
 

@@ -1,6 +1,6 @@
 """A console without a screen: the real core and server, a person on stdin, a failpoint that kills.
 
-Each line of stdin is one intent, each line of stdout a fact. `--failpoint NAME` stops the process
+Each line of stdin is one intent, each line of stdout an event. `--failpoint NAME` stops the process
 with SIGKILL the moment that the gate passes NAME ("before <event>" or "after <event>"), the second
 time for "NAME#2".
 `--restart-grace` shortens the 30 seconds that a session has to come back, which are the default.
@@ -54,20 +54,20 @@ def show(view: ApprovalView) -> None:
     )
 
 
-def told(fact: CoreEvent) -> None:
-    if isinstance(fact, ApprovalUpdated):
-        show(fact.view)
-    elif isinstance(fact, IntentRefused):
-        say({"refused": fact.approval_id, "message": fact.message})
+def on_event(event: CoreEvent) -> None:
+    if isinstance(event, ApprovalUpdated):
+        show(event.view)
+    elif isinstance(event, IntentRefused):
+        say({"refused": event.approval_id, "message": event.message})
 
 
 def intent_of(line: str) -> Intent:
-    wish = json.loads(line)
-    if "approve" in wish:
-        return Approve(approval_id=wish["approve"], digest=wish["digest"])
-    if "refresh" in wish:
-        return Refresh(approval_id=wish["refresh"])
-    return Deny(approval_id=wish["deny"], reason=wish["reason"])
+    request = json.loads(line)
+    if "approve" in request:
+        return Approve(approval_id=request["approve"], digest=request["digest"])
+    if "refresh" in request:
+        return Refresh(approval_id=request["refresh"])
+    return Deny(approval_id=request["deny"], reason=request["reason"])
 
 
 def main() -> None:
@@ -102,7 +102,7 @@ def main() -> None:
     )
     app = core.start()
     say({"url": app.address.url})
-    snapshot = core.subscribe(told)
+    snapshot = core.subscribe(on_event)
     for view in snapshot.approvals:
         show(view)
     for line in sys.stdin:

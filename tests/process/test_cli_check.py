@@ -106,7 +106,7 @@ def test_a_path_that_leads_nowhere_is_2(tmp_path: Path, absent: Path) -> None:
     aileron("action", "check", home=absent, code=2)
 
 
-def test_many_faults_of_one_file_are_told_in_one_look(tmp_path: Path, absent: Path) -> None:
+def test_many_faults_of_one_file_are_reported_in_one_look(tmp_path: Path, absent: Path) -> None:
     """Faults of the TOML and broken rules in the order of the file, with line, column and key."""
     text = STRICT.decode().replace('version = "0.1.0"\nsource', "version = 0.1.0\nsource")
     text = text.replace('name = "get-draft"', 'name = "Get draft"').replace("true\n", "yes\n")

@@ -6,10 +6,12 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,17 @@ from tests.support.server_harness import (
 
 EXAMPLES = ROOT / "examples"
 SEND = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
+
+
+@pytest.fixture(scope="module")
+def own_console(furnished: Path, shared_mailbox: Mailbox) -> Iterator[Console]:
+    """One console for the commands of this file that leave it as it was."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        path = Path(folder) / "home"
+        shutil.copytree(furnished, path)
+        running = Console(path, shared_mailbox)
+        yield running
+        running.close()
 
 
 def empty(tmp_path: Path) -> Path:
@@ -123,7 +136,7 @@ def test_what_there_is_not_is_said_to_be_not_found(
 
 
 def test_adding_listing_and_removing_actions(tmp_path: Path) -> None:
-    """Files are copied once they are valid; they count once taken in, and the list says so."""
+    """Files are copied once they are valid; they count once accepted, and the list says so."""
     home = empty(tmp_path)
     added = aileron_json("action", "add", str(EXAMPLES / "actions"), home=home)
     assert [item["did"] for item in added["items"]] == ["added"] * 3
@@ -223,11 +236,13 @@ def test_arguments_come_as_json_too(console: Console, tmp_path: Path, how: str) 
      ("--args", "{}", "--arg", "id=x"), ("--args", "{}"), ("--arg", "nope=1"),
      ("--args", '{"id": 5}')],
 )  # fmt: skip
-def test_arguments_that_cannot_be_used_are_2(console: Console, arguments: tuple[str, ...]) -> None:
+def test_arguments_that_cannot_be_used_are_2(
+    own_console: Console, arguments: tuple[str, ...]
+) -> None:
     """Whether the command line or the gate refuses them; no session is left open."""
-    done = aileron("action", "run", "get-draft", *arguments, home=console.home, code=2)
+    done = aileron("action", "run", "get-draft", *arguments, home=own_console.home, code=2)
     assert done.stderr.startswith("aileron: ")
-    assert aileron_json("status", home=console.home)["sessions"] == 0
+    assert aileron_json("status", home=own_console.home)["sessions"] == 0
 
 
 def test_a_failing_op_is_1(console: Console, mailbox: Mailbox) -> None:
@@ -239,7 +254,9 @@ def test_a_failing_op_is_1(console: Console, mailbox: Mailbox) -> None:
     assert aileron("action", "run", "nope", home=console.home, code=1).stdout == ""
 
 
-def test_a_held_back_action_is_a_conflict(serve: Callable[..., Console], mailbox: Mailbox) -> None:
+def test_an_unaccepted_action_is_a_conflict(
+    serve: Callable[..., Console], mailbox: Mailbox
+) -> None:
     """Exit 1, and the sentence says what a person has to do."""
     console = serve(mailbox, accept=False)
     error = aileron_json("action", "run", "list-drafts", home=console.home, code=1)["error"]
@@ -350,7 +367,7 @@ def test_an_interrupt_is_130_and_the_approval_stays(attended: Attended) -> None:
 
 
 def test_connectors_are_installed_and_listed(tmp_path: Path) -> None:
-    """By their hash; held back until they are taken in."""
+    """By their hash; not accepted until a person does."""
     home = empty(tmp_path)
     installed = aileron_json("connector", "install", str(EXAMPLES / "connector"), home=home)
     assert installed["name"] == "local://aileron/mail-drafts"

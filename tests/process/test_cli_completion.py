@@ -61,10 +61,10 @@ def test_files_and_folders_are_left_to_the_shell(tmp_path: Path, words: str) -> 
 
 
 def test_names_and_ids_come_from_the_home_with_and_without_a_console(console: Console) -> None:
-    """Actions that were taken in, connectors by their last word, runs, approvals that wait."""
+    """Actions that were accepted, connectors by their last word, runs, approvals that wait."""
     ran = aileron_json("action", "run", "list-drafts", home=console.home)["audit_id"]
     waits = aileron_json(*SEND, home=console.home, code=75)
-    (console.home / "actions" / "new-file.md").write_text("not taken in")
+    (console.home / "actions" / "new-file.md").write_text("not accepted")
     for running in (True, False):
         home = console.home
         assert plain(home, "aileron action run ") == ["get-draft", "list-drafts", "send-draft"]

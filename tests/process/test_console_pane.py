@@ -62,7 +62,7 @@ def test_a_console_that_runs_is_used(folder: Path) -> None:
         console.end()
 
 
-def test_a_console_that_cannot_start_is_told(folder: Path) -> None:
+def test_a_console_that_cannot_start_is_reported(folder: Path) -> None:
     """Its pane is gone, so the launcher says what to do."""
     (folder / "home" / "of-another-program").write_text("")
     tmux = in_tmux(folder)

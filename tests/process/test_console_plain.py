@@ -25,24 +25,24 @@ class Plain(Sat):
     def start(self, *more: str) -> None:
         self.pty = Pty([*self._words, "--plain", *more])
         self.process = self.pty.process
-        self.pty.until(lambda: ASKS in self.told, "the first question")
+        self.pty.until(lambda: ASKS in self.output, "the first question")
         self.url = json.loads((self.home / "daemon.json").read_text())["url"]
         self.port = int(self.url.rpartition(":")[2])
 
     @property
-    def told(self) -> str:
+    def output(self) -> str:
         """Everything that was written so far, as lines, without the bell."""
         return self.pty.raw.decode(errors="ignore").replace("\r\n", "\n").replace("\a", "")
 
-    def hears(self, text: str) -> str:
+    def read_until(self, text: str) -> str:
         """Wait for *text* behind what was read already; return what was written up to its end."""
-        self.pty.until(lambda: text in self.told[self.mark :], text)
-        begin, self.mark = self.mark, self.told.index(text, self.mark) + len(text)
-        return self.told[begin : self.mark]
+        self.pty.until(lambda: text in self.output[self.mark :], text)
+        begin, self.mark = self.mark, self.output.index(text, self.mark) + len(text)
+        return self.output[begin : self.mark]
 
     def asked(self) -> str:
         """Wait for the next question; return what stands before it."""
-        return self.hears(ASKS)
+        return self.read_until(ASKS)
 
     def answer(self, text: str) -> None:
         """Type a line at the question."""
@@ -69,7 +69,7 @@ def asked_to_send(console: Plain) -> str:
     """Let an agent ask once and read its call to the question."""
     console.asked()
     console.ask()
-    console.hears("WILL HAPPEN  fetched")
+    console.read_until("WILL HAPPEN  fetched")
     return console.asked()
 
 
@@ -86,30 +86,30 @@ def test_a_call_is_read_whole_and_approved_with_a_line(console: Plain, mailbox: 
     for section in ("SENT", "RECORD", "Digest"):
         assert section in page
     console.answer("a")
-    console.hears("✓ Approved: ")
-    console.hears("✓ done: ")
-    console.hears("Nothing is waiting.")
+    console.read_until("✓ Approved: ")
+    console.read_until("✓ done: ")
+    console.read_until("Nothing is waiting.")
     eventually(lambda: len(mailbox.state()["sent"]) == 1, "one mail is sent")
     assert console.rows("state") == [("completed",)]
-    assert "\x1b" not in console.told
+    assert "\x1b" not in console.output
 
 
-def test_the_standing_warnings_are_told_at_the_start(console: Plain, mailbox: Mailbox) -> None:
-    """What was taken in unseen, and which hosts go elsewhere, as above every screen; `?` tells it again."""
+def test_the_standing_warnings_are_shown_at_the_start(console: Plain, mailbox: Mailbox) -> None:
+    """What was accepted unseen, and which hosts go elsewhere, as above every screen; `?` repeats it."""
     route = f"▲ gmail.googleapis.com:443 goes to 127.0.0.1:{mailbox.port} (--route)"
     first = console.asked()
     console.answer("?")
-    for told in (first, console.asked()):
-        assert route in told
-        assert "were accepted unseen (--accept-installed)" in told
+    for output in (first, console.asked()):
+        assert route in output
+        assert "were accepted unseen (--accept-installed)" in output
 
 
 def test_a_no_with_its_reason_reaches_the_agent(console: Plain, mailbox: Mailbox) -> None:
     """`d REASON` denies; everything behind the key is what the agent is told."""
     asked_to_send(console)
     console.answer("d not before Thursday, Jörg")
-    told = console.hears("Nothing is waiting.")
-    assert "Denied: Send a draft" in told
+    output = console.read_until("Nothing is waiting.")
+    assert "Denied: Send a draft" in output
     assert console.rows("state") == [("denied",)]
     assert console.rows("reason") == [("not before Thursday, Jörg",)]
     assert mailbox.state()["sent"] == []
@@ -121,26 +121,26 @@ def test_what_is_typed_before_the_question_decides_nothing(console: Plain) -> No
         console.asked()
         console.pty.type(b"a")  # half an answer, to nothing
         console.ask()
-        console.hears("WILL HAPPEN  fetched")
+        console.read_until("WILL HAPPEN  fetched")
         console.pty.type(b"d\n")
         while console.pty.read(0.05):
             pass
-        if ASKS not in console.told[console.mark :]:
+        if ASKS not in console.output[console.mark :]:
             break
         # The question is there by now: on this busy machine it may have been there before the answer.
         console.pty.settle(1.0)
         if console.rows("state")[-1] == ("pending",):
             console.answer("d now")
-        console.hears("Nothing is waiting.")
+        console.read_until("Nothing is waiting.")
     else:
         pytest.fail("this machine is too busy to type before the question")
-    told = console.asked()
+    output = console.asked()
     console.pty.settle(0.6)
-    assert "\nd\n" not in told  # nor is it shown as if it were one
-    assert console.told[console.mark :] == ""
+    assert "\nd\n" not in output  # nor is it shown as if it were one
+    assert console.output[console.mark :] == ""
     assert console.rows("state")[-1] == ("pending",)
     console.answer("d now")  # the question that stands there works all the same
-    console.hears("Denied: ")
+    console.read_until("Denied: ")
 
 
 def test_more_than_one_line_at_once_decides_nothing(console: Plain) -> None:
@@ -148,7 +148,7 @@ def test_more_than_one_line_at_once_decides_nothing(console: Plain) -> None:
     asked_to_send(console)
     for pasted in (b"a\na\n", b"a\nb", b"a\n\n", b"d no\na\n"):
         console.pty.type(pasted)
-        console.hears("More than one line came. Nothing was decided.")
+        console.read_until("More than one line came. Nothing was decided.")
         console.asked()
     assert console.rows("state") == [("pending",)]
 
@@ -157,7 +157,7 @@ def test_a_line_without_its_end_decides_nothing(console: Plain) -> None:
     """The end of input behind a letter is no Enter."""
     asked_to_send(console)
     console.pty.type(b"a\x04")
-    console.hears("Nothing was decided.")
+    console.read_until("Nothing was decided.")
     assert console.rows("state") == [("pending",)]
 
 
@@ -182,12 +182,12 @@ def test_quitting_while_something_waits_asks_once(console: Plain) -> None:
     """The first `q` says what stays behind."""
     asked_to_send(console)
     console.answer("q")
-    console.hears("q again quits.")
+    console.read_until("q again quits.")
     console.asked()
     console.answer("1")  # any other answer takes it back
     console.asked()
     console.answer("q")
-    console.hears("q again quits.")
+    console.read_until("q again quits.")
     console.asked()
     console.answer("q")
     assert console.pty.ended() == 0
@@ -199,19 +199,19 @@ def test_without_a_preview_the_key_is_given_twice(console: Plain, mailbox: Mailb
     mailbox.control(fail={"op": "get", "status": 503, "times": 10})
     console.asked()
     console.ask()
-    console.hears("Preview unavailable")
+    console.read_until("Preview unavailable")
     console.asked()
     console.answer("a")
-    console.hears("Press a again to approve without one.")
+    console.read_until("Press a again to approve without one.")
     console.asked()
     console.answer("esc")
     assert "does nothing" not in console.asked()
     console.answer("a")
-    console.hears("Press a again to approve without one.")
+    console.read_until("Press a again to approve without one.")
     console.asked()
     assert console.rows("state") == [("pending",)]
     console.answer("a")
-    console.hears("✓ Approved: ")
+    console.read_until("✓ Approved: ")
 
 
 def test_an_answer_to_what_changed_meanwhile_decides_nothing(
@@ -221,12 +221,12 @@ def test_an_answer_to_what_changed_meanwhile_decides_nothing(
     asked_to_send(console)
     mailbox.control(change={"id": DRAFT, "to": "eve@example.com"})
     console.answer("a")
-    told = console.hears("CHANGED  after you looked.")
-    assert "Approved" not in told
+    output = console.read_until("CHANGED  after you looked.")
+    assert "Approved" not in output
     assert "eve@example.com" in console.asked()
     assert console.rows("state") == [("pending",)]
     console.answer("a")
-    console.hears("✓ done: ")
+    console.read_until("✓ done: ")
 
 
 def test_a_call_that_is_withdrawn_takes_its_question_along(console: Plain) -> None:
@@ -234,20 +234,20 @@ def test_a_call_that_is_withdrawn_takes_its_question_along(console: Plain) -> No
     console.asked()
     token = console.session(label="plain")["token"]
     answer = console.run("send-draft", {"draft_id": DRAFT}, token)
-    console.hears("WILL HAPPEN  fetched")
+    console.read_until("WILL HAPPEN  fetched")
     console.asked()
     console.pty.type(b"a")
     approval = answer.json["approval_id"]
     done = console.post(f"/v1/action-approvals/{approval}/withdraw", {}, token=token)
     assert done.status == 200, done.raw
-    console.hears("What stood there changed. What you typed decides nothing.")
+    console.read_until("What stood there changed. What you typed decides nothing.")
     console.asked()
     console.pty.type(b"\n")
     console.pty.settle(0.3)
     assert console.rows("state") == [("withdrawn",)]
 
 
-def test_arrivals_are_told_between_items_and_next_goes_round(console: Plain) -> None:
+def test_arrivals_are_announced_between_items_and_next_goes_round(console: Plain) -> None:
     """Nothing is printed into an answer; `n` goes on, `1` lists, `?` tells the keys."""
     asked_to_send(console)
     token = console.session(label="more")["token"]
@@ -255,7 +255,7 @@ def test_arrivals_are_told_between_items_and_next_goes_round(console: Plain) -> 
         answer = console.run("send-draft", {"draft_id": DRAFT}, token, idempotency_key=str(number))
         assert answer.status == 202
     console.pty.settle(0.5)
-    assert "came" not in console.told[console.mark :]
+    assert "came" not in console.output[console.mark :]
     console.answer("1")
     listed = console.asked()
     assert " * 1. SEND, the agent, " in listed
@@ -263,7 +263,7 @@ def test_arrivals_are_told_between_items_and_next_goes_round(console: Plain) -> 
     assert "2 more calls came; the newest: send-draft." in listed
     for _ in range(3):
         console.answer("n")
-        console.hears("WILL HAPPEN  fetched")
+        console.read_until("WILL HAPPEN  fetched")
         console.asked()
     console.answer("?")
     assert "d: deny" in console.asked()
@@ -275,14 +275,14 @@ def test_all_calls_are_held_and_let_go_on(console: Plain) -> None:
     """While they are held nothing is approved here either."""
     asked_to_send(console)
     console.answer("P")
-    console.hears("All calls are held.")
+    console.read_until("All calls are held.")
     console.asked()
     console.answer("a")
-    console.hears("does nothing here now")
+    console.read_until("does nothing here now")
     console.asked()
     console.answer("P")
-    console.hears("Calls go on.")
-    console.hears("Keys: a approve")
+    console.read_until("Calls go on.")
+    console.read_until("Keys: a approve")
     assert console.rows("state") == [("pending",)]
 
 
@@ -297,9 +297,9 @@ def test_hostile_text_is_read_as_marks_and_never_begins_a_line(
     mailbox.control(change={"id": DRAFT, "subject": "\x1b[31mred\x9b2J", "body": forged})
     token = console.session(label="\x1b[2Jlabel\r> ")["token"]
     assert console.run("send-draft", {"draft_id": DRAFT}, token).status == 202
-    console.hears("WILL HAPPEN  fetched")
+    console.read_until("WILL HAPPEN  fetched")
     page = console.asked()
-    assert re.search(r"[^\n -~\u00a0-\uffff]|\u202e", console.told) is None
+    assert re.search(r"[^\n -~\u00a0-\uffff]|\u202e", console.output) is None
     body = [line for line in page.split("\n")[:-1] if "字" in line or "Approved" in line]
     assert len(body) > 5
     assert all(line.startswith(" ") and "┃" in line for line in body)
@@ -312,7 +312,7 @@ def test_what_happened_is_listed_and_read_whole_from_the_real_audit(console: Pla
     """The rows of the other views, and a record as it is stored."""
     asked_to_send(console)
     console.answer("d not today")
-    console.hears("Denied: ")
+    console.read_until("Denied: ")
     console.asked()
     console.answer("2")
     listed = console.asked()
@@ -332,14 +332,14 @@ def test_what_happened_is_listed_and_read_whole_from_the_real_audit(console: Pla
     console.answer("3")
     console.asked()
     console.answer("V")
-    console.hears(", no gap, chain verified")
+    console.read_until(", no gap, chain verified")
 
 
 def test_a_decided_call_is_printed_again_as_it_stood_there(console: Plain) -> None:
     """From its record in the audit, and it is said that it is not live."""
     asked_to_send(console)
     console.answer("a")
-    console.hears("✓ done: ")
+    console.read_until("✓ done: ")
     console.asked()
     console.answer("3")
     row = next(each for each in console.asked().split("\n") if " approval.approved " in each)
@@ -354,20 +354,20 @@ def test_a_decided_call_is_printed_again_as_it_stood_there(console: Plain) -> No
     assert "CHAIN" in said(console, "s")
 
 
-def test_a_late_end_is_told_unasked_and_an_unknown_one_is_looked_at_again(
+def test_a_late_end_is_announced_unasked_and_an_unknown_one_is_looked_at_again(
     console: Plain, mailbox: Mailbox
 ) -> None:
     """The service never answered; `l` reads how it is there now, and sends nothing."""
     asked_to_send(console)
     mailbox.control(hang="send")
     console.answer("a")
-    console.hears("Still under way. Its end is told here.")
+    console.read_until("Still under way. Its end is told here.")
     console.asked()
-    console.hears("? unknown: ")
+    console.read_until("? unknown: ")
     assert "l looks again at: Send a draft" in console.asked()
     console.answer("l")
-    console.hears("Looking again …")
-    page = console.hears("HOW IT IS NOW") + console.asked()
+    console.read_until("Looking again …")
+    page = console.read_until("HOW IT IS NOW") + console.asked()
     assert "run.unknown" in page
     assert console.rows("state") == [("unknown",)]
 
@@ -379,7 +379,7 @@ def test_everything_is_stopped_from_the_keyboard(console: Plain, mailbox: Mailbo
     assert "Stop everything? It denies 1 call, ends 1 session, stops 0 runs." in console.asked()
     assert console.rows("state") == [("pending",)]
     console.answer("\x0b")  # the same by its key
-    console.hears("✗ Everything stopped: 1 call denied, 1 session ended, 0 runs stopped.")
+    console.read_until("✗ Everything stopped: 1 call denied, 1 session ended, 0 runs stopped.")
     assert console.rows("state") == [("denied",)]
     assert mailbox.state()["sent"] == []
 
@@ -393,7 +393,7 @@ def test_hostile_text_imitates_nothing_in_a_list_or_an_opened_row(
     mailbox.control(change={"id": DRAFT, "body": forged})
     token = console.session(label=forged[:100])["token"]
     assert console.run("send-draft", {"draft_id": DRAFT}, token).status == 202
-    console.hears("WILL HAPPEN  fetched")
+    console.read_until("WILL HAPPEN  fetched")
     console.asked()
     for typed in ("1", "u", "2", "2 1", "3", "3 3", "5", "5 1", "/ " + "字" * 20, "/", "1"):
         console.answer(typed)
@@ -403,4 +403,4 @@ def test_hostile_text_imitates_nothing_in_a_list_or_an_opened_row(
         own = [line for line in page.split("\n") if line and not line.startswith(" ")]
         assert not any("Approved" in line for line in own), own
         assert max(len(line) + line.count("字") for line in page.split("\n")) <= 120
-    assert re.search(r"[^\n -~\u00a0-\uffff]|\u202e", console.told) is None
+    assert re.search(r"[^\n -~\u00a0-\uffff]|\u202e", console.output) is None

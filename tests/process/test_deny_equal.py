@@ -47,8 +47,8 @@ def test_one_press_denies_two_equal_calls_with_the_reason_and_leaves_others(cons
     denied = [each for each in console.records() if each["event"] == "approval.denied"]
     assert len(denied) == 2
     assert {each["actor"] for each in denied} == {"person"}
-    told = [
+    reasons = [
         console.get(f"/v1/action-approvals/{approval_id}/result", token=one).raw.decode()
         for approval_id in asked_for[:3]
     ]
-    assert ["wrong list" in each for each in told] == [True, True, False]
+    assert ["wrong list" in each for each in reasons] == [True, True, False]

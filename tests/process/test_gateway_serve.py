@@ -125,7 +125,7 @@ def test_a_console_that_is_stopped_breaks_its_streams_and_ends(
     answer.readline()
     began = time.monotonic()
     assert gateway.end() == 0
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 30
     for _ in range(5):
         model.go.release()
     assert model.broken.wait(10)

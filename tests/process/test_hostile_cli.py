@@ -111,9 +111,9 @@ def hostile(files: Path, home: Path) -> Path:
 
 def test_checking_adding_and_listing_hostile_files_shows_marks(files: Path, home: Path) -> None:
     """Every problem quotes what it is about; none of it reaches the terminal as it is."""
-    told = safe("action", "check", str(files), home=home)
-    assert "‹ESC›" in told
-    assert "‹RLO›" in told
+    output = safe("action", "check", str(files), home=home)
+    assert "‹ESC›" in output
+    assert "‹RLO›" in output
     safe("action", "check", str(files), "--portable", home=home)
     safe("action", "add", str(files), home=home)
     shown = safe("action", "list", home=home)
@@ -221,7 +221,7 @@ def test_what_services_and_persons_say_is_printed_as_marks(
         printed(on_a_terminal(*words, home=home), colour=True)
 
 
-def test_a_spoilt_database_is_told_as_marks(serve: Callable[..., Console], home: Path) -> None:
+def test_a_spoilt_database_is_shown_as_marks(serve: Callable[..., Console], home: Path) -> None:
     """Any program of this account can write there; what it wrote is shown, never obeyed."""
     console = serve()
     console.session()

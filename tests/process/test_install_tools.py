@@ -78,7 +78,7 @@ def test_uv_installs_the_checkout_as_a_tool(tmp_path: Path) -> None:
     assert linked(tmp_path / "t") == 0
 
 
-def test_a_tool_that_uv_linked_from_its_cache_is_told_and_mended(tmp_path: Path) -> None:
+def test_a_tool_that_uv_linked_from_its_cache_is_reported_and_mended(tmp_path: Path) -> None:
     """The doctor says so with the command that mends it, and that command does."""
     uv = tool(tmp_path, "uv")
     environment = uv_environment(tmp_path, UV_LINK_MODE="hardlink")

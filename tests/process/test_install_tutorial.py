@@ -32,7 +32,7 @@ def test_the_commands_of_the_page_are_those_that_init_prints(tmp_path: Path) -> 
     assert [line for line in COMMANDS if line in bare] == bare
 
 
-def test_the_pages_own_action_is_checked_added_taken_in_and_run(
+def test_the_pages_own_action_is_checked_added_accepted_and_run(
     home: Path, mailbox: Mailbox, attend: Callable[..., Attended], tmp_path: Path
 ) -> None:
     """Through check, add and a person's yes, with the preview that the page promises."""
@@ -50,4 +50,4 @@ def test_the_pages_own_action_is_checked_added_taken_in_and_run(
     assert console.views[pending["approval_id"]]["state"] == "completed"
     (changed,) = (d for d in mailbox.state()["drafts"] if d["id"] == "r-8842190312")
     assert changed["to"] == "ana@example.com"
-    assert "held back" not in aileron("action", "list", home=home).stdout
+    assert "not accepted" not in aileron("action", "list", home=home).stdout

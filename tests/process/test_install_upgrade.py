@@ -11,7 +11,7 @@ import pytest
 from aileron_core.storage.schema import SCHEMA_VERSION
 from tests.support.server_harness import ROOT, Console, aileron, aileron_json
 
-HOMES = ROOT / "tests" / "unit" / "storage" / "homes"
+HOMES = ROOT / "tests" / "fast" / "storage" / "homes"
 
 
 @pytest.fixture

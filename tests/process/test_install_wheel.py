@@ -357,10 +357,10 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
         home.parent / "t", console_line.replace(":8025", f":{port}"), environment, home.parent
     )
     try:
-        for taken in range(4):
+        for accepted in range(4):
             console.until(lambda shown: ARMED.search(shown) is not None)
-            assert taken_in(home) == taken
-            press(console, "t", lambda then=taken + 1: taken_in(home) == then)
+            assert count_accepted(home) == accepted
+            press(console, "t", lambda then=accepted + 1: count_accepted(home) == then)
         run = subprocess.Popen(
             run_line, shell=True, cwd=home.parent, env=environment, stdout=subprocess.PIPE,
             text=True,
@@ -391,7 +391,7 @@ def press(console: Tmux, key: str, done: Callable[[], bool]) -> None:
     raise AssertionError(console.pane())
 
 
-def taken_in(home: Path) -> int:
-    """Return how much a person has taken in."""
+def count_accepted(home: Path) -> int:
+    """Return how much a person has accepted."""
     with closing(sqlite3.connect(f"file:{home / 'aileron.db'}?mode=ro", uri=True)) as database:
         return int(database.execute("SELECT COUNT(*) FROM pins").fetchone()[0])

@@ -141,12 +141,12 @@ async def test_a_cancelled_call_leaves_the_approval_to_the_person(
 async def test_the_tool_list_changes_when_an_accepted_file_does(
     attended: Attended, era: str
 ) -> None:
-    """A changed file is held back within a second: its tool goes, and the client is told."""
-    told = anyio.Event()
+    """A changed file counts no more within a second: its tool goes, and the client is told."""
+    list_changed = anyio.Event()
 
     async def on_message(message: Any) -> None:
         if "list_changed" in str(getattr(message, "method", "")):
-            told.set()
+            list_changed.set()
 
     async with agent(attended, era, message_handler=on_message) as client:
         before = {tool.name for tool in (await client.list_tools()).tools}
@@ -161,7 +161,7 @@ async def test_the_tool_list_changes_when_an_accepted_file_does(
                     async for _ in listening:
                         break
                 else:
-                    await told.wait()
+                    await list_changed.wait()
         after = {tool.name for tool in (await client.list_tools()).tools}
         late = await client.call_tool("list_drafts", {})  # by an agent that has not looked again
     assert before - after == {"list_drafts"}

@@ -68,12 +68,12 @@ def test_a_client_lists_the_tools_calls_them_and_reads_what_was_wrong(
     shared: Console, typescript: TypeScript, name: str
 ) -> None:
     """Tools, capabilities and instructions arrive; results and mistakes are as docs/wire.md#mcp has them."""
-    told = connect(typescript, shared, name)
-    assert told["server"]["name"] == "aileron"
-    assert told["capabilities"]["tools"]["listChanged"] is True
-    assert "check_action_status" in told["instructions"]
+    server_info = connect(typescript, shared, name)
+    assert server_info["server"]["name"] == "aileron"
+    assert server_info["capabilities"]["tools"]["listChanged"] is True
+    assert "check_action_status" in server_info["instructions"]
     expected = {"client": ("2026-07-28",), "sdk": ("2025-11-25", None)}  # stdio does not say it
-    assert told["protocol"] in expected[name.partition("-")[0]]
+    assert server_info["protocol"] in expected[name.partition("-")[0]]
     tools = {tool["name"]: tool for tool in typescript.ask("tools", name)}
     own = {"check_action_status", "withdraw_action"}
     assert set(tools) == {"list_drafts", "get_draft", "send_draft"} | own
@@ -185,18 +185,18 @@ def test_a_call_that_outlasts_the_hold_is_pending_and_its_end_is_found_by_its_id
 def test_every_client_hears_at_once_that_the_tools_changed(
     home: Path, console: Console, typescript: TypeScript
 ) -> None:
-    """A changed file is held back: each client is told, lists again, and the tool is gone."""
+    """A changed file counts no more: each client is told, lists again, and the tool is gone."""
     for name in CLIENTS:
         connect(typescript, console, name)
         assert "list_drafts" in {tool["name"] for tool in typescript.ask("tools", name)}
     path = home / "actions" / "list-drafts.md"
     path.write_bytes(path.read_bytes() + b"\nchanged\n")
 
-    def told(name: str) -> bool:
+    def server_info(name: str) -> bool:
         lists = [event["tools"] for event in typescript.heard(name, "tools")]
         return bool(lists) and "list_drafts" not in lists[-1] and "get_draft" in lists[-1]
 
-    typescript.until(lambda: all(map(told, CLIENTS)), "every client has the new list")
+    typescript.until(lambda: all(map(server_info, CLIENTS)), "every client has the new list")
     for name in CLIENTS:
         gone = typescript.call(name, "list_drafts", {})
         assert gone["isError"], name

@@ -14,7 +14,7 @@ def items(console: Console) -> list[dict[str, str]]:
     return console.get("/v1/projects", local=True).json["items"]
 
 
-def test_what_was_taken_in_is_on_record_and_outlives_a_restart(home: Path) -> None:
+def test_what_was_accepted_is_on_record_and_outlives_a_restart(home: Path) -> None:
     """One pin per agent and folder, in the newest bytes; the record is what makes it count."""
     console = Console(home)
     assert console.post("/v1/projects", ASKED, local=True).status == 201

@@ -1,7 +1,6 @@
 """A console that is killed, stopped and started again while an agent is connected through the relay."""
 
 import json
-import signal
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -19,6 +18,7 @@ from tests.support.mcp_harness import (
     eventually,
     official_client,
 )
+from tests.support.terminal import stop_process
 
 OLD_ERA, NEW_ERA = "legacy", "2026-07-28"
 HOLD = 7.0
@@ -90,7 +90,7 @@ async def test_list_changes_arrive_after_a_restart_in_the_old_era(console: Proce
     assert "after_restart" in names
 
 
-def test_a_restart_before_the_standing_stream_is_open_is_told(console: ProcessConsole) -> None:
+def test_a_restart_before_the_standing_stream_is_open_is_announced(console: ProcessConsole) -> None:
     """What the client learned of the first console may be out of date with the second."""
     relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     relay.initialize()
@@ -125,7 +125,7 @@ def test_a_call_that_may_have_run_is_never_repeated(
     relay.handshake()
     more = {"_meta": meta} if meta else {}
     relay.send("tools/call", 1, name="stall", arguments={"text": "once"}, **more)
-    eventually(lambda: console.control.facts()["runs"], "the run has begun")
+    eventually(lambda: console.control.state()["runs"], "the run has begun")
     console.kill()
     answer = relay.answer(1)
     assert answer["result"]["isError"] is True
@@ -134,7 +134,7 @@ def test_a_call_that_may_have_run_is_never_repeated(
     console.start()
     relay.send("tools/call", 2, name="read_inbox", arguments={}, **more)
     assert status_of(relay.answer(2)) == "completed"
-    assert [run["action"] for run in console.control.facts()["runs"]] == ["read-inbox"]
+    assert [run["action"] for run in console.control.state()["runs"]] == ["read-inbox"]
     assert relay.end() == (0, "")
 
 
@@ -147,7 +147,7 @@ def test_a_held_call_ends_as_pending_when_the_console_stops(
     relay.handshake()
     more = {"_meta": meta} if meta else {}
     relay.send("tools/call", 1, name="send_draft", arguments={}, **more)
-    eventually(lambda: console.control.facts()["polls"] == 1, "the call is held")
+    eventually(lambda: console.control.state()["polls"] == 1, "the call is held")
     console.stop()
     assert status_of(relay.answer(1)) == "pending_approval"
     console.start()
@@ -164,7 +164,7 @@ def test_a_request_made_while_the_console_is_away_waits_for_it(console: ProcessC
     relay.send("tools/call", 1, name="read_inbox", arguments={"text": "patient"})
     console.start()
     assert status_of(relay.answer(1)) == "completed"
-    assert len(console.control.facts()["runs"]) == 1
+    assert len(console.control.state()["runs"]) == 1
     assert relay.end() == (0, "")
 
 
@@ -172,18 +172,18 @@ def test_a_session_of_its_own_goes_on_after_a_restart(console: ProcessConsole) -
     """The new console knows it: it is held again, and ended with the relay."""
     relay = RawRelay(console.home, AILERON_AGENT="self")
     relay.handshake()
-    (opened,) = console.control.facts()["opened"]
+    (opened,) = console.control.state()["opened"]
     restart(console)
     relay.send("tools/call", 1, name="read_inbox", arguments={})
     assert status_of(relay.answer(1)) == "completed"
-    facts = console.control.facts()
-    assert facts["opened"] == []
-    assert facts["runs"][0]["session"] == opened["session_id"]
+    state = console.control.state()
+    assert state["opened"] == []
+    assert state["runs"][0]["session"] == opened["session_id"]
     eventually(
-        lambda: opened["session_id"] in console.control.facts()["holding"], "it is held again"
+        lambda: opened["session_id"] in console.control.state()["holding"], "it is held again"
     )
     assert relay.end() == (0, "")
-    eventually(lambda: opened["session_id"] not in console.control.facts()["open"], "it was ended")
+    eventually(lambda: opened["session_id"] not in console.control.state()["open"], "it was ended")
 
 
 @pytest.mark.parametrize("asking", [True, False])
@@ -195,7 +195,7 @@ def test_a_console_that_stays_away_ends_the_relay(console: ProcessConsole, askin
     relay.answer(1)
     if asking:
         # Asked of a console that stands still: once it is gone, the relay ends within a second.
-        console.process.send_signal(signal.SIGSTOP)
+        stop_process(console.process.pid)
         relay.send("tools/list", 2)
     console.kill()
     if asking:
@@ -216,20 +216,20 @@ def test_progress_comes_every_five_seconds_while_a_call_is_held(
     _meta = {"progressToken": "p", **(meta or {})}
     begun = time.monotonic()
     relay.send("tools/call", 1, name="send_draft", arguments={}, _meta=_meta)
-    told: list[float] = []
+    progress: list[float] = []
     while (message := relay.read()).get("id") != 1:
         if message["method"] == "notifications/progress":
             assert message["params"]["progressToken"] == "p"
-            told.append(message["params"]["progress"])
+            progress.append(message["params"]["progress"])
     assert time.monotonic() - begun > HOLD - 0.5
     assert status_of(message) == "pending_approval"
     # How long it means to wait each time, and not the time that passed: a machine may stand still.
-    waits = console.control.facts()["waits"]
+    waits = console.control.state()["waits"]
     assert waits[0] == 5
     assert sum(waits) < HOLD + 0.1
-    assert len(told) == len(waits) + 1
-    assert all(before < after for before, after in pairwise(told))
-    assert told[-1] == HOLD
+    assert len(progress) == len(waits) + 1
+    assert all(before < after for before, after in pairwise(progress))
+    assert progress[-1] == HOLD
     assert relay.end() == (0, "")
 
 
@@ -238,7 +238,7 @@ def test_a_client_that_asked_for_no_progress_gets_none(console: ProcessConsole) 
     relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="send_draft", arguments={})
-    eventually(lambda: console.control.facts()["polls"] == 1, "the call is held")
+    eventually(lambda: console.control.state()["polls"] == 1, "the call is held")
     console.control.approve()
     assert json.dumps(relay.read()["id"]) == "1"
     assert relay.end() == (0, "")

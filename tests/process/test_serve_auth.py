@@ -70,8 +70,8 @@ def test_what_a_person_decides_is_403_to_every_session(
     assert answers[0].error["class"] == "forbidden"
     assert len({answer.raw for answer in answers}) == 1
     # Whether the connection ends tells when the request's own body came, and nothing else.
-    told = [{k: v for k, v in each.headers.items() if k != "connection"} for each in answers]
-    assert all(each == told[0] for each in told)
+    all_headers = [{k: v for k, v in each.headers.items() if k != "connection"} for each in answers]
+    assert all(each == all_headers[0] for each in all_headers)
 
 
 @pytest.mark.parametrize(("method", "path"), PERSONS)

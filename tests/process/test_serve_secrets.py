@@ -27,7 +27,7 @@ def command_lines() -> bytes:
     return found
 
 
-def test_a_token_is_told_once_and_kept_nowhere(console: Console) -> None:
+def test_a_token_is_returned_once_and_kept_nowhere(console: Console) -> None:
     """Neither in the home (database, log, address file), nor in a command line: hashes alone."""
     opened = console.session()
     token, gateway = opened["token"], opened["gateway_token"]

@@ -13,8 +13,8 @@ from mcp.client.stdio import StdioServerParameters
 
 from aileron_core.home.owner import lock_owner
 from examples.mailbox.server import Mailbox
+from tests.process.test_accepting import NEW, OLD, RELAY, REST, accept
 from tests.process.test_console_plain import Plain
-from tests.process.test_taking_in import NEW, OLD, RELAY, REST, take_in
 from tests.process.tmux import Tmux, shell
 from tests.support.server_harness import (
     CLI,
@@ -46,13 +46,13 @@ def home(home: Path) -> Path:
 
 @pytest.fixture
 def console(home: Path, mailbox: Mailbox) -> Iterator[Tmux]:
-    """The console of the home in a terminal of 120 by 48, the connector taken in."""
+    """The console of the home in a terminal of 120 by 48, the connector accepted."""
     route = f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}"
     command = shell(*CLI, "console", "--home", str(home), "--route", route)
     foreign = ("COLUMNS", "LINES", "NO_COLOR", "TMUX")
     environment = {name: text for name, text in os.environ.items() if name not in foreign}
     running = Tmux(home.parent / "t", command, environment, home.parent)
-    take_in(running, "connector local://aileron/mail-drafts@0.1.0")
+    accept(running, "connector local://aileron/mail-drafts@0.1.0")
     yield running
     running.close()
     eventually(lambda: lock_owner(home) is None, "nobody holds the home", 20)
@@ -75,7 +75,7 @@ def listed(home: Path) -> dict[str, str]:
     }
 
 
-def test_a_suite_is_added_while_the_console_runs_and_taken_in_with_one_key(
+def test_a_suite_is_added_while_the_console_runs_and_accepted_with_one_key(
     home: Path, console: Tmux, tmp_path: Path
 ) -> None:
     """One item with all 515; what is unread is said once, then the same key takes all in, on record."""
@@ -97,7 +97,7 @@ def test_a_suite_is_added_while_the_console_runs_and_taken_in_with_one_key(
 def test_another_key_leaves_those_to_look_at_and_what_no_add_brought(
     home: Path, console: Tmux, tmp_path: Path
 ) -> None:
-    """Both stay held back, each an item of its own."""
+    """Both stay unaccepted, each an item of its own."""
     aileron(
         "action", "add", str(write_actions(tmp_path / "few", gated=3, reads=2, first=2)), home=home
     )
@@ -127,7 +127,7 @@ class Unaccepted(Plain):
 def test_without_a_screen_the_list_is_printed_whole_and_answered(
     home: Path, mailbox: Mailbox, tmp_path: Path
 ) -> None:
-    """`n` goes to it; `T` and Enter take in all but those listed first."""
+    """`n` goes to it; `T` and Enter accept all but those listed first."""
     suite = write_actions(tmp_path / "few", gated=40, reads=20, first=2)
     aileron("action", "add", str(suite), home=home)
     plain = Unaccepted(home, mailbox)
@@ -136,7 +136,7 @@ def test_without_a_screen_the_list_is_printed_whole_and_answered(
         plain.answer("n")
         plain.asked()
         plain.answer("t")
-        plain.hears("Accepted: local://aileron/mail-drafts@0.1.0.")
+        plain.read_until("Accepted: local://aileron/mail-drafts@0.1.0.")
         plain.asked()
         plain.answer("n")
         page = plain.asked()
@@ -146,7 +146,7 @@ def test_without_a_screen_the_list_is_printed_whole_and_answered(
         assert "t accepts all 62 as they are; T leaves out the 2 listed first." in page
         assert "T accept the rest" in page
         plain.answer("T")
-        plain.hears("Accepted: 60 actions. They count from now on.")
+        plain.read_until("Accepted: 60 actions. They count from now on.")
         held = {name for name, state in listed(home).items() if state == "held_back"}
         assert held == {"first-060", "first-061"}
     finally:
@@ -175,9 +175,9 @@ async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
         assert refused.structured_content["error"]["class"] == "not_found"
         assert not (await client.call_tool("list_drafts", {})).is_error
     taken = sum(len(each.model_dump_json(by_alias=True, exclude_none=True)) + 1 for each in tools)
-    told = aileron_json("action", "list", home=home)
-    assert told["tools"] == {"count": 4, "bytes": taken}
-    offered = {each["name"]: each["offered"] for each in told["items"]}
+    action_list = aileron_json("action", "list", home=home)
+    assert action_list["tools"] == {"count": 4, "bytes": taken}
+    offered = {each["name"]: each["offered"] for each in action_list["items"]}
     assert offered == {"get-draft": False, "list-drafts": True, "send-draft": True}
     text = aileron("action", "list", home=home).stdout
     assert "names none-*: no action here has that name." in text

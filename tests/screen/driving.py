@@ -114,7 +114,7 @@ class Console:
         app = self.app
         if app._exit or app._exception is not None:
             return ""
-        if not self.port.idle or app._inbox.waits:
+        if not self.port.idle or app._inbox.has_more:
             return "events of the core"
         pumps = (app, *app._registry)
         if busy := next((each for each in pumps if not _is_idle(each)), None):
@@ -190,8 +190,8 @@ class Console:
             page = self.app._screens[model.view]
             if not page.is_current or model.too_small or not model.document_shown:
                 return True
-            in_view = range(*page.query_one("#document", Document).in_view)
-            if model.reading.over or not model.reading.unseen_rows() & frozenset(in_view):
+            in_view = range(*page.query_one("#document", Document).rows_in_view)
+            if model.reading.frozen or not model.reading.unseen_rows() & frozenset(in_view):
                 return True
             if self.clock.monotonic() - page.reader._in_view_since < SEEN_SECONDS:
                 self.clock.advance(SEEN_SECONDS)  # it was drawn only after the clock had moved

@@ -22,13 +22,13 @@ from aileron_core.console_port import (
 )
 from tests.support.screens.port import FixtureCore
 
-TOLD_CALLS = 250
+SNAPSHOT_CALLS = 250
 TOLD = 500
-"""How many calls, and how many of the newest records, a console is told at the start, as by the core."""
+"""How many calls, and how many of the newest records, the first snapshot has, as the core's."""
 
 
 class RecordingPort:
-    """Implements `ConsolePort`: facts go over on another thread, as the core's do."""
+    """Implements `ConsolePort`: events go over on another thread, as the core's do."""
 
     def __init__(
         self, snapshot: Snapshot, *, clock: Clock | None = None, answers: bool = False
@@ -41,7 +41,7 @@ class RecordingPort:
         self._answers = answers
         self.deaf = False
         """Nothing is answered, not even what only reads."""
-        self._facts: queue.Queue[CoreEvent | None] = queue.Queue()
+        self._events: queue.Queue[CoreEvent | None] = queue.Queue()
         self._thread: threading.Thread | None = None
 
     def submit(self, intent: Intent) -> None:
@@ -55,29 +55,29 @@ class RecordingPort:
     def subscribe(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
         self._thread = threading.Thread(target=self._work, args=(sink,), daemon=True)
         self._thread.start()
-        told = self.snapshot.approvals[:TOLD_CALLS]
+        newest = self.snapshot.approvals[:SNAPSHOT_CALLS]
         return replace(
             self.snapshot,
-            approvals=told,
-            approvals_left=len(self.snapshot.approvals) - len(told),
+            approvals=newest,
+            approvals_left=len(self.snapshot.approvals) - len(newest),
             records=self.snapshot.records[-TOLD:],
         )
 
-    def tell(self, *facts: CoreEvent) -> None:
-        for fact in facts:
-            self._facts.put(fact)
+    def tell(self, *events: CoreEvent) -> None:
+        for event in events:
+            self._events.put(event)
 
     @property
     def idle(self) -> bool:
         """Everything that was told has gone over."""
-        return not self._facts.unfinished_tasks
+        return not self._events.unfinished_tasks
 
     def close(self) -> None:
-        self._facts.put(None)
+        self._events.put(None)
         if self._thread is not None:
             self._thread.join()
 
     def _work(self, sink: Callable[[CoreEvent], None]) -> None:
-        while (fact := self._facts.get()) is not None:
-            sink(fact)
-            self._facts.task_done()
+        while (event := self._events.get()) is not None:
+            sink(event)
+            self._events.task_done()

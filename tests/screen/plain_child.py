@@ -32,7 +32,7 @@ from aileron_core.console_port import (
 )
 from aileron_core.settings import NotifySettings
 from aileron_tui.draw.glyphs import Glyphs
-from aileron_tui.input.commands import DEFAULT
+from aileron_tui.input.commands import DEFAULT_REGISTRY
 from aileron_tui.plain.console import PlainConsole
 from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.terminal.notifications import Notifier
@@ -146,7 +146,7 @@ def main() -> int:
         terminal,
         clock=clock,
         arm_seconds=0.4,
-        registry=DEFAULT,
+        registry=DEFAULT_REGISTRY,
         glyphs=Glyphs(),
         notifier=notifier,
         first_frame=lambda: None,

@@ -27,19 +27,19 @@ class Reader:
         self._mark = 0
 
     @property
-    def told(self) -> str:
+    def output(self) -> str:
         """Everything that was written so far, as lines."""
         return self.pty.raw.decode(errors="ignore").replace("\r\n", "\n")
 
-    def hears(self, text: str) -> str:
+    def read_until(self, text: str) -> str:
         """Wait for *text* behind what was read already; return what was written up to its end."""
-        self.pty.until(lambda: text in self.told[self._mark :], text)
-        begin, self._mark = self._mark, self.told.index(text, self._mark) + len(text)
-        return self.told[begin : self._mark]
+        self.pty.until(lambda: text in self.output[self._mark :], text)
+        begin, self._mark = self._mark, self.output.index(text, self._mark) + len(text)
+        return self.output[begin : self._mark]
 
     def asked(self) -> str:
         """Wait for the next question; return what stands before it."""
-        return self.hears(ASKS)
+        return self.read_until(ASKS)
 
     def answers(self, line: str) -> str:
         """Type *line* at the question; return what is written up to the next one."""

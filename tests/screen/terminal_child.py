@@ -71,8 +71,8 @@ def item(number: int) -> ApprovalView:
 def obey(app: AileronApp, port: FilePort, control: Path) -> None:
     arrived = 100
     # Open for writing too: it never ends, and a writer never finds it without a reader.
-    with os.fdopen(os.open(control, os.O_RDWR)) as told:
-        for line in map(str.strip, told):
+    with os.fdopen(os.open(control, os.O_RDWR)) as commands:
+        for line in map(str.strip, commands):
             now = SystemClock().now()
             match line:
                 case "arrive":

@@ -34,12 +34,12 @@ def record(seq: int, event: str = "run.started", run: str | None = None) -> Reco
     )
 
 
-def told(seq: int, event: str = "run.started", run: str | None = None) -> Recorded:
+def recorded(seq: int, event: str = "run.started", run: str | None = None) -> Recorded:
     return Recorded(record=record(seq, event, run), head_words=("olive", "pixel"))
 
 
 LONG = start(short(), records=tuple(record(seq) for seq in range(1, TOTAL + 1)))
-"""What the core has; a console is told the newest 500 of it (see `told_500`)."""
+"""What the core has; a console begins with the newest 500 of it."""
 
 
 async def test_one_row_for_each_call_with_what_became_of_it() -> None:
@@ -62,10 +62,12 @@ async def test_a_row_keeps_its_place_while_its_call_goes_on() -> None:
         await shown.go("2", "Newest first.")
         await shown.go("j", "follow")
         below = shown.row
-        shown.port.tell(told(101, "run.requested", "run-a"), told(102, "run.requested", "run-b"))
+        shown.port.tell(
+            recorded(101, "run.requested", "run-a"), recorded(102, "run.requested", "run-b")
+        )
         await shown.shows("2 new above, f follows.")
         assert shown.row == below
-        shown.port.tell(told(103, "run.completed", "run-a"))
+        shown.port.tell(recorded(103, "run.completed", "run-a"))
         calls = [line for line in shown.lines if "send-draft" in line]
         await shown.until(lambda: "✓ done" in [x for x in shown.lines if "send-draft" in x][1])
         assert "● waiting" in calls[0]
@@ -77,10 +79,10 @@ async def test_f_follows_the_newest_again() -> None:
     async with console(start(short(), records=records(NOW))) as shown:
         await shown.go("2", "Newest first.")
         assert "f follow" not in shown.keys
-        shown.port.tell(told(101, "run.requested", "run-a"))
+        shown.port.tell(recorded(101, "run.requested", "run-a"))
         await shown.until(lambda: "● waiting" in shown.row)
         await shown.go("j", "f follow")
-        shown.port.tell(told(102, "run.requested", "run-b"))
+        shown.port.tell(recorded(102, "run.requested", "run-b"))
         await shown.shows("1 new above, f follows.")
         await shown.go("f", "Newest first.")
         assert shown.app.screen.query_one("#list", RowList)._selected == 0
@@ -96,7 +98,7 @@ async def test_an_opened_call_tells_its_whole_story_and_esc_goes_back_to_its_row
         await shown.go("enter", "SO FAR")
         for words in ("waits for a person", "approved send-draft", "outcome unknown"):
             assert words in shown.text
-        shown.port.tell(told(101, "run.requested", "run-a"))
+        shown.port.tell(recorded(101, "run.requested", "run-a"))
         await shown.settled()
         assert "outcome unknown" in shown.text
         await shown.go("escape", "new above")
@@ -106,7 +108,7 @@ async def test_an_opened_call_tells_its_whole_story_and_esc_goes_back_to_its_row
 async def test_the_audit_has_its_whole_length_and_reads_what_comes_into_view() -> None:
     """2,000 records of which 500 were told: `end` jumps to the first and asks for its page alone."""
     async with console(LONG) as shown:
-        shown.port.tell(told(TOTAL + 1))
+        shown.port.tell(recorded(TOTAL + 1))
         await shown.go("3", "2,001 records")
         assert shown.port.reads == []
         await shown.go("end", "this is record 1 ")
@@ -123,7 +125,7 @@ async def test_records_that_come_in_do_not_move_the_one_that_is_read() -> None:
         await shown.go("pagedown", "f follow")
         row = shown.row
         place = shown.lines.index(row)
-        shown.port.tell(*(told(TOTAL + number) for number in range(1, 6)))
+        shown.port.tell(*(recorded(TOTAL + number) for number in range(1, 6)))
         await shown.shows("2,005 records")
         assert shown.row == row
         assert shown.lines.index(row) == place
@@ -213,7 +215,7 @@ async def test_a_page_read_for_another_question_does_not_confuse_the_filter() ->
         await shown.shows("this is record 1999")
 
 
-async def test_a_copy_of_the_whole_audit_is_told_with_its_place() -> None:
+async def test_a_copy_of_the_whole_audit_is_reported_with_its_place() -> None:
     """How many records, and the file; nothing else in the view changes."""
     async with console(LONG) as shown:
         await shown.go("3", "not verified since")

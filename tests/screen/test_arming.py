@@ -64,11 +64,11 @@ def test_a_held_key_decides_at_most_once() -> None:
 def test_new_content_focus_and_paste_each_start_the_rest_anew() -> None:
     """Whatever changes under the eye disarms the key."""
     for disturb in (
-        lambda a: a.drawn("other", 1.0),
-        lambda a: a.changed(),
-        lambda a: a.focus(False, 1.0),
-        lambda a: a.focus(True, 1.0),
-        lambda a: a.paste(1.0),
+        lambda a: a.on_drawn("other", 1.0),
+        lambda a: a.reset(),
+        lambda a: a.on_focus(False, 1.0),
+        lambda a: a.on_focus(True, 1.0),
+        lambda a: a.on_paste(1.0),
     ):
         arming = rested()
         assert arming.is_armed("item", 1.0)
@@ -96,12 +96,12 @@ def test_every_key_of_one_read_is_in_one_burst() -> None:
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.019, 0.021, 0.4])
-@pytest.mark.parametrize("come", ["key", "burst", "stirred", "heard"])
-def test_whatever_is_read_before_a_press_is_settled_takes_it_back(come: str, gap: float) -> None:
+@pytest.mark.parametrize("event", ["on_key", "on_burst", "on_mouse", "on_input"])
+def test_whatever_is_read_before_a_press_is_settled_takes_it_back(event: str, gap: float) -> None:
     """However late it is read: a reader that was held up reads what was sent long before."""
     arming = rested()
     assert arming.press("item", 1.0)
-    getattr(arming, come)(*(() if come == "heard" else (1.0 + gap,)))
+    getattr(arming, event)(*(() if event == "on_input" else (1.0 + gap,)))
     assert arming.take_settled_press(1.5) is None
     assert arming.take_dropped_keys(1.5)
 
@@ -140,8 +140,8 @@ EVENTS = st.lists(
                 "blur",
                 "focus",
                 "burst",
-                "stirred",
-                "heard",
+                "mouse",
+                "input",
             ]
         ),
         st.floats(min_value=0.0, max_value=0.6),
@@ -183,11 +183,11 @@ def test_no_sequence_without_a_rest_decides(events: list[tuple[str, float]]) -> 
                 pressed_after = rest
             quiet_from = at if drawn else None
         elif kind in ("key", "paste", "burst"):
-            getattr(arming, kind)(at)
+            getattr(arming, f"on_{kind}")(at)
             quiet_from = at if drawn else None
-        elif kind == "stirred":
+        elif kind == "mouse":
             arming.on_mouse(at)
-        elif kind == "heard":
+        elif kind == "input":
             arming.on_input()
         else:
             focused = kind == "focus"

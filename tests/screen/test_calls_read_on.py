@@ -6,9 +6,9 @@ from aileron_core.console_port import ApprovalsRead, ApprovalUpdated, ReadApprov
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.model import Model
 from tests.screen.driving import NOW, console, short, start
-from tests.screen.fake_port import TOLD_CALLS
+from tests.screen.fake_port import SNAPSHOT_CALLS
 
-MANY = [short(number) for number in range(1, 2 * TOLD_CALLS + 201)]
+MANY = [short(number) for number in range(1, 2 * SNAPSHOT_CALLS + 201)]
 IDS = [view.approval_id for view in MANY]
 
 
@@ -19,16 +19,16 @@ async def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
         queue = shown.app._model.queue
         await shown.until(lambda: len(queue.items) == len(MANY), "all calls")
         assert [item.key for item in queue.items] == IDS
-        assert (queue.waiting, queue.to_come) == (700, 0)
+        assert (queue.waiting, queue.unread_count) == (700, 0)
         assert [type(read) for read in shown.port.reads] == [ReadApprovals]
         assert shown.selected == IDS[0]
         await shown.go("end", "WILL HAPPEN")
         await shown.until(lambda: shown.selected == IDS[-1], "the last call")
 
 
-def model_of(count: int = TOLD_CALLS) -> Model:
-    told = start(*MANY[:count])
-    return Model(replace(told, approvals_left=len(MANY) - count), arm_seconds=0.4, now=NOW)
+def model_of(count: int = SNAPSHOT_CALLS) -> Model:
+    snapshot = start(*MANY[:count])
+    return Model(replace(snapshot, approvals_left=len(MANY) - count), arm_seconds=0.4, now=NOW)
 
 
 def test_what_changes_before_it_was_read_keeps_its_place() -> None:
@@ -40,9 +40,9 @@ def test_what_changes_before_it_was_read_keeps_its_place() -> None:
     assert model.queue.waiting == len(MANY)
     wanted = model.next_read()
     assert wanted == ReadApprovals(
-        requested_at=MANY[TOLD_CALLS - 1].requested_at, run_id=MANY[TOLD_CALLS - 1].run_id
+        requested_at=MANY[SNAPSHOT_CALLS - 1].requested_at, run_id=MANY[SNAPSHOT_CALLS - 1].run_id
     )
-    read = ApprovalsRead(views=tuple(MANY[TOLD_CALLS:]), left=0)
+    read = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), left=0)
     assert apply_event(model, read, NOW, 0.0) is False, "nothing arrived"
     assert [item.key for item in model.queue.items] == IDS
     assert model.next_read() is None
@@ -54,7 +54,7 @@ def test_a_call_that_is_here_changes_while_others_are_read() -> None:
     ended = replace(MANY[0], state="denied", decided_at=NOW, ended_at=NOW, version=9)
     apply_event(model, ApprovalUpdated(view=ended), NOW, 0.0)
     assert model.queue.waiting == len(MANY) - 1
-    read = ApprovalsRead(views=tuple(MANY[TOLD_CALLS:]), left=0)
+    read = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), left=0)
     assert apply_event(model, read, NOW, 0.0) is False, "nothing arrived"
     new = short(len(MANY) + 1)
     assert apply_event(model, ApprovalUpdated(view=new), NOW, 0.0) is True
@@ -67,6 +67,6 @@ def test_a_call_that_the_reading_passes_over_is_not_lost() -> None:
     odd, over = short(len(MANY) + 7), replace(short(len(MANY) + 8), state="withdrawn")
     for view in (odd, over, replace(MANY[-1], version=5)):
         assert apply_event(model, ApprovalUpdated(view=view), NOW, 0.0) is False
-    apply_event(model, ApprovalsRead(views=tuple(MANY[TOLD_CALLS:]), left=0), NOW, 0.0)
+    apply_event(model, ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), left=0), NOW, 0.0)
     assert [item.key for item in model.queue.items] == [*IDS, odd.approval_id]
     assert model.queue.waiting == len(MANY) + 1

@@ -22,8 +22,8 @@ ON_THEIR_OWN = (
     ("strong", "chip"),
     ("text", "add"),
     ("text", "del"),
-    ("strong", "addword"),
-    ("strong", "delword"),
+    ("strong", "add-word"),
+    ("strong", "del-word"),
     ("strong", "field"),
     ("muted", "field"),
 )
@@ -75,7 +75,7 @@ def test_the_plain_look_has_no_colour_at_all() -> None:
     """Everything is the terminal's own; attributes say what a colour says elsewhere."""
     plain = look(PLAIN)
     assert set(plain.colours.values()) == {"ansi_default"}
-    for role in ("danger", "mark", "key", "badge", "addword", "delword", "view", "sel", "lost"):
+    for role in ("danger", "mark", "key", "badge", "add-word", "del-word", "view", "sel", "lost"):
         assert plain.attributes[role] != "none"
 
 

@@ -122,13 +122,18 @@ async def test_unread_lines_want_a_second_press_and_are_counted() -> None:
         assert intent.unseen_lines > 0
 
 
-@pytest.mark.parametrize(("unseen", "told"), [(1, "1 line unread"), (2, "2 lines unread")])
-def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, told: str) -> None:
+@pytest.mark.parametrize(("unseen", "expected"), [(1, "1 line unread"), (2, "2 lines unread")])
+def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, expected: str) -> None:
     """The filled key names what it leaves unread."""
     situation = Situation(
-        approval=short(), block="none", armed=True, unseen=unseen, total=9, confirmed="approve"
+        approval=short(),
+        blocked_by="none",
+        armed=True,
+        unseen=unseen,
+        total=9,
+        pressed_once="approve",
     )
-    assert f"approve, {told} " in "".join(
+    assert f"approve, {expected} " in "".join(
         piece.text for piece in footer_line("waiting", situation, 120)
     )
 
@@ -293,7 +298,7 @@ async def test_a_deadline_within_a_second_takes_no_approval() -> None:
         await shown.shows("it expires now, and nothing of it runs")
 
 
-async def test_a_near_deadline_is_told_as_what_it_is() -> None:
+async def test_a_near_deadline_is_shown_as_what_it_is() -> None:
     """Nobody denies what nobody answered: it expires, and that is what its agent reads."""
     async with console(start(short(expires_at=NOW + 30))) as shown:
         await shown.shows("Ends in 30 s; then it expires.")
@@ -326,8 +331,8 @@ async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
     assert shown.app.return_code == 70
 
 
-async def test_a_held_back_file_is_taken_in_by_its_digest() -> None:
-    """One key takes in exactly what was shown."""
+async def test_a_file_is_accepted_by_its_digest() -> None:
+    """One key accepts exactly what was shown."""
     async with console(start(held=(HELD,))) as shown:
         await shown.shows("Accept this action?")
         await shown.rest()
@@ -403,7 +408,7 @@ async def test_a_resize_makes_the_key_rest() -> None:
         assert shown.port.intents == []
 
 
-async def test_a_file_that_was_not_taken_in_can_be_tried_again() -> None:
+async def test_a_file_that_was_not_accepted_can_be_tried_again() -> None:
     """A refusal that is about a file gives its key back."""
     async with console(start(held=(HELD,))) as shown:
         await shown.rest()

@@ -10,7 +10,7 @@ from aileron_core.console_port import (
 )
 from aileron_core.errors import Problem
 from aileron_tui.draw.bars import top_bar
-from aileron_tui.draw.text import cells, plain
+from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.state.queue import Queue
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.widgets.document import Document
@@ -78,7 +78,7 @@ async def test_a_problem_that_is_mended_leaves_the_list() -> None:
         await shown.shows("Nothing is waiting.")
 
 
-def test_the_way_to_the_problems_is_told_from_every_view() -> None:
+def test_the_way_to_the_problems_is_shown_from_every_view() -> None:
     """In another view the key of the list comes first."""
     for width in (60, 80, 120):
         bar = top_bar(
@@ -90,10 +90,10 @@ def test_the_way_to_the_problems_is_told_from_every_view() -> None:
             now=NOW,
             width=width,
         )
-        assert ": 1 end" in plain(bar)
+        assert ": 1 end" in plain_text(bar)
 
 
-def test_a_held_back_connector_stands_before_the_actions_that_use_it() -> None:
+def test_an_unaccepted_connector_stands_before_the_actions_that_use_it() -> None:
     """Calls, then connectors, then actions, then problems."""
     queue = Queue()
     files = (held("action", "a"), held("connector", "z"), held("action", "b"))
@@ -108,7 +108,7 @@ def test_a_held_back_connector_stands_before_the_actions_that_use_it() -> None:
 
 
 async def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
-    """As soon as the file is held back; the key rests anew, for the item looks different."""
+    """As soon as the file counts no more; the key rests anew, for the item looks different."""
     warning = "its action file changed; approving will not run it"
 
     async with console(start(short(1))) as shown:
@@ -201,17 +201,17 @@ async def test_the_summary_of_the_selected_record_is_read_whole() -> None:
         await shown.rest()
         await shown.press_alone("2")
         await shown.shows("Newest first.")
-        told = " ".join(shown.text.split())
-        assert summary in told
-        assert "action an-action-with-a-name-that-is-longer-than-its-column" in told
+        on_screen = " ".join(shown.text.split())
+        assert summary in on_screen
+        assert "action an-action-with-a-name-that-is-longer-than-its-column" in on_screen
 
 
 def test_a_summary_beyond_three_rows_is_visibly_cut() -> None:
     """Three rows, no wider than the pane, an ellipsis at the end."""
-    rows = ActivityTable((record("word " * 200),), NOW).about(80, NOW)
+    rows = ActivityTable((record("word " * 200),), NOW).detail(80, NOW)
     assert len(rows) == 3
-    assert all(cells(row) < 80 for row in rows)
-    assert plain(rows[-1]).endswith("…")
+    assert all(cell_width(row) < 80 for row in rows)
+    assert plain_text(rows[-1]).endswith("…")
 
 
 async def test_another_width_of_the_same_layout_makes_the_key_rest_anew() -> None:

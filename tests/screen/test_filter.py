@@ -115,7 +115,7 @@ async def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_o
 
 
 @pytest.mark.parametrize(
-    ("key", "state", "text", "told"),
+    ("key", "state", "text", "expected"),
     [
         ("2", start(short()), "list-drafts", "2 of 10 match list-drafts"),
         ("4", start(library=library(NOW)), "state:ready kind:connector", "1 of 5 match"),
@@ -123,14 +123,14 @@ async def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_o
     ],
 )
 async def test_every_list_has_a_filter_of_its_own(
-    key: str, state: object, text: str, told: str
+    key: str, state: object, text: str, expected: str
 ) -> None:
     """Each knows what its rows have; `esc` shows all again."""
     async with console(state) as shown:
         await shown.go(key, "/ filter")
         await shown.go("slash", "Show which rows?")
         await shown.type(text)
-        await shown.go("enter", told)
+        await shown.go("enter", expected)
         await shown.press_alone("escape")
         await shown.until(lambda: "match" not in shown.text)
 
@@ -165,11 +165,11 @@ def test_a_call_that_changes_its_state_joins_or_leaves_what_matches() -> None:
     queue = narrowed("state:pending")
     queue.move(1)
     gone = replace(CALLS[2], state="denied", decided_at=NOW, ended_at=NOW)
-    queue.apply(gone, NOW)
+    queue.update(gone, NOW)
     assert queue.matching == 4
     assert queue.selected == CALLS[1].approval_id
     own = replace(CALLS[1], state="denied", decided_at=NOW, ended_at=NOW)
-    queue.apply(own, NOW)
+    queue.update(own, NOW)
     assert queue.selected == CALLS[1].approval_id
     assert queue.matching == 3
     assert queue.length == 4

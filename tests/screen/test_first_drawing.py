@@ -22,5 +22,5 @@ def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out()
 
     model.laid_out_version = item.version
     after = situation_of(model, 0.0, 10.0)
-    assert availability("approve", after).filled
+    assert availability("approve", after).decides_now
     assert isinstance(intent_of(model, "approve"), Approve)

@@ -32,12 +32,12 @@ def press(terminal: Pty, key: bytes) -> None:
 
 def test_no_screen_is_forgotten() -> None:
     """Whoever is told that there is no such screen is told which there are."""
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "tests.support.screens"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert told.returncode == 1
-    assert f"{{{'|'.join(SCREENS)}}}" in told.stderr
+    assert result.returncode == 1
+    assert f"{{{'|'.join(SCREENS)}}}" in result.stderr
 
 
 @pytest.mark.parametrize("name", SCREENS)

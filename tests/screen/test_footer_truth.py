@@ -5,8 +5,8 @@ from itertools import product
 
 from aileron_core.console_port import PreviewView
 from aileron_tui.draw.bars import footer_line
-from aileron_tui.draw.text import cells, plain
-from aileron_tui.input.commands import COMMANDS, DEFAULT, PANEL_CONTEXTS
+from aileron_tui.draw.text import cell_width, plain_text
+from aileron_tui.input.commands import COMMANDS, DEFAULT_REGISTRY, PANEL_CONTEXTS
 from aileron_tui.input.situation import Situation, availability
 from tests.screen.driving import NOW, console, mail, short, start
 
@@ -18,8 +18,8 @@ def situations() -> list[Situation]:
     blocks = ("none", "lost", "storage", "small", "sending", "checking", "fetching", "deadline")
     return [
         Situation(
-            approval=view, block=block, deny_block=block, armed=armed, unseen=unseen,
-            total=9, confirmed="approve" if confirmed else "", rows=2,
+            approval=view, blocked_by=block, deny_blocked_by=block, armed=armed, unseen=unseen,
+            total=9, pressed_once="approve" if confirmed else "", rows=2,
         )
         for view, block, armed, unseen, confirmed in product(
             views, blocks, (True, False), (0, 4), (True, False)
@@ -31,10 +31,10 @@ def test_approve_is_filled_exactly_when_the_next_press_decides() -> None:
     """Filled means: at rest, nothing in the way, nothing left to say first."""
     for now in situations():
         blind = now.approval is not None and now.approval.preview.status == "unavailable"
-        told = now.confirmed or not (now.unseen or blind)
+        may_decide = now.pressed_once or not (now.unseen or blind)
         state = availability("approve", now)
-        assert state.filled == (now.block == "none" and now.armed and bool(told))
-        assert state.shown == (now.block == "none")
+        assert state.decides_now == (now.blocked_by == "none" and now.armed and bool(may_decide))
+        assert state.shown == (now.blocked_by == "none")
 
 
 def test_the_footer_fits_and_always_offers_help() -> None:
@@ -42,19 +42,21 @@ def test_the_footer_fits_and_always_offers_help() -> None:
     for now in situations():
         for width in (60, 80, 120, 200):
             pieces = footer_line("waiting", now, width)
-            assert cells(pieces) == width
-            assert plain(pieces).endswith("? help ")
+            assert cell_width(pieces) == width
+            assert plain_text(pieces).endswith("? help ")
 
 
 def test_the_footer_names_only_keys_that_do_something() -> None:
     """No dead keys: what is not possible is not in the footer."""
     for now in situations():
-        text = plain(footer_line("waiting", now, 300))
-        for each in DEFAULT.footer_order("waiting"):
+        text = plain_text(footer_line("waiting", now, 300))
+        for each in DEFAULT_REGISTRY.footer_order("waiting"):
             if each.id in ("help", "view_waiting"):
                 continue
             shown = (
-                re.search(rf"(^|\s){re.escape(DEFAULT.faces(each))}\s+{each.label}", text)
+                re.search(
+                    rf"(^|\s){re.escape(DEFAULT_REGISTRY.key_labels(each))}\s+{each.label}", text
+                )
                 is not None
             )
             assert shown == availability(each.id, now).shown, (each.id, text)
@@ -88,6 +90,10 @@ async def test_every_command_of_a_screen_has_a_handler() -> None:
     """A key that the footer may name is never dead, in any view."""
     async with console(start(short())) as shown:
         for view, screen in shown.app._screens.items():
-            here = {each.id for each in DEFAULT.here(view)}
-            asked = {each.id for context in PANEL_CONTEXTS for each in DEFAULT.here(context)}
+            here = {each.id for each in DEFAULT_REGISTRY.in_context(view)}
+            asked = {
+                each.id
+                for context in PANEL_CONTEXTS
+                for each in DEFAULT_REGISTRY.in_context(context)
+            }
             assert here | asked <= set(screen.handlers), view

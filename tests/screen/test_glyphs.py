@@ -9,10 +9,10 @@ from rich.cells import cell_len
 
 import aileron_tui
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.glyphs import ASCII, CUT, Glyphs
-from aileron_tui.draw.text import Line, Piece, cells, cut, line, plain, spread
+from aileron_tui.draw.glyphs import ASCII, ELLIPSIS, Glyphs
+from aileron_tui.draw.text import Line, Piece, cell_width, justify, line, plain_text, truncate
 
-OURS = "".join(chr(each) for each in ASCII) + CUT
+OURS = "".join(chr(each) for each in ASCII) + ELLIPSIS
 PLAIN = Glyphs(ascii=True)
 
 own = st.text(alphabet=st.sampled_from("ab  …●┃→·"), max_size=12).map(Piece)
@@ -45,7 +45,7 @@ def test_every_sign_in_our_source_has_its_form_in_ascii() -> None:
 def test_no_sign_changes_the_width_of_its_line(pieces: Line, width: int) -> None:
     """What stands right of it stays where it is; only the free end of a line may be used."""
     drawn = PLAIN.draw(pieces, width)
-    assert cells(pieces) <= cells(drawn) <= max(cells(pieces), width)
+    assert cell_width(pieces) <= cell_width(drawn) <= max(cell_width(pieces), width)
     assert all(each.foreign or each.text.isascii() for each in drawn)
 
 
@@ -58,26 +58,26 @@ def test_a_letter_from_outside_is_left_alone(pieces: Line) -> None:
     rest = iter(before)
     assert all(letter in rest for letter in after)
     ours = "".join(each.text for each in pieces if not each.foreign)
-    assert len(before) - len(after) <= ours.count(CUT)
+    assert len(before) - len(after) <= ours.count(ELLIPSIS)
 
 
 def test_a_cut_shows_two_dots_and_a_label_too() -> None:
     """In a row the last letter makes room, in the footer a blank does."""
-    row = spread(cut(foreign_text("abcdefgh"), 5), (Piece("4:31"),), 10)
-    assert plain(PLAIN.draw(row, 10)) == "abc.. 4:31"
+    row = justify(truncate(foreign_text("abcdefgh"), 5), (Piece("4:31"),), 10)
+    assert plain_text(PLAIN.draw(row, 10)) == "abc.. 4:31"
     footer = line("a approve…   d deny…")
-    assert plain(PLAIN.draw(footer, 30)) == "a approve..  d deny.."
+    assert plain_text(PLAIN.draw(footer, 30)) == "a approve..  d deny.."
 
 
 def test_a_letter_that_the_terminal_lacks_is_a_mark_as_wide_as_it_is() -> None:
     """Visible, countable, and nothing moves; what the terminal has stays."""
     latin = Glyphs(ascii=True, charset="latin-1")
     drawn = latin.draw((Piece("né 漢 e\u0301", "text", foreign=True), Piece("✓")), 40)
-    assert plain(drawn) == "né ?? ?+"
+    assert plain_text(drawn) == "né ?? ?+"
     assert [each.text for each in drawn if each.role == "mark"] == ["??", "?"]
 
 
 def test_marks_of_hidden_characters_are_drawn_in_ascii() -> None:
     """`‹ESC›` is ours, and so is the count in it."""
     drawn = PLAIN.draw(foreign_text("a\x1bb\u200b\u200b"), 40)
-    assert plain(drawn) == "a<ESC>b<ZWSPx2>"
+    assert plain_text(drawn) == "a<ESC>b<ZWSPx2>"

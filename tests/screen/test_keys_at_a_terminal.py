@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from tests.support.terminal import Pty
+from tests.support.terminal import Pty, stop_process
 
 CHILD = str(Path(__file__).with_name("terminal_child.py"))
 REST = 0.9
@@ -138,7 +138,7 @@ def test_a_single_key_at_rest_decides_one_item_and_the_next_starts_unarmed(perso
 
 @pytest.mark.parametrize("gap", [0.0, 0.002, 0.010])
 @pytest.mark.parametrize("keys", [b"aa", b"a ok use it\r", b"aaaaaaaaaa", b"ad\r", b"a\ra\r"])
-def test_a_burst_decides_nothing_and_is_told(person: Person, keys: bytes, gap: float) -> None:
+def test_a_burst_decides_nothing_and_is_reported(person: Person, keys: bytes, gap: float) -> None:
     """Its first byte came after a rest; what came with it shows that no hand pressed it."""
     for _ in range(TRIES):
         person.rest()
@@ -400,7 +400,7 @@ def test_bytes_that_are_no_keys_leave_the_console_alive(
 def test_a_key_that_was_read_late_decides_nothing(person: Person) -> None:
     """The console stood still: nobody knows when it was pressed, or on what."""
     person.rest()
-    person.pty.process.send_signal(signal.SIGSTOP)
+    stop_process(person.pty.process.pid)
     person.type(b"a")
     sleep(0.6)
     person.pty.process.send_signal(signal.SIGCONT)

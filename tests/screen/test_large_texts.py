@@ -8,10 +8,16 @@ from time import monotonic, process_time, thread_time
 import pytest
 
 from aileron_core.console_port import ApprovalView, FieldView
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item
-from aileron_tui.state.background import KEPT, BackgroundWorker
-from aileron_tui.state.document_cache import LARGE, SHOWN, DocumentCache, LayoutOptions, weight
+from aileron_tui.state.background import RESULTS_KEPT, BackgroundWorker
+from aileron_tui.state.document_cache import (
+    LARGE_CHARACTERS,
+    START_CHARACTERS,
+    DocumentCache,
+    LayoutOptions,
+    foreign_size,
+)
 from tests.screen.driving import NOW, console, mail, short, start
 
 PATIENCE = 40.0
@@ -30,7 +36,7 @@ def large(number: int, characters: int = 1_000_000, **changes: object) -> Approv
 
 
 def text_of(pages: DocumentCache) -> str:
-    return "\n".join(plain(line) for line in pages.current.lines)
+    return "\n".join(plain_text(line) for line in pages.current.lines)
 
 
 def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been() -> None:
@@ -42,11 +48,11 @@ def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been
     began = thread_time()
     pages.layout(item, FORM, NOW)
     at_once = thread_time() - began
-    assert not pages.whole
+    assert not pages.is_complete
     assert "Subject     ┃ a large one" in text_of(pages)
     assert NOTE in text_of(pages)
     deadline = monotonic() + PATIENCE
-    while not pages.whole:
+    while not pages.is_complete:
         assert done.acquire(timeout=deadline - monotonic())
         pages.layout(item, FORM, NOW)
     direct = DocumentCache()
@@ -54,20 +60,22 @@ def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been
     expected = direct.layout(item, FORM, NOW)
     directly = thread_time() - began
     assert pages.current == expected
-    assert pages.warnings(item, file_moved=False) == direct.warnings(item, file_moved=False)
-    assert "1 hidden character" in str(pages.warnings(item, file_moved=False))
+    assert pages.warnings(item, file_changed=False) == direct.warnings(item, file_changed=False)
+    assert "1 hidden character" in str(pages.warnings(item, file_changed=False))
     assert at_once < directly / 3
 
 
-@pytest.mark.parametrize(("characters", "at_once"), [(LARGE - 100, True), (LARGE + 1, False)])
+@pytest.mark.parametrize(
+    ("characters", "at_once"), [(LARGE_CHARACTERS - 100, True), (LARGE_CHARACTERS + 1, False)]
+)
 def test_only_what_is_large_is_laid_out_elsewhere(characters: int, *, at_once: bool) -> None:
     """An ordinary mail or difference stands there whole with the key that selects it."""
     pages = DocumentCache(ready=lambda: None)
     view = large(1, characters)
-    assert weight(view) >= characters
+    assert foreign_size(view) >= characters
     pages.layout(Item(key="k", approval=view), FORM, NOW)
-    assert pages.whole is at_once
-    assert SHOWN < LARGE
+    assert pages.is_complete is at_once
+    assert START_CHARACTERS < LARGE_CHARACTERS
 
 
 async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() -> None:
@@ -116,15 +124,15 @@ def test_a_fault_in_the_other_thread_is_met_where_its_work_is_asked_for() -> Non
     def fails() -> int:
         raise ValueError("broken")
 
-    assert room.ask("kind", 1, fails) is None
+    assert room.request("kind", 1, fails) is None
     assert done.acquire(timeout=PATIENCE)
-    found = room.ask("kind", 1, fails)
+    found = room.request("kind", 1, fails)
     assert found is not None
     with pytest.raises(ValueError, match="broken"):
         found.get()
-    assert room.ask("kind", 2, lambda: 7) is None
+    assert room.request("kind", 2, lambda: 7) is None
     assert done.acquire(timeout=PATIENCE)
-    again = room.ask("kind", 2, lambda: 7)
+    again = room.request("kind", 2, lambda: 7)
     assert again is not None
     assert again.get() == 7
 
@@ -140,17 +148,17 @@ def test_of_each_kind_only_the_last_that_was_asked_for_is_done() -> None:
         hold.wait(PATIENCE)
         return 0
 
-    room.ask("kind", "first", first)
+    room.request("kind", "first", first)
     assert begun.wait(PATIENCE)
     for key in range(5):
-        assert room.ask("kind", key, lambda key=key: worked.append(key) or key) is None
-    assert room.ask("kind", "first", first) is None
+        assert room.request("kind", key, lambda key=key: worked.append(key) or key) is None
+    assert room.request("kind", "first", first) is None
     hold.set()
     assert done.acquire(timeout=PATIENCE)
     assert done.acquire(timeout=PATIENCE)
     assert worked in ([4], [])
-    for number in range(KEPT + 20):
-        room.ask(number, number, lambda: 1)
-    for _ in range(KEPT + 20):
+    for number in range(RESULTS_KEPT + 20):
+        room.request(number, number, lambda: 1)
+    for _ in range(RESULTS_KEPT + 20):
         assert done.acquire(timeout=PATIENCE)
-    assert len(room._done) == KEPT
+    assert len(room._done) == RESULTS_KEPT

@@ -109,13 +109,13 @@ async def test_all_that_the_console_writes_keeps_its_columns() -> None:
 
     class Terminal:
         def __init__(self) -> None:
-            self.told: list[str] = []
+            self.written: list[str] = []
 
         def write(self, text: str) -> None:
-            self.told.append(text)
+            self.written.append(text)
 
     async with console(start(short())) as shown:
         driver, terminal = ConsoleDriver(shown.app), Terminal()
         driver._writer_thread = terminal
         driver.write("\x1b[1;1Ha🏽b")
-        assert terminal.told == ["\x1b[1;1H \x1b[1Ga🏽\x1b[2Gb"]
+        assert terminal.written == ["\x1b[1;1H \x1b[1Ga🏽\x1b[2Gb"]

@@ -1,5 +1,6 @@
 """Every layout in every look: dark, light, without colour; pictures, and what must hold in all of them."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -207,14 +208,20 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
         "nothing can run": (start(short(1)), stop),
         "paused": (start(short(1)), pause),
         "asked for a reason": (start(short(1)), ask),
-        "a file is held back": (start(held=snapshot(NOW).not_accepted), nothing),
+        "a file is not accepted": (start(held=snapshot(NOW).not_accepted), nothing),
         "nothing waits": (start(), nothing),
     }
     return found
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-@pytest.mark.parametrize("glyphs", [Glyphs(), Glyphs(ascii=True)], ids=["signs", "ascii"])
+_SIGNS, _ASCII = Glyphs(), Glyphs(ascii=True)
+_BARE = [(SMALL, _SIGNS), (LARGE, _ASCII)]
+"""Each size and each set of signs once; every pair of them under `make test-all`."""
+if os.environ.get("AILERON_TEST_ALL"):
+    _BARE += [(LARGE, _SIGNS), (SMALL, _ASCII)]
+
+
+@pytest.mark.parametrize(("size", "glyphs"), _BARE)
 async def test_with_all_colour_taken_away_no_two_states_look_the_same(
     size: tuple[int, int], glyphs: Glyphs
 ) -> None:

@@ -22,7 +22,7 @@ async def to(shown: Console, name: str) -> None:
 
 
 async def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
-    """Ready, held back with why, in error; gated or not; hosts."""
+    """Ready, not accepted with why, in error; gated or not; hosts."""
     async with console(STATE) as shown:
         await shown.go("4", "● 3 ready · ▲ 1 not accepted · ! 1 in error")
         text = shown.text
@@ -35,7 +35,7 @@ async def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
         assert "Nobody has accepted it." in shown.text
 
 
-async def test_take_in_shows_the_facts_first_and_then_takes_in_exactly_that_digest() -> None:
+async def test_accept_shows_the_facts_first_and_then_accepts_exactly_that_digest() -> None:
     """In the list `t` opens; hosts, digest, gated, effect and preview stand there; `t` again decides."""
     async with console(STATE, answers=True) as shown:
         await to(shown, "post-invoice")
@@ -60,7 +60,7 @@ async def test_take_in_shows_the_facts_first_and_then_takes_in_exactly_that_dige
         assert "● ready" in shown.text
 
 
-async def test_hold_back_takes_what_is_ready_away_from_agents() -> None:
+async def test_withdrawing_takes_what_is_ready_away_from_agents() -> None:
     """`x` shows the facts first as well, and says what it would do."""
     async with console(STATE, answers=True) as shown:
         await to(shown, "send-draft")
@@ -77,7 +77,7 @@ async def test_hold_back_takes_what_is_ready_away_from_agents() -> None:
         await shown.shows("✓ Acceptance withdrawn: send-draft.")
 
 
-async def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_taken_in() -> None:
+async def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_accepted() -> None:
     """The key is about the bytes that stood there, not about the name."""
     other = replace(HELD, digest="cd" * 32, why="It changed on disk.")
 
@@ -88,8 +88,8 @@ async def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_taken_i
         await shown.press("t")
         items = tuple(other if item.name == "post-invoice" else item for item in STATE.library)
         held = (replace(not_accepted(), digest=other.digest),)
-        told = LibraryUpdated(not_accepted=held, problems=(), actions_ready=2, library=items)
-        shown.port.tell(told)
+        update = LibraryUpdated(not_accepted=held, problems=(), actions_ready=2, library=items)
+        shown.port.tell(update)
         await shown.shows("It changed on disk.")
         await shown.passes(0.03)
         assert shown.port.intents == []
@@ -103,7 +103,7 @@ async def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_taken_i
 
 
 async def test_a_file_in_error_offers_nothing_and_says_its_problems() -> None:
-    """Line, key and message; neither take in nor hold back."""
+    """Line, key and message; neither accept nor withdraw."""
     async with console(STATE) as shown:
         await to(shown, "pay")
         await shown.go("enter", "PROBLEMS")
@@ -147,9 +147,9 @@ async def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
         await shown.go("4", "in error")
         before = shown.row
         items = (new, *STATE.library)
-        told = LibraryUpdated(
+        update = LibraryUpdated(
             not_accepted=STATE.not_accepted, problems=(), actions_ready=3, library=items
         )
-        shown.port.tell(told)
+        shown.port.tell(update)
         await shown.shows("a-new-one")
         assert shown.row == before

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aileron_tui.draw.blocks import lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.text import Piece, cells, cut, cut_start, plain, wrap
+from aileron_tui.draw.text import Piece, cell_width, plain_text, truncate, truncate_start, wrap
 from aileron_tui.state.reading import ReadingProgress
 
 TEXT = st.text(alphabet=st.sampled_from("ab  漢é·‹x❤\ufe0f🏽\u0903"), max_size=120)
@@ -21,8 +21,8 @@ def test_wrapped_lines_fit_and_cover_the_text_without_a_gap(text: str, width: in
     at = 0
     for each in lines:
         assert each.start == at
-        assert cells(each.pieces) <= width
-        drawn = plain(each.pieces)
+        assert cell_width(each.pieces) <= width
+        drawn = plain_text(each.pieces)
         assert text[each.start : each.start + len(drawn)] == drawn
         assert not text[each.start + len(drawn) : each.end].strip(" ")
         at = each.end
@@ -33,18 +33,18 @@ def test_wrapped_lines_fit_and_cover_the_text_without_a_gap(text: str, width: in
 def test_a_cut_is_visible_and_fits(text: str, width: int) -> None:
     """What was shortened ends in `…`."""
     pieces = (Piece(text),) if text else ()
-    shown = cut(pieces, width)
-    assert cells(shown) <= width
-    assert shown == pieces or plain(shown).endswith("…")
+    shown = truncate(pieces, width)
+    assert cell_width(shown) <= width
+    assert shown == pieces or plain_text(shown).endswith("…")
 
 
 @given(TEXT, st.integers(min_value=1, max_value=40))
 def test_a_cut_at_the_start_is_visible_and_keeps_the_end(text: str, width: int) -> None:
     """What was left out stands for `…` in front; what is left is the end, no wider than its room."""
     pieces = (Piece(text[: len(text) // 2]), Piece(text[len(text) // 2 :])) if text else ()
-    shown = cut_start(pieces, width)
-    assert cells(shown) <= width
-    kept = plain(shown)
+    shown = truncate_start(pieces, width)
+    assert cell_width(shown) <= width
+    kept = plain_text(shown)
     assert shown == pieces or (kept.startswith("…") and text.endswith(kept.removeprefix("…")))
 
 
@@ -54,10 +54,10 @@ def test_what_was_read_stays_read_at_another_width(texts: list[str], one: int, t
     blocks = [value("Body", foreign_text(text)) for text in texts]
     reading = ReadingProgress()
     first = lay_out(blocks, one, 11)
-    reading.lay_out(first.places)
-    reading.mark(range(len(first.lines)))
+    reading.set_lines(first.ranges)
+    reading.mark_seen(range(len(first.lines)))
     assert reading.unseen == 0
-    reading.lay_out(lay_out(blocks, two, 11).places)
+    reading.set_lines(lay_out(blocks, two, 11).ranges)
     assert reading.unseen == 0
     assert reading.total > 0
 
@@ -67,9 +67,9 @@ def test_a_line_of_which_a_part_was_not_seen_counts_as_unseen() -> None:
     blocks = [value("Body", (Piece("word " * 40),))]
     reading = ReadingProgress()
     narrow = lay_out(blocks, 40, 11)
-    reading.lay_out(narrow.places)
-    reading.mark([0])
-    reading.lay_out(lay_out(blocks, 100, 11).places)
+    reading.set_lines(narrow.ranges)
+    reading.mark_seen([0])
+    reading.set_lines(lay_out(blocks, 100, 11).ranges)
     assert reading.unseen == reading.total
 
 
@@ -101,5 +101,7 @@ def test_breaking_a_text_takes_time_with_its_length_alone(unit: str) -> None:
 def test_no_broken_line_is_wider_than_its_room(text: str) -> None:
     """A line that is too wide would be cut where it is drawn, and nothing would say so."""
     lines = wrap(foreign_text(text), 40)
-    assert all(cells(each.pieces) <= 40 for each in lines)
-    assert "".join(plain(each.pieces) for each in lines).replace(" ", "") == text.replace(" ", "")
+    assert all(cell_width(each.pieces) <= 40 for each in lines)
+    assert "".join(plain_text(each.pieces) for each in lines).replace(" ", "") == text.replace(
+        " ", ""
+    )

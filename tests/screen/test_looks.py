@@ -28,7 +28,7 @@ def test_still_looking(snap_compare: Snap) -> None:
     assert picture(snap_compare, LARGE, select(5))
 
 
-def test_a_held_back_file(snap_compare: Snap) -> None:
+def test_a_file_that_is_not_accepted(snap_compare: Snap) -> None:
     """Name, gated or not, connector, hosts, hash; one key takes it in."""
     assert picture(snap_compare, LARGE, select(7))
 

@@ -18,11 +18,11 @@ from aileron_core.console_port import ApprovalUpdated, PauseChanged
 from aileron_core.settings import NotifySettings
 from aileron_tui.terminal.notifications import (
     QUIET_SECONDS,
-    Attention,
     Notification,
     NotificationPolicy,
+    NotificationScheduler,
     Notifier,
-    filled_in,
+    fill_command,
     osc9,
     terminal_notifies,
 )
@@ -87,12 +87,12 @@ def appears(path: Path) -> list[str]:
 
 def test_a_command_gets_its_words_as_they_are_and_no_shell_sees_them(tmp_path: Path) -> None:
     """Count and name are filled in; nothing is split, expanded or run."""
-    out = tmp_path / "told"
+    out = tmp_path / "notified"
     command = (sys.executable, "-c", WRITES, str(out), "{count} wait: {action}", "$HOME; ls *")
-    told = Told()
-    told.notifier(NotifySettings(command=command)).tell(Notification(3, "send-draft"))
+    notified = Told()
+    notified.notifier(NotifySettings(command=command)).deliver(Notification(3, "send-draft"))
     assert appears(out) == ["3 wait: send-draft", "$HOME; ls *"]
-    assert told.failures == []
+    assert notified.failures == []
 
 
 @pytest.mark.parametrize(
@@ -108,19 +108,19 @@ def test_a_command_that_fails_is_said_once_and_harms_nothing(
     command: tuple[str, ...], seconds: float, says: str
 ) -> None:
     """Not there, not well ended, or hanging: the console goes on, and rings."""
-    told = Told()
-    notifier = told.notifier(NotifySettings(command=command), command_seconds=seconds)
-    notifier.tell(Notification(1, "send-draft"))
-    assert told.failed.wait(PATIENCE)
-    assert says in told.failures[0]
-    assert told.rung == 1
-    told.failed.clear()
+    notified = Told()
+    notifier = notified.notifier(NotifySettings(command=command), command_seconds=seconds)
+    notifier.deliver(Notification(1, "send-draft"))
+    assert notified.failed.wait(PATIENCE)
+    assert says in notified.failures[0]
+    assert notified.rung == 1
+    notified.failed.clear()
     before = set(threading.enumerate())
-    notifier.tell(Notification(2, ""))
+    notifier.deliver(Notification(2, ""))
     for again in started_since(before):
         again.join(PATIENCE)
-    assert not told.failed.is_set()
-    assert told.rung == 2
+    assert not notified.failed.is_set()
+    assert notified.rung == 2
 
 
 def test_a_command_that_hangs_does_not_become_many(tmp_path: Path) -> None:
@@ -128,20 +128,20 @@ def test_a_command_that_hangs_does_not_become_many(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     command = (sys.executable, "-c", "import sys; open(sys.argv[1]).read()", str(fifo))
-    told = Told()
+    notified = Told()
     # It waits for this test alone: ended at its limit it would leave the pipe without a reader.
-    notifier = told.notifier(NotifySettings(command=command), command_seconds=2 * PATIENCE)
+    notifier = notified.notifier(NotifySettings(command=command), command_seconds=2 * PATIENCE)
     before = set(threading.enumerate())
     for count in range(1, 6):
-        notifier.tell(Notification(count, ""))
+        notifier.deliver(Notification(count, ""))
     running = started_since(before)
     assert len(running) == 1
-    assert told.rung == 5
+    assert notified.rung == 5
     with fifo.open("w"):
         pass
     running[0].join(PATIENCE)
     assert not running[0].is_alive()
-    notifier.tell(Notification(6, ""))
+    notifier.deliver(Notification(6, ""))
     with fifo.open("w"):
         pass
 
@@ -166,9 +166,9 @@ def test_only_a_terminal_that_is_known_to_show_it_gets_osc_9(
     """Others print it, or beep, or take it for something else; the setting overrides."""
     assert terminal_notifies(environment) is takes
     for setting, shows in (("auto", takes), ("always", True), ("never", False)):
-        told = Told()
-        told.notifier(NotifySettings(osc9=setting), environment).tell(Notification(2, ""))  # type: ignore[arg-type]
-        assert bool(told.written) is shows
+        notified = Told()
+        notified.notifier(NotifySettings(osc9=setting), environment).deliver(Notification(2, ""))  # type: ignore[arg-type]
+        assert bool(notified.written) is shows
 
 
 def test_osc_9_is_wrapped_for_tmux_and_screen() -> None:
@@ -188,10 +188,10 @@ def test_osc_9_itself_lets_no_control_through() -> None:
 
 
 @given(st.text(), st.integers(1, 20_000))
-def test_nothing_but_a_count_and_a_plain_name_is_ever_told(name: str, count: int) -> None:
+def test_nothing_but_a_count_and_a_plain_name_is_ever_announced(name: str, count: int) -> None:
     """A name that is none of an accepted action's form is left out; no control character gets through."""
     notices = NotificationPolicy()
-    notices.arrived(name)
+    notices.on_arrival(name)
     notice = notices.take(count, 10.0)
     assert notice is not None
     plain = bool(name) and name.isascii() and name[0].isalnum() and name == notice.action
@@ -199,17 +199,17 @@ def test_nothing_but_a_count_and_a_plain_name_is_ever_told(name: str, count: int
     text = osc9(notice.text, {})
     assert text.isascii()
     assert text[4:-1].isprintable()
-    assert filled_in(["x", "{count}", "{action}"], notice) == ["x", str(count), notice.action]
+    assert fill_command(["x", "{count}", "{action}"], notice) == ["x", str(count), notice.action]
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.sampled_from(["a", "b"])), max_size=40))
-def test_at_most_one_in_three_seconds_and_no_arrival_is_left_untold(
+def test_at_most_one_in_three_seconds_and_no_arrival_is_left_unannounced(
     arrivals: list[tuple[float, str]],
 ) -> None:
     """What comes in the quiet time is told together at its end."""
-    clock, told, later = OwnedClock(), list[float](), list[tuple[float, Callable[[], None]]]()
-    attention = Attention(
-        lambda _: told.append(clock.monotonic()),
+    clock, notified, later = OwnedClock(), list[float](), list[tuple[float, Callable[[], None]]]()
+    attention = NotificationScheduler(
+        lambda _: notified.append(clock.monotonic()),
         waiting=lambda: 1,
         clock=clock,
         later=lambda seconds, then: later.append((clock.monotonic() + seconds, then)),
@@ -226,52 +226,52 @@ def test_at_most_one_in_three_seconds_and_no_arrival_is_left_untold(
     for gap, name in arrivals:
         pass_time(gap)
         last = clock.monotonic()
-        attention.arrived(name)
+        attention.on_arrival(name)
         pass_time(0)
         assert len(later) <= 1
-        assert told
-        assert told[-1] == last or later
+        assert notified
+        assert notified[-1] == last or later
     pass_time(QUIET_SECONDS + 0.01)
     assert not later
     # The frozen clock adds in floating point.
-    assert all(b - a >= QUIET_SECONDS - 1e-6 for a, b in itertools.pairwise(told))
+    assert all(b - a >= QUIET_SECONDS - 1e-6 for a, b in itertools.pairwise(notified))
 
 
-def test_what_was_answered_in_the_quiet_time_is_not_told() -> None:
+def test_what_was_answered_in_the_quiet_time_is_not_announced() -> None:
     """Nothing waits any more: nothing is rung."""
     notices = NotificationPolicy()
-    notices.arrived("send-draft")
+    notices.on_arrival("send-draft")
     assert notices.take(1, 0.0) == Notification(1, "send-draft")
-    notices.arrived("send-draft")
+    notices.on_arrival("send-draft")
     assert notices.due_in(1.0) == pytest.approx(2.0)
     assert notices.take(0, 3.0) is None
     assert notices.due_in(3.0) is None
 
 
-def test_several_actions_are_told_by_their_number_alone() -> None:
+def test_several_actions_are_announced_by_their_number_alone() -> None:
     """One name would be half the truth."""
     notices = NotificationPolicy()
     for name in ("send-draft", "merge"):
-        notices.arrived(name)
+        notices.on_arrival(name)
     assert notices.take(2, 0.0) == Notification(2, "")
 
 
 def test_the_bell_can_be_turned_off() -> None:
     """`[console] bell = false` leaves the other ways as they are."""
-    told = Told()
+    notified = Told()
     notifier = Notifier(
         NotifySettings(osc9="always"),
         {},
         bell=False,
-        ring=told.ring,
-        write=told.written.append,
-        failed=told.fail,
+        ring=notified.ring,
+        write=notified.written.append,
+        failed=notified.fail,
     )
-    notifier.tell(Notification(1, ""))
-    assert (told.rung, len(told.written)) == (0, 1)
+    notifier.deliver(Notification(1, ""))
+    assert (notified.rung, len(notified.written)) == (0, 1)
 
 
-async def test_what_comes_while_all_calls_are_held_is_told_to_nobody() -> None:
+async def test_what_comes_while_all_calls_are_held_is_announced_to_nobody() -> None:
     """A person who paused does not want to be called; the count in the title grows all the same."""
     async with console(start(short(1))) as shown:
         await shown.rest()
@@ -285,7 +285,7 @@ async def test_arrivals_ring_and_run_once_and_tell_nothing_that_came_from_outsid
     tmp_path: Path,
 ) -> None:
     """Through the whole console: hostile texts in every field of what arrives."""
-    out = tmp_path / "told"
+    out = tmp_path / "notified"
     command = (sys.executable, "-c", WRITES, str(out), "{count}", "{action}")
     view = mail(2)
     preview = replace(view.preview, gist=HOSTILE)

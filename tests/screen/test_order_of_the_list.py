@@ -56,12 +56,12 @@ async def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_w
         await shown.rest()
         await shown.press("J", "J")
         await shown.rest()
-        at = shown.app.screen.query_one("#document", Document).in_view
+        at = shown.app.screen.query_one("#document", Document).rows_in_view
         assert at[0] == 2
         await shown.press("o")
         await shown.shows("by deadline")
         assert shown.selected == key(1)
-        assert shown.app.screen.query_one("#document", Document).in_view == at
+        assert shown.app.screen.query_one("#document", Document).rows_in_view == at
         assert not shown.armed
         await shown.rest()
 
@@ -83,7 +83,7 @@ def test_a_deadline_that_changes_moves_no_row() -> None:
     queue = Queue()
     queue.load(calls(*LIVES), ())
     queue.change_order(NOW)
-    queue.apply(short(2, expires_at=NOW + 5), NOW)
+    queue.update(short(2, expires_at=NOW + 5), NOW)
     assert keys(queue) == [key(n) for n in BY_DEADLINE]
     queue.change_order(NOW)
     queue.change_order(NOW)

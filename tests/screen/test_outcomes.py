@@ -14,7 +14,7 @@ from aileron_core.console_port import (
     RecordView,
 )
 from aileron_tui.draw.document import approval_blocks
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 from tests.screen.driving import NOW, console, mail, short, start
 from tests.support.screens.calls import drifted
 
@@ -67,10 +67,10 @@ def test_the_first_section_of_a_failed_call_is_its_outcome() -> None:
     """Before anything that was shown for approval."""
     view = mail(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
     first, second, *rest = approval_blocks(view, NOW)
-    assert plain(first.label) == "OUTCOME"
-    assert plain(first.pieces) == "failed"
-    assert plain(second.pieces) == NOTHING_RAN
-    headings = [plain(each.label) for each in rest if each.kind == "heading"]
+    assert plain_text(first.label) == "OUTCOME"
+    assert plain_text(first.pieces) == "failed"
+    assert plain_text(second.pieces) == NOTHING_RAN
+    headings = [plain_text(each.label) for each in rest if each.kind == "heading"]
     assert headings == ["WHAT WAS SHOWN", "CODEX SENT", "RECORD"]
 
 
@@ -85,12 +85,12 @@ def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str)
         mail(1, drift=vanished()),
     ):
         blocks = approval_blocks(replace(view, state=state, ended_at=NOW), NOW)
-        headings = [plain(each.label) for each in blocks if each.kind == "heading"]
+        headings = [plain_text(each.label) for each in blocks if each.kind == "heading"]
         assert headings[0] == "WHAT WAS SHOWN"
         assert not {"WILL HAPPEN", "CHANGED"} & {*headings}
-        told = " ".join(plain(each.pieces) for each in blocks)
-        assert "as it was read at " in told
-        assert "asks again" not in told
+        drawn = " ".join(plain_text(each.pieces) for each in blocks)
+        assert "as it was read at " in drawn
+        assert "asks again" not in drawn
 
 
 def lost_call(**changes: object) -> ApprovalView:

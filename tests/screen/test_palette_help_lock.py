@@ -7,8 +7,8 @@ import pytest
 from textual import events
 
 from aileron_core.console_port import ApprovalUpdated
-from aileron_tui.draw.text import cells, plain
-from aileron_tui.input.commands import DEFAULT, VIEW_CONTEXTS
+from aileron_tui.draw.text import cell_width, plain_text
+from aileron_tui.input.commands import DEFAULT_REGISTRY, VIEW_CONTEXTS
 from aileron_tui.input.keymap import remapped
 from aileron_tui.input.situation import Situation, availability
 from aileron_tui.screens.help import help_lines
@@ -36,8 +36,8 @@ async def test_the_palette_does_what_it_names() -> None:
 def test_no_decision_is_in_the_palette() -> None:
     """Nor one that the registry calls so in any view."""
     for view in VIEW_CONTEXTS:
-        now = Situation(view=view, block="none", deny_block="none", armed=True, rows=2)  # pyright: ignore[reportArgumentType]
-        found = commands(DEFAULT, now, "")
+        now = Situation(view=view, blocked_by="none", deny_blocked_by="none", armed=True, rows=2)  # pyright: ignore[reportArgumentType]
+        found = commands(DEFAULT_REGISTRY, now, "")
         assert found
         assert not any(each.decides for each in found)
         assert all(availability(each.id, now).shown for each in found)
@@ -78,10 +78,10 @@ async def test_after_the_palette_every_key_rests_anew() -> None:
 @pytest.mark.parametrize("context", VIEW_CONTEXTS)
 def test_help_names_every_key_of_its_view_whole(context: str, width: int) -> None:
     """From the registry; what does not fit is wrapped, never cut."""
-    rows = help_lines(DEFAULT, context, width)  # pyright: ignore[reportArgumentType]
-    text = re.sub(r"\s+", " ", " ".join(plain(row) for row in rows))
-    assert all(cells(row) < width for row in rows)
-    for each in DEFAULT.here(context):  # pyright: ignore[reportArgumentType]
+    rows = help_lines(DEFAULT_REGISTRY, context, width)  # pyright: ignore[reportArgumentType]
+    text = re.sub(r"\s+", " ", " ".join(plain_text(row) for row in rows))
+    assert all(cell_width(row) < width for row in rows)
+    for each in DEFAULT_REGISTRY.in_context(context):  # pyright: ignore[reportArgumentType]
         if each.help and not each.id.startswith("view_"):
             assert each.help in text, each.id
 
@@ -89,7 +89,7 @@ def test_help_names_every_key_of_its_view_whole(context: str, width: int) -> Non
 def test_help_shows_the_keys_that_the_person_gave() -> None:
     """And how long they rest."""
     registry = remapped((("approve", "y"), ("copy", "c")))
-    text = [plain(row) for row in help_lines(registry, "waiting", 68, 0.6)]
+    text = [plain_text(row) for row in help_lines(registry, "waiting", 68, 0.6)]
     assert any(re.match(r" y +approve what stands", line) for line in text)
     assert not any(re.match(r" a +approve", line) for line in text)
     assert any("0.6 s" in line for line in text)

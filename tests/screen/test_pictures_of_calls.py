@@ -147,7 +147,7 @@ def test_a_routed_call_says_where_it_really_goes(snap_compare: Snap, look: Look)
 
 @dark
 def test_a_call_whose_action_file_changed(snap_compare: Snap, look: Look) -> None:
-    """Approving will not run it: the head says so, and the file waits below to be taken in."""
+    """Approving will not run it: the head says so, and the file waits below to be accepted."""
     held = NotAcceptedView(
         kind="action",
         name="send-draft",

@@ -76,7 +76,7 @@ def test_a_file_problem_is_read_in_the_waiting_list(snap_compare: Snap, look: Lo
 
 
 @dark
-def test_a_connector_that_changed_is_held_back(snap_compare: Snap, look: Look) -> None:
+def test_a_connector_that_changed_is_not_accepted(snap_compare: Snap, look: Look) -> None:
     """What it is, that it changed on disk, on which hosts it could be used; one key takes it in."""
     held = NotAcceptedView(
         kind="connector",

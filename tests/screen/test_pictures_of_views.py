@@ -39,7 +39,7 @@ def with_a_past() -> Snapshot:
         "Release notes → all",
     )
     ended = {"run.completed": "completed", "run.unknown": "unknown", "approval.denied": "denied"}
-    told = [r for r in records(NOW) if r.event in ended and r.action == "send-draft"]
+    ends = [r for r in records(NOW) if r.event in ended and r.action == "send-draft"]
     views = (
         short(
             20 + number, run_id=each.run_id, state=ended[each.event], decided_at=each.at,
@@ -49,7 +49,7 @@ def with_a_past() -> Snapshot:
                 mail().preview, gist=gists[number % len(gists)], since=each.at - 20
             ),
         )
-        for number, each in enumerate(told)
+        for number, each in enumerate(ends)
     )  # fmt: skip
     state = snapshot(NOW)
     return replace(state, approvals=(*state.approvals, *views))
@@ -238,7 +238,7 @@ def test_a_filter_over_the_audit_says_how_far_it_looked(snap_compare: Snap, look
 
 @every_look
 def test_actions_and_connectors_with_how_they_stand(snap_compare: Snap, look: Look) -> None:
-    """Ready, held back, in error; which ask and which run free; on which hosts."""
+    """Ready, not accepted, in error; which ask and which run free; on which hosts."""
     assert taken(snap_compare, look, view("4", "in error"), HOME)
 
 
@@ -249,20 +249,20 @@ def test_a_home_without_an_action_says_how_one_comes(snap_compare: Snap, look: L
 
 
 @dark
-def test_the_list_says_why_a_file_is_held_back(snap_compare: Snap, look: Look) -> None:
+def test_the_list_says_why_a_file_is_not_accepted(snap_compare: Snap, look: Look) -> None:
     """Below the rows; its key opens the facts first."""
     assert taken(snap_compare, look, row("4", "in error", "post-invoice"), HOME)
 
 
 @dark_and_light
-def test_a_held_back_action_is_read_before_it_is_taken_in(snap_compare: Snap, look: Look) -> None:
+def test_an_action_is_read_before_it_is_accepted(snap_compare: Snap, look: Look) -> None:
     """Gated or not, effect, op, preview, hosts, digest, and what follows; then the key is filled."""
     assert taken(snap_compare, look, row("4", "in error", "post-invoice", "THE FILE"), HOME)
 
 
 @dark
-def test_an_action_that_was_taken_in_counts(snap_compare: Snap, look: Look) -> None:
-    """Who took it in and when; now it could be held back."""
+def test_an_action_that_was_accepted_counts(snap_compare: Snap, look: Look) -> None:
+    """Who accepted it and when; now it could be withdrawn."""
 
     async def scenario(shown: Console) -> None:
         await row("4", "in error", "post-invoice", "THE FILE")(shown)
@@ -274,7 +274,7 @@ def test_an_action_that_was_taken_in_counts(snap_compare: Snap, look: Look) -> N
 
 
 @dark
-def test_a_ready_action_can_be_held_back(snap_compare: Snap, look: Look) -> None:
+def test_a_ready_action_can_be_withdrawn(snap_compare: Snap, look: Look) -> None:
     """What that does to agents is said before the key."""
     assert taken(snap_compare, look, row("4", "in error", "send-draft", "THE FILE"), HOME)
 

@@ -25,9 +25,9 @@ def person(tmp_path: Path) -> Iterator[Reader]:
 
 def test_a_filter_leaves_out_what_does_not_match_and_says_what_it_found(person: Reader) -> None:
     """`1` and `n` go among what it lets through; `/` alone shows all again."""
-    told = person.answers("/ agent:goose")
-    assert "2 of 8 match agent:goose" in told
-    assert "goose asks, " in told  # the call that was asked about does not match
+    output = person.answers("/ agent:goose")
+    assert "2 of 8 match agent:goose" in output
+    assert "goose asks, " in output  # the call that was asked about does not match
     listed = person.answers("1")
     assert [line[3:5] for line in listed.split("\n") if ". SEND, goose" in line] == ["1.", "2."]
     assert "claude" not in listed
@@ -51,22 +51,22 @@ def test_a_filter_that_is_not_understood_or_finds_nothing_says_so(person: Reader
 def test_a_filter_narrows_the_rows_of_another_view(person: Reader) -> None:
     """The list that stands there, in its own fields."""
     person.answers("4")
-    told = person.answers("/ state:held")
-    assert "1 of 5 match state:held" in told
-    assert "post-invoice" in told
-    assert "send-draft" not in told
+    output = person.answers("/ state:held")
+    assert "1 of 5 match state:held" in output
+    assert "post-invoice" in output
+    assert "send-draft" not in output
     assert "and 1,117 more" in person.answers("3")
-    told = person.answers('/ "Old record 77"')
-    assert "11 of 1,137 match" in told
-    assert told.count("Old record 77") == 1 + 1 + 11  # as typed, as told, and the rows
+    output = person.answers('/ "Old record 77"')
+    assert "11 of 1,137 match" in output
+    assert output.count("Old record 77") == 1 + 1 + 11  # as typed, as told, and the rows
 
 
 @pytest.mark.parametrize("typed", ["\x0b", "ctrl+k", "stop"])
 def test_everything_is_stopped_by_the_same_answer_given_twice(person: Reader, typed: str) -> None:
     """The first says what it would stop; the second, behind the rest, does it."""
-    told = person.answers(typed)
-    assert ASKS_STOP in told
-    assert "A run that is stopped may have done its work" in told
+    output = person.answers(typed)
+    assert ASKS_STOP in output
+    assert "A run that is stopped may have done its work" in output
     assert "StopEverything" not in person.intents
     assert "✗ Everything stopped: 7 calls denied" in person.answers(typed)
     assert "StopEverything" in person.intents
@@ -102,7 +102,7 @@ def test_what_is_typed_before_the_question_has_rested_stops_nothing(tmp_path: Pa
             person.asked()
             began = monotonic()
             person.pty.type(b"stop\n")
-            person.hears("Stop everything?")
+            person.read_until("Stop everything?")
             person.pty.type(b"stop\n")
             if monotonic() - began > REST:
                 continue  # this busy machine typed it when the question stood there
@@ -120,9 +120,11 @@ def test_a_call_that_changes_all_the_time_keeps_nobody_from_the_brake(tmp_path: 
     person = Reader(tmp_path, "0", "restless")
     try:
         # Where a busy machine lets it rest for once there is a question, which it takes away again.
-        told = next(told for _ in range(8) if "This changes faster" in (told := person.asked()))
-        assert "This changes faster than it can be asked about." in told
-        assert "calls in the last hour" in told
+        output = next(
+            output for _ in range(8) if "This changes faster" in (output := person.asked())
+        )
+        assert "This changes faster than it can be asked about." in output
+        assert "calls in the last hour" in output
         assert "Stop everything?" in person.answers("stop")
         assert "StopEverything" not in person.intents
         assert "✗ Everything stopped: 7 calls denied" in person.answers("stop")
@@ -170,7 +172,7 @@ def test_the_whole_new_preview_of_a_changed_call_is_printed_alone(person: Reader
         assert other not in whole
 
 
-def test_the_address_of_a_call_is_told_where_there_is_no_browser(person: Reader) -> None:
+def test_the_address_of_a_call_is_shown_where_there_is_no_browser(person: Reader) -> None:
     """Never a browser in this terminal."""
     address = "http://127.0.0.1:8517/review/act-20261008T140152-0000000000000001"
     assert f"{address} (no browser here)" in person.answers("O")
@@ -196,17 +198,17 @@ def test_the_line_that_ends_the_lock_does_nothing_else(tmp_path: Path, typed: by
     person = Reader(tmp_path, "2.5")
     try:
         person.asked()
-        told = person.asked()
-        assert "Locked. 7 calls wait.\n" in told
-        assert "The next line shows everything again; it does nothing else." in told
-        assert "Send" not in told
+        output = person.asked()
+        assert "Locked. 7 calls wait.\n" in output
+        assert "The next line shows everything again; it does nothing else." in output
+        assert "Send" not in output
         person.pty.type(typed)
-        told = person.asked()
-        assert "WILL HAPPEN  fetched" in told
-        assert "does nothing here" not in told
+        output = person.asked()
+        assert "WILL HAPPEN  fetched" in output
+        assert "does nothing here" not in output
         assert person.intents == ""
         # On a busy machine the idle time may be over again: then that line ends the lock alone.
-        told = (person.answers("a") for _ in range(5))
-        assert any("✓ Approved: Send a mail draft" in each for each in told)
+        output = (person.answers("a") for _ in range(5))
+        assert any("✓ Approved: Send a mail draft" in each for each in output)
     finally:
         person.close()

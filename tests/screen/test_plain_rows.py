@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.console_port import FieldView, RecordView
-from aileron_tui.draw.drift import whole_row
-from aileron_tui.draw.text import Line, Piece, cells, plain
+from aileron_tui.draw.drift import full_preview_row
+from aileron_tui.draw.text import Line, Piece, cell_width, plain_text
 from aileron_tui.items import Item
 from aileron_tui.plain.lines import (
     item_page,
@@ -73,7 +73,7 @@ def holds(made: tuple[Line, ...], columns: int) -> None:
         text = text_of(pieces)
         assert not text or text.startswith(" ")
         assert widest(pieces) <= columns
-        assert cells(pieces) <= columns
+        assert cell_width(pieces) <= columns
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -93,10 +93,10 @@ def test_the_whole_new_preview_ends_where_the_next_section_begins() -> None:
     """Nothing of what was read before, and nothing of what the agent sent."""
     view = approval(1, NOW, drift=drifted(NOW))
     printer = DocumentCache()
-    item_page(printer, Item(key="a", approval=view), NOW, 80, file_moved=False)
-    row = whole_row(printer.blocks, printer.current)
+    item_page(printer, Item(key="a", approval=view), NOW, 80, file_changed=False)
+    row = full_preview_row(printer.blocks, printer.current)
     assert row is not None
-    section = [plain(each) for each in whole_preview(printer, row)]
+    section = [plain_text(each) for each in whole_preview(printer, row)]
     assert section[0].startswith(" WILL HAPPEN")
     assert any("q3-final.xlsx" in each for each in section)
     assert not any("SENT" in each or "CHANGED" in each for each in section)

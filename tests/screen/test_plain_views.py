@@ -88,9 +88,9 @@ def test_a_record_is_opened_by_its_number_and_read_from_the_core(person: Reader)
 
 def test_a_record_that_cannot_be_read_is_said_to_be_so_and_asked_for_once(person: Reader) -> None:
     """What was refused would be refused again; the person may ask anew."""
-    told = person.answers("3 13")
-    assert "Record 13 lies under a cup." in told
-    assert "Record 13 could not be read." in told
+    output = person.answers("3 13")
+    assert "Record 13 lies under a cup." in output
+    assert "Record 13 could not be read." in output
     assert "Record 14 " in person.answers("3 14")
     assert person.intents.count("ReadRecord(seq=13)") == 1
     assert "could not be read" in person.answers("3 13")
@@ -117,9 +117,9 @@ def test_a_call_of_unknown_outcome_is_looked_at_again_from_its_row(person: Reade
     assert "l look again" in opened
     assert "HOW IT IS NOW" not in opened
     assert "FetchAgain" not in person.intents
-    told = person.answers("l")
-    assert "Looking again …" in told
-    assert "HOW IT IS NOW" in (told if "HOW IT IS NOW" in told else person.asked())
+    output = person.answers("l")
+    assert "Looking again …" in output
+    assert "HOW IT IS NOW" in (output if "HOW IT IS NOW" in output else person.asked())
     assert person.intents.count("FetchAgain") == 1
 
 
@@ -128,16 +128,16 @@ def test_a_call_that_was_approved_here_and_ended_unknown_is_looked_at_with_l(
 ) -> None:
     """What is told of its end names the key, and that key finds the call."""
     assert "Post a message" in person.answers("n")
-    told = person.answers("a")
-    assert "? unknown: Post a message" in told
-    assert "l looks again at: Post a message" in told
+    output = person.answers("a")
+    assert "? unknown: Post a message" in output
+    assert "l looks again at: Post a message" in output
     page = person.answers("l")
     assert "Post a message: outcome unknown" in page
     assert "HOW IT IS NOW" in (page if "HOW IT IS NOW" in page else person.asked())
     assert "FetchAgain" in person.intents
 
 
-def test_a_file_is_taken_in_and_held_back_where_its_facts_stand(person: Reader) -> None:
+def test_a_file_is_accepted_and_withdrawn_where_its_facts_stand(person: Reader) -> None:
     """In the list the keys do nothing: which row they would mean, nobody sees."""
     files = person.answers("4")
     number = number_of(files, "not accepted")
@@ -152,14 +152,16 @@ def test_a_file_is_taken_in_and_held_back_where_its_facts_stand(person: Reader) 
 def test_the_chain_is_verified_and_written_out_from_the_list_of_records(person: Reader) -> None:
     """`V` and `x` of the audit, and what came of them."""
     person.answers("3")
-    told = person.answers("V")
-    told = told if "chain verified" in told else told + person.asked()
-    assert "1,137 records, no gap, chain verified" in told
+    output = person.answers("V")
+    output = output if "chain verified" in output else output + person.asked()
+    assert "1,137 records, no gap, chain verified" in output
     assert "✓ 1,137 records in /home/ana" in person.answers("x")
 
 
 @pytest.mark.parametrize("key", ["1", "2", "3", "4", "5"])
-def test_a_view_is_told_to_nobody_who_typed_more_behind_its_key(person: Reader, key: str) -> None:
+def test_a_view_is_announced_to_nobody_who_typed_more_behind_its_key(
+    person: Reader, key: str
+) -> None:
     """More than one line at once turns to nothing either."""
     person.pty.type(f"{key}\na\n".encode())
     assert "More than one line came. Nothing was decided." in person.asked()

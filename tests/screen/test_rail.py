@@ -14,14 +14,14 @@ from aileron_core.console_port import (
     RecordView,
 )
 from aileron_tui.draw.context import (
-    RUNS,
+    MAX_RUNS,
     Section,
-    before_this,
-    equal_calls,
+    equal_calls_section,
     rail_lines,
-    who_asks,
+    recent_runs_section,
+    requester_section,
 )
-from aileron_tui.draw.text import cells, plain
+from aileron_tui.draw.text import cell_width, plain_text
 from tests.screen.driving import NOW, console, mail, short, start
 
 PROCESS = ProcessView(
@@ -48,9 +48,9 @@ def record(seq: int, event: str, run: str, **changes: object) -> RecordView:
     return replace(view, **changes)
 
 
-def told(section: Section) -> list[str]:
+def rail_text(section: Section) -> list[str]:
     lines = rail_lines((section,), 50, 100)
-    return [plain(line).strip() for line in lines if line]
+    return [plain_text(line).strip() for line in lines if line]
 
 
 def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None:
@@ -62,7 +62,7 @@ def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None
         stopped_waiting_at=NOW - 60,
         claims=(FieldView(label="client", value="codex-mcp-client 0.61"),),
     )
-    assert told(who_asks(view)) == [
+    assert rail_text(requester_section(view)) == [
         "WHO ASKS  seen by the kernel",
         "agent     codex",
         "process   48112 codex ← zsh ← tmux: server",
@@ -84,19 +84,19 @@ def test_how_its_agent_is_contained_stands_there_as_far_as_it_was_seen() -> None
         ("said", "said to be contained"),
         ("other_user", "as another user"),
     ):
-        assert f"contained {words}" in told(who_asks(mail(containment=containment)))
+        assert f"contained {words}" in rail_text(requester_section(mail(containment=containment)))
 
 
 def test_where_the_kernel_saw_nothing_nobody_says_that_it_did() -> None:
     """What a launcher or the agent itself says is called that."""
-    assert told(who_asks(mail()))[0] == "WHO ASKS  as its launcher says"
-    lines = told(who_asks(mail(self_opened=True, requester_gone=True)))
+    assert rail_text(requester_section(mail()))[0] == "WHO ASKS  as its launcher says"
+    lines = rail_text(requester_section(mail(self_opened=True, requester_gone=True)))
     assert lines[0] == "WHO ASKS  its own word"
     assert "agent     codex  its own word" in lines
     assert "waits     the requester is gone" in lines
 
 
-def test_the_last_runs_of_its_session_are_told_as_far_as_they_came() -> None:
+def test_the_last_runs_of_its_session_are_reported_as_far_as_they_came() -> None:
     """Five, newest first, without the call itself, without other sessions'; what came after an end changes nothing."""
     view = mail()
     records = [
@@ -112,7 +112,7 @@ def test_the_last_runs_of_its_session_are_told_as_far_as_they_came() -> None:
         record(10, "session.opened", "", run_id=None),
         record(11, "run.requested", "run-4", action=None),
     ]
-    assert told(before_this(records, view)) == [
+    assert rail_text(recent_runs_section(records, view)) == [
         "BEFORE THIS  its session, newest first",
         "● 13:45:31  run.requested",
         "✗ 13:45:27  list-drafts",
@@ -120,8 +120,10 @@ def test_the_last_runs_of_its_session_are_told_as_far_as_they_came() -> None:
         "✓ 13:45:22  get-draft",
     ]
     many = [record(n, "run.completed", f"run-{n}") for n in range(1, 40)]
-    assert len(before_this(many, view).details) == RUNS
-    assert told(before_this([], view)) == ["BEFORE THIS  nothing on record of its session"]
+    assert len(recent_runs_section(many, view).details) == MAX_RUNS
+    assert rail_text(recent_runs_section([], view)) == [
+        "BEFORE THIS  nothing on record of its session"
+    ]
 
 
 def decided(number: int, state: str, **changes: object) -> ApprovalView:
@@ -129,7 +131,7 @@ def decided(number: int, state: str, **changes: object) -> ApprovalView:
     return mail(number, **given)
 
 
-def test_equal_calls_are_told_by_how_they_were_answered() -> None:
+def test_equal_calls_are_summarized_by_how_they_were_answered() -> None:
     """How many yeses and how long they took; noes with the last reason; those that nobody answered."""
     before = [
         decided(40, "denied", reason="wrong list"),
@@ -140,14 +142,16 @@ def test_equal_calls_are_told_by_how_they_were_answered() -> None:
         decided(5, "expired", decided_at=None),
         decided(6, "completed", action="other"),
     ]
-    assert told(equal_calls(before, mail())) == [
+    assert rail_text(equal_calls_section(before, mail())) == [
         "EQUAL CALLS  of this action, last 200 decisions",
         "✓ 3 approved, median 14 s",
         '✗ 2 denied: "wrong list"',
         "– 1 expired",
     ]
     itself = [decided(1, "completed")]
-    assert told(equal_calls(itself, mail(1))) == ["EQUAL CALLS  none among the last 200 decisions"]
+    assert rail_text(equal_calls_section(itself, mail(1))) == [
+        "EQUAL CALLS  none among the last 200 decisions"
+    ]
 
 
 TEXT = st.text(
@@ -169,16 +173,20 @@ def test_whatever_a_name_holds_the_rail_keeps_its_width_and_its_columns(
     )
     denied = decided(2, "denied", reason=text)
     records = [record(1, "run.completed", "run-1", action=text)]
-    sections = (who_asks(view), before_this(records, view), equal_calls([denied], view))
+    sections = (
+        requester_section(view),
+        recent_runs_section(records, view),
+        equal_calls_section([denied], view),
+    )
     lines = rail_lines(sections, width, height)
     assert len(lines) <= height
     for line in lines:
-        assert cells(line) <= width
-        assert not any(char in plain(line) for char in "\x1b\u202e\n")
+        assert cell_width(line) <= width
+        assert not any(char in plain_text(line) for char in "\x1b\u202e\n")
         assert not line or not line[0].foreign
     whole = rail_lines(sections, width, 10_000)
     if len(whole) > height:
-        assert plain(lines[-1]).strip() == f"▾ {len(whole) - height + 1} more lines"
+        assert plain_text(lines[-1]).strip() == f"▾ {len(whole) - height + 1} more lines"
 
 
 @pytest.mark.parametrize(("width", "shown_there"), [(159, False), (160, True), (200, True)])
@@ -193,7 +201,7 @@ async def test_the_rail_is_there_from_160_columns_on(width: int, *, shown_there:
             assert rail.size.width == 50
 
 
-async def test_a_record_that_comes_is_told_and_leaves_the_key_armed() -> None:
+async def test_a_record_that_comes_is_announced_and_leaves_the_key_armed() -> None:
     """The rail is not what a person decides by: it may change at any time."""
     async with console(start(short(1), records=()), size=(180, 40)) as shown:
         await shown.rest()

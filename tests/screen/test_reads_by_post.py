@@ -8,7 +8,7 @@ import pytest
 from aileron_core.console_port import Accept, LibraryUpdated, NotAcceptedView
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.document import approval_blocks, file_blocks
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 from tests.screen.driving import NOW, console, short, start
 
 CONNECTOR = "github://ALRubinger/aileron-connector-linear@1.0.0"
@@ -25,8 +25,8 @@ OFFER = NotAcceptedView(
 ATHENA = replace(OFFER, name=f"{CONNECTOR} AWS AmazonAthena.GetQueryExecution")
 
 
-def told(blocks: Iterable[Block]) -> str:
-    return "\n".join(plain(block.pieces) for block in blocks)
+def block_text(blocks: Iterable[Block]) -> str:
+    return "\n".join(plain_text(block.pieces) for block in blocks)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ async def test_an_offer_says_what_it_means_and_is_accepted_by_the_digest(
     async with console(start(held=(offer,)), size=(140, 40)) as shown:
         await shown.shows("Let this connector read by POST in its previews?")
         read = offer.name.partition(" ")[2]
-        facts = told(file_blocks(offer))
+        facts = block_text(file_blocks(offer))
         await shown.shows(f"by POST: {read[:12]}")
         for fact in (means, read, CONNECTOR, "api.linear.app:443", offer.digest):
             assert fact in facts, fact
@@ -61,5 +61,5 @@ async def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_t
 
     async with console(start(marked), size=(140, 40)) as shown:
         await shown.shows("reads by POST in previews, accepted unseen (--accept-installed)")
-        facts = told(approval_blocks(marked, NOW))
+        facts = block_text(approval_blocks(marked, NOW))
         assert "may read by POST: GraphQL queries, accepted by --accept-installed" in facts

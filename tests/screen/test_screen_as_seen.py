@@ -7,7 +7,7 @@ from aileron_core.console_port import ApprovalUpdated, PreviewView
 from aileron_tui.items import Item
 from aileron_tui.state.decision_screens import (
     CHARACTERS_KEPT,
-    KEPT,
+    SCREENS_KEPT,
     DecisionScreen,
     DecisionScreens,
 )
@@ -16,10 +16,10 @@ from tests.screen.driving import Console, console, mail, short, start
 KEY = "s screen as seen"
 
 
-async def decide(shown: Console, key: str, told: str) -> None:
+async def decide(shown: Console, key: str, expected: str) -> None:
     await shown.rest()
     await shown.press_alone(key)
-    await shown.shows(told)
+    await shown.shows(expected)
 
 
 async def to_record(shown: Console, event: str) -> None:
@@ -71,7 +71,7 @@ def test_each_decision_about_a_call_has_its_own_screen() -> None:
     screens = DecisionScreens()
     first, second = short(), replace(short(), version=9)
     for at, view in ((10.0, first), (20.0, second)):
-        screens.keep(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
+        screens.add(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
     run = first.run_id
     assert screens.find(run, 9.0) is None
     assert screens.find(run, 15.0).item.approval is first
@@ -80,7 +80,7 @@ def test_each_decision_about_a_call_has_its_own_screen() -> None:
     assert screens.find(None, 30.0) is None
 
 
-async def test_what_was_not_read_is_told() -> None:
+async def test_what_was_not_read_is_reported() -> None:
     """A person who approved without reading to the end finds that written above the screen."""
     async with console(start(mail(), mail(2)), (80, 24), answers=True) as shown:
         await shown.rest()
@@ -146,13 +146,13 @@ async def test_nothing_can_be_decided_on_an_old_screen() -> None:
 def test_few_screens_are_kept_and_not_more_text_than_memory_allows() -> None:
     """The oldest go; the last one stays, however large."""
     screens = DecisionScreens()
-    views = [short(number + 1) for number in range(KEPT + 1)]
+    views = [short(number + 1) for number in range(SCREENS_KEPT + 1)]
     for at, view in enumerate(views):
-        screens.keep(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
+        screens.add(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
     assert screens.find(views[0].run_id, 1e9) is None
     assert screens.find(views[1].run_id, 1e9) is not None
     field = replace(views[0].preview.fields[0], value="x" * (CHARACTERS_KEPT + 1))
     huge = replace(views[0], preview=replace(views[0].preview, fields=(field,)))
-    screens.keep(DecisionScreen(at=1e6, item=Item(key=huge.approval_id, approval=huge)))
+    screens.add(DecisionScreen(at=1e6, item=Item(key=huge.approval_id, approval=huge)))
     assert screens.find(huge.run_id, 1e9) is not None
     assert screens.find(views[-1].run_id, 1e9) is None

@@ -39,13 +39,13 @@ async def test_every_fixed_step_stands_in_the_item_and_in_the_sentence_of_the_ye
             await shown.rest()
         assert "a runs 2 steps: update_draft, send_draft." in shown.voice
         text = "\n".join([*seen, *shown.lines])
-        for told in (
+        for line in (
             "update_draft  on gmail",
             "new@nordlicht.example",
             "send_draft  on gmail",
             "r-1",
         ):
-            assert told in text
+            assert line in text
 
 
 async def test_a_yes_to_a_step_that_was_asked_again_names_what_runs_after_it() -> None:
@@ -67,7 +67,7 @@ async def test_a_yes_names_no_step_before_which_the_run_asks_again() -> None:
 
 
 @SIZES
-async def test_an_action_file_that_waits_to_be_taken_in_shows_every_step(
+async def test_an_action_file_that_waits_to_be_accepted_shows_every_step(
     size: tuple[int, int],
 ) -> None:
     """What it runs, in order."""

@@ -104,7 +104,7 @@ async def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen
         assert shown.selected == key(31)
 
 
-async def test_a_held_back_file_under_the_cursor_rests_anew_when_a_call_comes_above_it() -> None:
+async def test_an_unaccepted_file_under_the_cursor_rests_anew_when_a_call_comes_above_it() -> None:
     """Files stand behind calls; where that moves one, its key does not count for a moment."""
     held = NotAcceptedView(
         kind="action",
@@ -136,7 +136,7 @@ async def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> No
 
     async with console(start(*(short(n) for n in range(1, 10001)))) as shown:
         await shown.shows(" 10000 ")
-        await shown.until(lambda: not shown.app._model.queue.to_come, "all of them")
+        await shown.until(lambda: not shown.app._model.queue.unread_count, "all of them")
         await shown.rest()
         page = shown.app._screens["waiting"]
         assert isinstance(page, WaitingScreen)

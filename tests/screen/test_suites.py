@@ -11,7 +11,7 @@ from aileron_core.console_port import (
     NotAcceptedView,
 )
 from aileron_tui.draw.suite_page import suite_blocks
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 from aileron_tui.items import SuiteFiles
 from aileron_tui.state.queue import Queue
 from tests.screen.driving import console, short, start
@@ -50,7 +50,7 @@ def test_hostile_names_stand_escaped_in_the_list(snap_compare: Snap, look: Look)
     assert taken(snap_compare, look, at_rest, start(held=suite(hostile, held_file("y"))))
 
 
-async def test_one_key_takes_in_every_file_in_the_digest_that_was_shown() -> None:
+async def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None:
     """What was not read is told first; the same key again hands over all 515."""
     held = suite_of_515()
 
@@ -72,7 +72,7 @@ async def test_one_key_takes_in_every_file_in_the_digest_that_was_shown() -> Non
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16)])
-async def test_another_key_leaves_those_to_look_at_held_back(size: tuple[int, int]) -> None:
+async def test_another_key_leaves_those_to_look_at_unaccepted(size: tuple[int, int]) -> None:
     """They stand alone afterwards, each its own item."""
     held = suite_of_515()
     left = [replace(each, suite=None) for each in held if each.name in FIRST]
@@ -100,7 +100,7 @@ async def test_another_key_leaves_those_to_look_at_held_back(size: tuple[int, in
 async def test_the_other_key_is_there_only_where_it_does_something_else(
     held: tuple[NotAcceptedView, ...],
 ) -> None:
-    """With nothing to leave out, or nothing left to take in, there is one key."""
+    """With nothing to leave out, or nothing left to accept, there is one key."""
     async with console(start(held=held)) as shown:
         await shown.rest()
         assert "accept the rest" not in shown.keys
@@ -129,7 +129,7 @@ async def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> N
         assert set(intent.files) == {(each.file, each.digest) for each in held[1:]}
 
 
-async def test_what_was_not_taken_in_after_all_is_said() -> None:
+async def test_what_was_not_accepted_after_all_is_said() -> None:
     """The core's sentence stands where the report of the others stood."""
     held = suite(count=3)
 
@@ -138,9 +138,9 @@ async def test_what_was_not_taken_in_after_all_is_said() -> None:
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents), "handed over")
         shown.port.tell(library(held_file(held[0].name, suite=None, text="2")))
-        told = f"Took in 2 of 3. {held[0].file} changed or went while you looked"
-        shown.port.tell(IntentRefused(approval_id="", message=told))
-        await shown.shows(told)
+        sentence = f"Took in 2 of 3. {held[0].file} changed or went while you looked"
+        shown.port.tell(IntentRefused(approval_id="", message=sentence))
+        await shown.shows(sentence)
         assert shown.selected == f"held:action:{held[0].name}"
 
 
@@ -174,7 +174,7 @@ def test_connectors_stand_first_then_what_came_together_then_single_files() -> N
     assert call is not None
     assert call.approval is not None
     moved = replace(call, approval=replace(call.approval, action="issue-update-000"))
-    assert queue.file_moved(moved)
+    assert queue.file_changed(moved)
 
 
 def test_every_file_stands_in_the_list_under_what_it_does() -> None:
@@ -187,13 +187,13 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
     )
     changed = held_file("old", why="changed")
     held = suite(held_file("run", gated=False), held_file("get", gated=False, is_read_only=True), other, changed)  # fmt: skip
-    told = [
-        f"{plain(block.label)}|{plain(block.pieces)}"
+    sentence = [
+        f"{plain_text(block.label)}|{plain_text(block.pieces)}"
         for block in suite_blocks(SuiteFiles(suite=SUITE, files=held))
     ]
-    assert told[0] == "LOOK AT THESE FIRST|1 of 4"
-    assert told[1] == "|run  runs github://example/connector-tracker.run"
-    text = "\n".join(told)
+    assert sentence[0] == "LOOK AT THESE FIRST|1 of 4"
+    assert sentence[1] == "|run  runs github://example/connector-tracker.run"
+    text = "\n".join(sentence)
     assert "Connector|github://example/connector-tracker\n|github://example/mail" in text
     assert "Hosts|api.tracker.example:443\n|mail.example:443" in text
     gated = text.index("ASK YOU BEFORE EACH RUN|2 of 4")

@@ -197,7 +197,7 @@ def test_a_theme_that_there_is_not_is_refused_with_those_that_there_are() -> Non
     assert "dark, light, plain" in problem.message
 
 
-def test_all_that_is_wrong_with_the_consoles_settings_is_told_at_once() -> None:
+def test_all_that_is_wrong_with_the_consoles_settings_is_reported_at_once() -> None:
     """Nobody has to start it again for the next sentence."""
     keys = (("frob", "y"), ("approve", "ctrl+a"))
     settings = Settings(console=ConsoleSettings(theme="solarised", keys=keys))

@@ -50,9 +50,9 @@ async def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
                 await shown.press_alone(key)
             assert shown.port.intents == []
             assert shown.app.is_running
-    (told,) = [r.getMessage() for r in caplog.records if r.name.startswith("aileron_tui")]
-    assert told.startswith("an item could not be drawn: RuntimeError in ")
-    assert SECRET not in told
+    (message,) = [r.getMessage() for r in caplog.records if r.name.startswith("aileron_tui")]
+    assert message.startswith("an item could not be drawn: RuntimeError in ")
+    assert SECRET not in message
 
 
 async def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> None:
@@ -92,7 +92,7 @@ async def test_a_drift_that_cannot_be_drawn_takes_the_approval_away() -> None:
         assert shown.port.intents == []
 
 
-async def test_a_held_file_that_cannot_be_drawn_is_not_taken_in() -> None:
+async def test_a_file_that_cannot_be_drawn_is_not_accepted() -> None:
     """The same for what lies in the home."""
     held = NotAcceptedView(
         kind="action",

@@ -6,7 +6,7 @@ import pytest
 
 from aileron_core.console_port import ApprovalUpdated, Recorded, RecordView, Refresh
 from aileron_tui.draw.bars import banner_lines, startup_warnings
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 from aileron_tui.state.model import Model
 from aileron_tui.state.queue import ELSEWHERE_SECONDS, Queue
 from tests.screen.driving import NOW, console, mail, short, start
@@ -30,7 +30,7 @@ def test_an_item_that_ends_elsewhere_keeps_its_place_while_the_cursor_is_on_it()
     """What the person reads does not vanish under the eye."""
     queue = Queue()
     queue.load((short(1), short(2)), ())
-    queue.apply(replace(short(1), state="expired", ended_at=NOW), NOW)
+    queue.update(replace(short(1), state="expired", ended_at=NOW), NOW)
     queue.tick(NOW + 100)
     assert queue.selected == key(1)
     queue.move(1)
@@ -43,7 +43,7 @@ def test_an_item_that_ended_elsewhere_goes_after_five_seconds() -> None:
     queue = Queue()
     queue.load((short(1), short(2), short(3)), ())
     queue.move(2)
-    queue.apply(replace(short(1), state="withdrawn", ended_at=NOW), NOW)
+    queue.update(replace(short(1), state="withdrawn", ended_at=NOW), NOW)
     queue.tick(NOW + ELSEWHERE_SECONDS - 0.1)
     assert len(queue.items) == 3
     queue.tick(NOW + ELSEWHERE_SECONDS)
@@ -55,7 +55,7 @@ def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
     """A filled key decides, also in the moment in which an answered row above it leaves."""
     model = Model(start(short(1), short(2)), arm_seconds=0.4, now=NOW)
     model.queue.move(1)
-    model.queue.apply(replace(short(1), state="withdrawn", ended_at=NOW), NOW)
+    model.queue.update(replace(short(1), state="withdrawn", ended_at=NOW), NOW)
     model.arming.on_drawn(model.screen_version, 100.0)
     model.begin_key(101.0, decides=True, moves=False)
     assert model.press(101.0)
@@ -161,13 +161,13 @@ def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     """Pause and a storage that fails come first; no warning is dropped for them."""
     standing = startup_warnings(routes=ROUTES, accepted_installed=True)
     rows = banner_lines(
-        lost=None, storage="disk full", lasting=standing, width=100, help_key="?", paused="Held."
+        lost=None, storage="disk full", warnings=standing, width=100, help_key="?", paused="Held."
     )
-    assert plain(rows[-1]) == " ▲ 7 standing warnings: ? shows every one"
+    assert plain_text(rows[-1]) == " ▲ 7 standing warnings: ? shows every one"
     rows = banner_lines(
-        lost="x", storage="y", lasting=standing[:1], width=100, help_key="?", paused="Held."
+        lost="x", storage="y", warnings=standing[:1], width=100, help_key="?", paused="Held."
     )
-    assert "(--accept-installed)" in plain(rows[-1])
+    assert "(--accept-installed)" in plain_text(rows[-1])
     assert len(rows) == 4
 
 
@@ -224,7 +224,7 @@ async def test_ten_thousand_items_arrive_without_a_row_for_each() -> None:
     """The list draws what is in view: the last of 10,000 is one key away."""
     async with console(start(*(short(n) for n in range(1, 10001)))) as shown:
         await shown.shows("10000")
-        await shown.until(lambda: not shown.app._model.queue.to_come, "all of them")
+        await shown.until(lambda: not shown.app._model.queue.unread_count, "all of them")
         await shown.rest()
         await shown.press_alone("end")
         await shown.until(lambda: shown.selected == key(10_000))

@@ -10,8 +10,8 @@ from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.rows import decided_lines, row_lines
-from aileron_tui.draw.text import cells, plain
-from aileron_tui.input.commands import DEFAULT
+from aileron_tui.draw.text import cell_width, plain_text
+from aileron_tui.input.commands import DEFAULT_REGISTRY
 from aileron_tui.input.situation import Situation
 from aileron_tui.screens.palette import commands
 from aileron_tui.state.queue import Queue
@@ -22,7 +22,7 @@ from tests.support.screens.home import records, sessions
 
 
 def bar(width: int, *, held: int = 1, problems: int = 0) -> str:
-    return plain(
+    return plain_text(
         top_bar(
             view="waiting", waiting=7, not_accepted=held, problems=problems, sessions=sessions(NOW),
             now=NOW, width=width,
@@ -35,15 +35,15 @@ def bar(width: int, *, held: int = 1, problems: int = 0) -> str:
 def test_the_top_bar_keeps_the_views_named_and_what_is_wrong_counted(
     width: int, held: int, problems: int
 ) -> None:
-    """Names of agents and long words go first; what is held back and in error never goes."""
-    told = bar(width, held=held, problems=problems)
-    assert len(told) == width
+    """Names of agents and long words go first; what is not accepted and in error never goes."""
+    drawn = bar(width, held=held, problems=problems)
+    assert len(drawn) == width
     for name in ("1 Waiting", "2 Activity", "3 Audit"):
-        assert name in told
-    assert (f"▲ {held}" in told) == bool(held)
-    assert (f"! {problems}" in told) == bool(problems)
-    assert told.endswith("14:02 ")
-    assert "…" not in told
+        assert name in drawn
+    assert (f"▲ {held}" in drawn) == bool(held)
+    assert (f"! {problems}" in drawn) == bool(problems)
+    assert drawn.endswith("14:02 ")
+    assert "…" not in drawn
 
 
 def test_the_top_bar_says_all_of_it_where_there_is_room() -> None:
@@ -60,7 +60,7 @@ def test_an_agent_that_gave_itself_its_name_is_marked_in_its_row(compact: bool) 
     queue.load((short(1, agent="claude", self_opened=True), short(2, agent="claude")), ())
     own, given = (
         " ".join(
-            plain(each)
+            plain_text(each)
             for each in row_lines(item, 60, NOW, hidden=False, selected=False, compact=compact)
         )
         for item in queue.items
@@ -75,19 +75,19 @@ def test_a_call_that_is_looked_at_once_more_says_so_in_its_row() -> None:
     queue = Queue()
     queue.load((short(1, state="checking"),), ())
     (row,) = row_lines(queue.items[0], 80, NOW, hidden=False, selected=False, compact=True)
-    assert plain(row).rstrip().endswith("… looking once more")
+    assert plain_text(row).rstrip().endswith("… looking once more")
 
 
 def test_a_summary_of_the_hour_ends_with_a_whole_part() -> None:
     """What does not fit is left out, not cut."""
     table = ActivityTable(records(NOW), NOW)
-    whole = plain(table.header(200, NOW)[0]).strip()
+    whole = plain_text(table.header(200, NOW)[0]).strip()
     assert whole.count(" · ") == 4
     for width in range(30, 110):
-        told = plain(table.header(width, NOW)[0]).strip()
-        parts = told.split(" · ")
+        drawn = plain_text(table.header(width, NOW)[0]).strip()
+        parts = drawn.split(" · ")
         assert parts == whole.split(" · ")[: len(parts)]
-        assert cells(table.header(width, NOW)[0]) < width
+        assert cell_width(table.header(width, NOW)[0]) < width
 
 
 def test_two_folders_are_told_apart_by_their_ends() -> None:
@@ -99,7 +99,7 @@ def test_two_folders_are_told_apart_by_their_ends() -> None:
         for each, name in ((first, "one"), (second, "two"))
     ]
     table = SessionsTable(views, NOW)
-    rows = [plain(table.row(n, 80, NOW, selected=False)) for n in range(2)]
+    rows = [plain_text(table.row(n, 80, NOW, selected=False)) for n in range(2)]
     assert {row[-4:] for row in rows} == {"/one", "/two"}
     assert all("…" in row for row in rows)
     assert all(len(row) < 80 for row in rows)
@@ -120,41 +120,46 @@ async def test_a_call_whose_action_file_changed_is_not_said_to_run() -> None:
 
 def test_the_outcome_of_a_failed_call_is_said_once_in_its_document() -> None:
     """Above all; the record does not say it again."""
-    told = "Nothing ran: the action file changed after you looked."
-    view = mail(1, state="failed", outcome=told, decided_at=NOW, decided_by="person")
-    warned = warnings(view, HiddenCharacters(), file_moved=False)
-    assert told in [plain(each) for each in warned]
-    rows = [plain(each.pieces) for each in approval_blocks(view, NOW, warned)]
-    assert rows.count(told) == 1
+    drawn = "Nothing ran: the action file changed after you looked."
+    view = mail(1, state="failed", outcome=drawn, decided_at=NOW, decided_by="person")
+    warned = warnings(view, HiddenCharacters(), file_changed=False)
+    assert drawn in [plain_text(each) for each in warned]
+    rows = [plain_text(each.pieces) for each in approval_blocks(view, NOW, warned)]
+    assert rows.count(drawn) == 1
     assert any(row.endswith("  you") for row in rows)
 
 
 def test_a_list_of_decisions_without_one_says_so() -> None:
     """A heading over nothing would look broken."""
-    assert plain(decided_lines((), 45)[0]).split() == ["DECIDED", "nothing", "yet"]
+    assert plain_text(decided_lines((), 45)[0]).split() == ["DECIDED", "nothing", "yet"]
     ended = short(1, state="denied", decided_at=NOW)
-    assert "newest first" in plain(decided_lines((ended,), 45)[0])
+    assert "newest first" in plain_text(decided_lines((ended,), 45)[0])
 
 
 def test_the_calm_screen_of_an_empty_home_is_read_whole_in_a_narrow_pane() -> None:
     """Its commands are wrapped, not cut."""
     rows = empty_lines(last=None, connected=0, actions_ready=0, now=NOW, width=60, height=12)
-    assert all(cells(row) <= 60 for row in rows)
-    told = " ".join(" ".join(plain(row) for row in rows).split())
-    assert "`aileron init --example`, or `aileron action add PATH`." in told
+    assert all(cell_width(row) <= 60 for row in rows)
+    drawn = " ".join(" ".join(plain_text(row) for row in rows).split())
+    assert "`aileron init --example`, or `aileron action add PATH`." in drawn
 
 
 def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> None:
     """`view` means the views, not the preview; `re` means refetch, not every help that holds it."""
     now = Situation(
-        view="waiting", block="none", deny_block="none", armed=True, rows=2, approval=mail()
+        view="waiting",
+        blocked_by="none",
+        deny_blocked_by="none",
+        armed=True,
+        rows=2,
+        approval=mail(),
     )
-    found = [each.id for each in commands(DEFAULT, now, "view")]
+    found = [each.id for each in commands(DEFAULT_REGISTRY, now, "view")]
     assert found[0].startswith("view_")
     assert found.index("refresh") > found.index("view_sessions")
-    assert commands(DEFAULT, now, "re")[0].id == "refresh"
-    assert [each.id for each in commands(DEFAULT, now, "")] == [
-        each.id for each in DEFAULT.actions if each in commands(DEFAULT, now, "")
+    assert commands(DEFAULT_REGISTRY, now, "re")[0].id == "refresh"
+    assert [each.id for each in commands(DEFAULT_REGISTRY, now, "")] == [
+        each.id for each in DEFAULT_REGISTRY.commands if each in commands(DEFAULT_REGISTRY, now, "")
     ]
 
 
@@ -185,7 +190,7 @@ async def test_no_key_of_the_page_is_named_while_help_covers_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "drawn"),
     [
         ("2", "Nothing is on record yet."),
         ("3", "Nothing is on record yet."),
@@ -193,11 +198,11 @@ async def test_no_key_of_the_page_is_named_while_help_covers_it() -> None:
         ("5", "No agent is at work."),
     ],
 )
-async def test_a_view_without_a_row_says_so_in_its_middle(key: str, told: str) -> None:
+async def test_a_view_without_a_row_says_so_in_its_middle(key: str, drawn: str) -> None:
     """No titles of columns over nothing, and no key that needs a row."""
     async with console(start(sessions=(), records=(), library=(), head_words=None)) as shown:
-        await shown.go(key, told)
-        row = next(at for at, line in enumerate(shown.lines) if told in line)
+        await shown.go(key, drawn)
+        row = next(at for at, line in enumerate(shown.lines) if drawn in line)
         assert 8 < row < 24
         assert "enter open" not in shown.keys
         assert not any(line.startswith("  time") or "  agent  " in line for line in shown.lines)

@@ -10,7 +10,7 @@ from aileron_core.console_port import ApprovalView, DriftView, FieldChangeView, 
 from aileron_tui.app import AileronApp
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.text import Piece, cells, cut, plain
+from aileron_tui.draw.text import Piece, cell_width, plain_text, truncate
 from aileron_tui.input.situation import Situation, availability
 from aileron_tui.widgets.document import Document
 from tests.screen.driving import NOW, Console, console, mail, short, start
@@ -29,8 +29,8 @@ def body(text: str, **changes: object) -> ApprovalView:
 def beyond(layout: Layout, row: int) -> str:
     """Return what stands in *row* right of the values' last column."""
     pieces = layout.line(row, wrap_marks=True)
-    inside = cut(pieces, layout.end, mark="")
-    return plain(pieces)[len(plain(inside)) :].strip()
+    inside = truncate(pieces, layout.end, mark="")
+    return plain_text(pieces)[len(plain_text(inside)) :].strip()
 
 
 def document(app: AileronApp) -> Document:
@@ -60,17 +60,17 @@ def test_a_mark_stands_behind_a_line_exactly_when_it_goes_on(texts: list[str], w
         if blocks[block].kind == "value":
             assert beyond(layout, row) == ("↩" if goes_on else "")
         if marked != layout.lines[row]:
-            assert cells(marked[:-1]) == layout.end
+            assert cell_width(marked[:-1]) == layout.end
         assert marked[: len(layout.lines[row])] == layout.lines[row]
-        assert cells(marked) <= width - 1
+        assert cell_width(marked) <= width - 1
 
 
 def test_a_heading_in_front_that_grows_moves_the_marks_with_the_lines() -> None:
     """The age in the first line may take one line more; the marks stay at their own lines."""
     text = [value("Body", foreign_text("word " * 60))]
-    rest = lay_out([heading("A"), *text], 60, COMPACT_GUTTER).without(1)
+    rest = lay_out([heading("A"), *text], 60, COMPACT_GUTTER).without_first(1)
     taller = lay_out([heading("A", (Piece("y " * 90),))], 60, COMPACT_GUTTER)
-    joined = taller.joined(rest, 0)
+    joined = taller.with_tail(rest, 0)
     whole = lay_out([heading("A", (Piece("y " * 90),)), *text], 60, COMPACT_GUTTER)
     assert joined.wraps == whole.wraps
     assert joined.end == whole.end
@@ -88,10 +88,10 @@ async def test_w_shows_the_marks_and_takes_them_away() -> None:
         await shown.press("b")
         await shown.rest()
         assert not marks(shown)
-        before, at = shown.text, document(shown.app).in_view
+        before, at = shown.text, document(shown.app).rows_in_view
         await shown.press("w")
         await shown.until(lambda: bool(marks(shown)), "marks")
-        assert document(shown.app).in_view == at
+        assert document(shown.app).rows_in_view == at
         assert "All seen" in shown.voice
         assert shown.text.replace("↩", " ").splitlines()[:-2] == before.splitlines()[:-2]
         assert not shown.armed
@@ -103,7 +103,7 @@ async def test_w_shows_the_marks_and_takes_them_away() -> None:
 def test_lines_of_a_text_that_fit_carry_no_mark_and_no_key_is_offered() -> None:
     """The sign at the end of a text is the text's own, and stands among its letters."""
     for wrapped in (False, True):
-        now = Situation(approval=mail(), block="none", rows=1, wrapped=wrapped)
+        now = Situation(approval=mail(), blocked_by="none", rows=1, has_wraps=wrapped)
         assert availability("wrap_marks", now).shown is wrapped
 
 

@@ -171,9 +171,9 @@ class Core:
         self.app = app
         self.session = session
         self.token = token
-        self.facts: list[CoreEvent] = []
+        self.events: list[CoreEvent] = []
         self._heard = asyncio.Event()
-        app.events.subscribe(self._hear)
+        app.events.subscribe(self._on_event)
 
     @classmethod
     @asynccontextmanager
@@ -202,8 +202,8 @@ class Core:
             opened = await open_session(app)
             yield cls(app, opened[0], opened[1])
 
-    def _hear(self, fact: CoreEvent) -> None:
-        self.facts.append(fact)
+    def _on_event(self, event: CoreEvent) -> None:
+        self.events.append(event)
         self._heard.set()
 
     async def until(self, ready: Callable[[], _T | None]) -> _T:
@@ -225,9 +225,9 @@ class Core:
     def views(self, approval_id: str) -> list[ApprovalView]:
         """Return what was published of an approval so far, oldest first."""
         return [
-            fact.view
-            for fact in self.facts
-            if isinstance(fact, ApprovalUpdated) and fact.view.approval_id == approval_id
+            event.view
+            for event in self.events
+            if isinstance(event, ApprovalUpdated) and event.view.approval_id == approval_id
         ]
 
     async def view(

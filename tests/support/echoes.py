@@ -12,7 +12,7 @@ import wasmtime
 
 from aileron_core.connectors.store import ConnectorStore
 
-__all__ = ["ECHO", "SAYS", "Taken", "chained", "take_in"]
+__all__ = ["ECHO", "SAYS", "InstalledConnectors", "chained", "install_connectors"]
 
 ECHO = "local://tests/echo"
 SAYS = "local://tests/says"
@@ -59,13 +59,13 @@ def _saying(output: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class InstalledConnectors:
     """The two modules as they lie in a home's store: FQN to hash."""
 
     hashes: dict[str, str]
 
 
-def take_in(home: Path, *, says: bytes = b"{}") -> Taken:
+def install_connectors(home: Path, *, says: bytes = b"{}") -> InstalledConnectors:
     """Install `ECHO`, and `SAYS` with the output *says*, in *home*."""
     store = ConnectorStore(home)
     hashes: dict[str, str] = {}
@@ -75,11 +75,11 @@ def take_in(home: Path, *, says: bytes = b"{}") -> Taken:
         )
         entry = store.install_bytes(bytes(wasmtime.wat2wasm(text)), manifest.encode())
         hashes[name] = entry.identity.hash
-    return Taken(hashes=hashes)
+    return InstalledConnectors(hashes=hashes)
 
 
 def chained(
-    taken: Taken,
+    installed: InstalledConnectors,
     *steps: tuple[str, str, bool, str | None],
     inputs: Sequence[tuple[str, str, bool]] = (),
     name: str = "chain",
@@ -89,7 +89,7 @@ def chained(
     """Return an action file of *steps* (id, connector, idempotent, its inputs in TOML or None).
 
     Args:
-        taken: the modules.
+        installed: the modules.
         steps: in their order.
         inputs: the action's (name, type, required).
         name: the action's name.
@@ -99,7 +99,7 @@ def chained(
     requires = "".join(
         f'[[requires.connectors]]\nname = "{fqn}"\nversion = "1.0.0"\nhash = "{hash_}"\n'
         'capabilities = ["do"]\n\n'
-        for fqn, hash_ in taken.hashes.items()
+        for fqn, hash_ in installed.hashes.items()
     )
     declared = "".join(
         f'[[inputs]]\nname = "{each}"\ntype = "{type_}"\nrequired = {str(required).lower()}\n'

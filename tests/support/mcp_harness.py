@@ -43,7 +43,7 @@ from aileron_core.server.sockets import bind_tcp, bind_unix
 from aileron_core.sessions import registry
 from aileron_core.sessions.model import Session
 from aileron_mcp.lazy_mount import LazyMcpApp
-from tests.support.echoes import ECHO, Taken, chained, take_in
+from tests.support.echoes import ECHO, InstalledConnectors, chained, install_connectors
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "token-of-the-first-session"
@@ -58,28 +58,30 @@ hosts = []
 """
 
 
-def _action(taken: Taken, name: str, *, gated: bool, connector: str = ECHO) -> str:
+def _action(
+    installed: InstalledConnectors, name: str, *, gated: bool, connector: str = ECHO
+) -> str:
     step = ("do", connector, True, 'text = "${args.text}"')
-    used = Taken(hashes={connector: taken.hashes[connector]})
+    used = InstalledConnectors(hashes={connector: installed.hashes[connector]})
     return chained(used, step, inputs=[("text", "string", False)], name=name, gated=gated)
 
 
-def _furnish(home: Path) -> Taken:
+def _furnish(home: Path) -> InstalledConnectors:
     """Put three actions and their modules into *home*."""
-    taken = take_in(home)
+    installed = install_connectors(home)
     stalling = ConnectorStore(home).install_bytes(
         bytes(wasmtime.wat2wasm(_STALLING)), _MANIFEST.encode()
     )
-    taken.hashes[_STALLS] = stalling.identity.hash
+    installed.hashes[_STALLS] = stalling.identity.hash
     actions = home / "actions"
     actions.mkdir(mode=0o700, exist_ok=True)
     for name, text in (
-        ("read-inbox", _action(taken, "read-inbox", gated=False)),
-        ("send-draft", _action(taken, "send-draft", gated=True)),
-        ("stall", _action(taken, "stall", gated=False, connector=_STALLS)),
+        ("read-inbox", _action(installed, "read-inbox", gated=False)),
+        ("send-draft", _action(installed, "send-draft", gated=True)),
+        ("stall", _action(installed, "stall", gated=False, connector=_STALLS)),
     ):
         (actions / f"{name}.md").write_text(text, encoding="utf-8")
-    return taken
+    return installed
 
 
 class WatchedApi(AgentApi):
@@ -105,10 +107,10 @@ class WatchedApi(AgentApi):
 class Person:
     """What a test does and asks, on the core's loop."""
 
-    def __init__(self, app: App, agents: WatchedApi, taken: Taken) -> None:
+    def __init__(self, app: App, agents: WatchedApi, installed: InstalledConnectors) -> None:
         self._app = app
         self._agents = agents
-        self._taken = taken
+        self._installed = installed
         self._since = app.clock.now()
         self._opened: dict[str, Session] = {}
         self._first: set[str] = set()
@@ -142,7 +144,7 @@ class Person:
                 self._app.sessions.remove(each.session_id)
                 self._forgotten[each.token_hash] = each
 
-    async def facts(self) -> dict[str, Any]:
+    async def state(self) -> dict[str, Any]:
         """Return what this life of the core has seen."""
         runs = await self._app.database.read(
             lambda c: c.execute(
@@ -191,7 +193,7 @@ class Person:
 
     async def add_action(self, name: str) -> None:
         """Accept one more action."""
-        text = _action(self._taken, name, gated=False)
+        text = _action(self._installed, name, gated=False)
         (self._app.home.actions / f"{name}.md").write_text(text, encoding="utf-8")
         await self._app.library.load()
         await self._app.library.accept_all()
@@ -248,7 +250,7 @@ class Served:
     async def run(self, ready: Callable[["Served"], None]) -> None:
         self.loop = asyncio.get_running_loop()
         self._home.mkdir(mode=0o700, exist_ok=True)
-        taken = _furnish(self._home)
+        installed = _furnish(self._home)
         async with App.open(Home(self._home), AppOptions(accept_installed=True)) as app:
             self.app = app
             sockets = [
@@ -266,7 +268,7 @@ class Served:
             self.mcp.start()
             async with self.mcp.run(), server, own.listening():
                 await app.address.announce(self.port)
-                self.person = Person(app, agents, taken)
+                self.person = Person(app, agents, installed)
                 await self.person.begin()
                 ready(self)
                 await self.stop.wait()
@@ -278,8 +280,8 @@ class Control:
     def __init__(self, ask: Callable[..., Any]) -> None:
         self._ask = ask
 
-    def facts(self) -> dict[str, Any]:
-        return self._ask("facts")
+    def state(self) -> dict[str, Any]:
+        return self._ask("state")
 
     def approve(self) -> None:
         self._ask("approve")
@@ -496,8 +498,8 @@ def _main() -> None:
         for line in sys.stdin:
             name, *given = json.loads(line)
             work = getattr(served.person, name)(*given)
-            told = asyncio.run_coroutine_threadsafe(work, served.loop).result()
-            print(json.dumps(told), flush=True)
+            value = asyncio.run_coroutine_threadsafe(work, served.loop).result()
+            print(json.dumps(value), flush=True)
         os._exit(1)  # a test run that is killed takes its console along
 
     def ready(_: Served) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from aileron_core.containment.peer import containment_of
+from aileron_core.containment.peer import detect_containment
 
 PYTHON = "/usr/bin/python3"
 COMES = (
@@ -83,7 +83,7 @@ def meet(folder: Path) -> dict[str, str]:
             with there(*command):
                 connection, _ = listener.accept()
                 with connection:
-                    found[kind] = containment_of(connection, home)
+                    found[kind] = detect_containment(connection, home)
         return found
 
 
@@ -102,7 +102,7 @@ def meet_another(folder: Path) -> str:
             last.write_text(str(number - 1))
             with subprocess.Popen(["sleep", "60"]) as other:
                 assert other.pid == number
-                found = containment_of(connection, home)
+                found = detect_containment(connection, home)
                 other.kill()
     return found
 

@@ -105,13 +105,13 @@ def scripted_service() -> Iterator[ScriptedService]:
 
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            service, told = found[0], b"{}"
+            service, printed = found[0], b"{}"
             service.seen.append(Seen(self.command, self.path, dict(self.headers), body))
             self.send_response(service.statuses.get(self.headers["Host"], 200))
-            self.send_header("Content-Length", str(len(told)))
+            self.send_header("Content-Length", str(len(printed)))
             self.end_headers()
             if self.command != "HEAD":
-                self.wfile.write(told)
+                self.wfile.write(printed)
 
         do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = answer  # noqa: N815
 
@@ -176,8 +176,8 @@ def _wat(envelopes: Sequence[str], says: str) -> str:
         raw = envelope.encode()
         calls += f"(drop (call $request (i32.const {1024 + len(data)}) (i32.const {len(raw)})))"
         data += raw
-    told = says.encode()
-    text = "".join(f"\\{byte:02x}" for byte in data + told)
+    printed = says.encode()
+    text = "".join(f"\\{byte:02x}" for byte in data + printed)
     return f"""(module
       (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
       (import "aileron_host" "http_request" (func $request (param i32 i32) (result i32)))
@@ -186,5 +186,5 @@ def _wat(envelopes: Sequence[str], says: str) -> str:
       (func (export "_start")
         {calls}
         (i32.store (i32.const 0) (i32.const {1024 + len(data)}))
-        (i32.store (i32.const 4) (i32.const {len(told)}))
+        (i32.store (i32.const 4) (i32.const {len(printed)}))
         (drop (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))"""

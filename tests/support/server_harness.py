@@ -29,7 +29,7 @@ from tests.support.ordinary import acting_as
 
 ROOT = Path(__file__).resolve().parents[2]
 CLI = (sys.executable, "-I", "-m", "aileron_tui.cli")
-CHILD = ROOT / "tests" / "e2e" / "crash_child.py"
+CHILD = ROOT / "tests" / "process" / "crash_child.py"
 DRAFT = "r-8842190447"
 DOCUMENT = document()
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -269,7 +269,7 @@ class Console:
 
 
 class Attended(Console):
-    """A console with a person in it: decisions go in over stdin, facts come out over stdout."""
+    """A console with a person in it: decisions go in over stdin, events come out over stdout."""
 
     def __init__(
         self,
@@ -289,17 +289,17 @@ class Attended(Console):
         super().start(*more)
         self.views: dict[str, dict[str, Any]] = {}
         self.refusals: list[dict[str, Any]] = []
-        self._facts: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         threading.Thread(
-            target=self._read, args=(self.process.stdout, self._facts), daemon=True
+            target=self._read, args=(self.process.stdout, self._events), daemon=True
         ).start()
 
     @staticmethod
-    def _read(stream: Any, facts: "queue.SimpleQueue[dict[str, Any] | None]") -> None:
+    def _read(stream: Any, events: "queue.SimpleQueue[dict[str, Any] | None]") -> None:
         with contextlib.suppress(ValueError):
             for line in stream:
-                facts.put(json.loads(line))
-        facts.put(None)
+                events.put(json.loads(line))
+        events.put(None)
 
     def tell(self, **intent: Any) -> None:
         """Hand a person's intent over; lost where the process is gone."""
@@ -309,19 +309,19 @@ class Attended(Console):
             self.process.stdin.flush()
 
     def until(self, holds: Callable[[], bool], seconds: float = 20) -> bool:
-        """Read facts until *holds*; False if the process ended first."""
+        """Read events until *holds*; False if the process ended first."""
         deadline = time.monotonic() + seconds
         while not holds():
             try:
-                fact = self._facts.get(timeout=max(0.01, deadline - time.monotonic()))
+                event = self._events.get(timeout=max(0.01, deadline - time.monotonic()))
             except queue.Empty:
                 raise AssertionError(f"not within {seconds} s: {self.views}") from None
-            if fact is None:
+            if event is None:
                 return False
-            if "refused" in fact:
-                self.refusals.append(fact)
+            if "refused" in event:
+                self.refusals.append(event)
             else:
-                self.views[fact["approval_id"]] = fact
+                self.views[event["approval_id"]] = event
         return True
 
     def ready(self, approval_id: str) -> bool:

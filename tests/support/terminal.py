@@ -17,7 +17,8 @@ import termios
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import monotonic
+from pathlib import Path
+from time import monotonic, sleep
 
 from rich.cells import get_character_cell_size
 
@@ -131,6 +132,18 @@ class Cells:
             self._rows[self._y][self._x + offset] = char if offset == 0 else ""
             self._styles[self._y][self._x + offset] = self._style
         self._x = min(self._x + size, self.width - 1)
+
+
+def stop_process(pid: int) -> None:
+    """Send SIGSTOP and wait until every thread stands still: one that is about to run still does."""
+    os.kill(pid, signal.SIGSTOP)
+    deadline = monotonic() + PATIENCE
+    while any(
+        (task / "stat").read_text().rpartition(")")[2].split()[0] != "T"
+        for task in Path(f"/proc/{pid}/task").iterdir()
+    ):
+        assert monotonic() < deadline, "the process goes on"
+        sleep(0.01)
 
 
 class Pty:

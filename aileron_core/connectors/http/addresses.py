@@ -67,8 +67,8 @@ class SystemResolver:
 
     def resolve(self, host: str, port: int) -> list[str]:
         """Return the addresses from `getaddrinfo`, without duplicates."""
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 class AddressGuard:
@@ -82,19 +82,19 @@ class AddressGuard:
     def __init__(self, allow: Iterable[IPNetwork] = ()) -> None:
         self._allow = tuple(allow)
 
-    def problem(self, address: str, *, named: bool = False) -> str | None:
+    def problem(self, address: str, *, is_listed: bool = False) -> str | None:
         """Return why *address* is refused, None if it is allowed.
 
         Args:
             address: an IP address from the resolver.
-            named: the manifest lists this very address, so a person saw it; private ranges are then
+            is_listed: the manifest lists this very address, so a person saw it; private ranges are then
                 allowed.
         """
         try:
             parsed = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
             return "is not an IP address"
-        for one in (parsed, *_embedded(parsed)):
+        for one in (parsed, *_embedded_ipv4(parsed)):
             if _within(one, _METADATA):
                 return "is cloud metadata"
             if self._allows(one):
@@ -103,10 +103,10 @@ class AddressGuard:
                 if one.version == network.version and one in network:
                     return f"is {kind}"
             if _within(one, _PRIVATE):
-                if named:
+                if is_listed:
                     continue
                 return "is a private address"
-            if not one.is_global and not _embedded(one):
+            if not one.is_global and not _embedded_ipv4(one):
                 return "is not an address of the public Internet"
         return None
 
@@ -124,17 +124,17 @@ def _within(address: IPAddress, networks: Iterable[IPNetwork]) -> bool:
     return any(address.version == network.version and address in network for network in networks)
 
 
-def _embedded(address: IPAddress) -> tuple[IPAddress, ...]:
+def _embedded_ipv4(address: IPAddress) -> tuple[IPAddress, ...]:
     """Return the IPv4 addresses that an IPv6 address stands for under any translation scheme."""
     if isinstance(address, ipaddress.IPv4Address):
         return ()
-    found: list[IPAddress] = []
+    embedded: list[IPAddress] = []
     if address.ipv4_mapped is not None:
-        found.append(address.ipv4_mapped)
+        embedded.append(address.ipv4_mapped)
     if address.sixtofour is not None:
-        found.append(address.sixtofour)
+        embedded.append(address.sixtofour)
     if address.teredo is not None:
-        found.extend(address.teredo)
+        embedded.extend(address.teredo)
     number = int(address)
     # NAT64, IPv4-compatible (`::a.b.c.d`), IPv4-translated (`::ffff:0:a.b.c.d`) and ISATAP.
     if (
@@ -143,10 +143,10 @@ def _embedded(address: IPAddress) -> tuple[IPAddress, ...]:
         or number >> 32 == 0xFFFF0000
         or number >> 32 & 0xFFFFFFFF in _ISATAP
     ):
-        found.append(ipaddress.IPv4Address(number & 0xFFFFFFFF))
+        embedded.append(ipaddress.IPv4Address(number & 0xFFFFFFFF))
     if address in _LOCAL_NAT64:
-        found.extend(_local_nat64(address.packed))
-    return tuple(found)
+        embedded.extend(_local_nat64(address.packed))
+    return tuple(embedded)
 
 
 def _local_nat64(packed: bytes) -> list[IPAddress]:
@@ -156,7 +156,7 @@ def _local_nat64(packed: bytes) -> list[IPAddress]:
     which, so every reading counts except addresses that no host can have.
     """
     readings = (packed[6:8] + packed[9:11], packed[7:8] + packed[9:12], packed[9:13], packed[12:16])
-    found: list[IPAddress] = [
+    addresses: list[IPAddress] = [
         address for address in map(ipaddress.IPv4Address, readings) if address not in _UNSPECIFIED
     ]
-    return found or [ipaddress.IPv4Address(0)]
+    return addresses or [ipaddress.IPv4Address(0)]

@@ -36,7 +36,7 @@ class OutgoingCall:
         deadline: monotonic seconds by which the complete response has to be there.
         on_send: called for each hop with its method and `host:port`, just before its first byte may
             be sent.
-        on_answer: called for each hop with the same, once its response is complete.
+        on_response: called for each hop with the same, once its response is complete.
     """
 
     def __init__(
@@ -44,25 +44,25 @@ class OutgoingCall:
         clock: Clock,
         deadline: float,
         on_send: Callable[[str, str], None],
-        on_answer: Callable[[str, str], None] = lambda _method, _place: None,
+        on_response: Callable[[str, str], None] = lambda _method, _place: None,
     ) -> None:
         self._clock = clock
         self._deadline = deadline
         self._on_send = on_send
-        self._on_answer = on_answer
-        self._announced = False
+        self._on_response = on_response
+        self._is_announced = False
         self._method = ""
-        self._place = ""
+        self._host_port = ""
         self._is_answered = True
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._stopped = threading.Event()
-        self.resolved = threading.Event()
-        self.connected = False
+        self.name_resolved = threading.Event()
+        self.is_new_connection = False
         """Whether the hop opened a new connection instead of reusing one."""
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         return self._stopped.is_set()
 
     def remaining(self, error: type[httpcore.TimeoutException], cap: float | None = None) -> float:
@@ -72,14 +72,14 @@ class OutgoingCall:
             TimeoutException: none are left, or the call was stopped.
         """
         left = self._deadline - self._clock.monotonic()
-        if left <= 0 or self.stopped:
+        if left <= 0 or self.is_stopped:
             raise error("the time for this request is over")
         return left if cap is None else min(left, cap)
 
     def stop(self) -> None:
         """End the call from another thread: a blocked read or write returns at once."""
         self._stopped.set()
-        self.resolved.set()
+        self.name_resolved.set()
         with self._lock:
             if self._socket is not None:
                 # Not SSLSocket.shutdown: it drops the TLS layer first, and a write that is just
@@ -87,38 +87,38 @@ class OutgoingCall:
                 with contextlib.suppress(OSError):
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
-    def hold(self, sock: socket.socket | None) -> None:
+    def set_socket(self, sock: socket.socket | None) -> None:
         """Set the socket that `stop` shuts down."""
         with self._lock:
             self._socket = sock
-        if sock is not None and self.stopped:
+        if sock is not None and self.is_stopped:
             self.stop()
 
     @property
-    def waits_for(self) -> str:
+    def outstanding_host(self) -> str:
         """The `host:port` whose response is outstanding, empty if none is."""
-        return "" if self._is_answered else self._place
+        return "" if self._is_answered else self._host_port
 
-    def begin_hop(self, method: str, place: str) -> None:
-        """Start the request to *place* (`host:port`), or to where it was redirected."""
-        self._announced = self._is_answered = False
-        self._method, self._place = method, place
-        self.connected = False
+    def begin_hop(self, method: str, host_port: str) -> None:
+        """Start the request to *host_port*, or to where it was redirected."""
+        self._is_announced = self._is_answered = False
+        self._method, self._host_port = method, host_port
+        self.is_new_connection = False
 
-    def answered(self) -> None:
+    def end_hop(self) -> None:
         """Record that the hop's response is complete."""
         self._is_answered = True
-        self._on_answer(self._method, self._place)
+        self._on_response(self._method, self._host_port)
 
-    def before_write(self) -> None:
+    def announce_send(self) -> None:
         """Report, once per hop, that the first byte is about to be sent."""
-        if not self._announced:
-            self._announced = True
-            self._on_send(self._method, self._place)
+        if not self._is_announced:
+            self._is_announced = True
+            self._on_send(self._method, self._host_port)
 
 
 class GuardedBackend(httpcore.NetworkBackend):
-    """Opens the pool's connections on behalf of the calling thread's `OutgoingCall`."""
+    """Opens the pool's connections for the calling thread's `OutgoingCall`."""
 
     def __init__(
         self, resolver: Resolver, guard: AddressGuard, routes: Mapping[tuple[str, int], Route]
@@ -130,16 +130,16 @@ class GuardedBackend(httpcore.NetworkBackend):
         self._names = ThreadPoolExecutor(4, thread_name_prefix="aileron-dns")
 
     @contextlib.contextmanager
-    def serving(self, call: OutgoingCall) -> Generator[None]:
+    def use_call(self, call: OutgoingCall) -> Generator[None]:
         """Make *call* the calling thread's."""
         self._local.call = call
         try:
             yield
         finally:
-            call.hold(None)
+            call.set_socket(None)
             self._local.call = None
 
-    def current(self) -> OutgoingCall:
+    def current_call(self) -> OutgoingCall:
         call: OutgoingCall = self._local.call
         return call
 
@@ -161,7 +161,7 @@ class GuardedBackend(httpcore.NetworkBackend):
             RefusedAddress: it resolves to an address that is not allowed.
             httpcore.ConnectError, httpcore.ConnectTimeout: no address could be reached.
         """
-        call = self.current()
+        call = self.current_call()
         route = self._routes.get((host, port))
         if route is not None:
             sock = self._connect(call, route.address, route.port)
@@ -173,24 +173,24 @@ class GuardedBackend(httpcore.NetworkBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 problem = error
                 continue
-            return _Stream(self._not_ourselves(call, sock, host), self)
+            return _Stream(self._refuse_own_address(call, sock, host), self)
         raise problem or httpcore.ConnectError("the name has no address")
 
     def _addresses(self, call: OutgoingCall, host: str, port: int) -> list[str]:
         """Return the addresses of *host*; if one is refused, so are all."""
-        literal = _literal(host)
+        literal = _ip_literal(host)
         addresses = [literal] if literal else self._resolve(call, host, port)
         for address in addresses:
-            if (problem := self._guard.problem(address, named=literal is not None)) is not None:
+            if (problem := self._guard.problem(address, is_listed=literal is not None)) is not None:
                 raise RefusedAddress(f"{host} leads to {address}, which {problem}")
         return addresses
 
     def _resolve(self, call: OutgoingCall, host: str, port: int) -> list[str]:
         # In a thread of its own: no timeout reaches getaddrinfo, and nobody can stop it.
         future: Future[list[str]] = self._names.submit(self._resolver.resolve, host, port)
-        call.resolved.clear()
-        future.add_done_callback(lambda _: call.resolved.set())
-        call.resolved.wait(call.remaining(httpcore.ConnectTimeout))
+        call.name_resolved.clear()
+        future.add_done_callback(lambda _: call.name_resolved.set())
+        call.name_resolved.wait(call.remaining(httpcore.ConnectTimeout))
         if not future.done():
             future.cancel()
             call.remaining(httpcore.ConnectTimeout)
@@ -204,11 +204,11 @@ class GuardedBackend(httpcore.NetworkBackend):
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
-            call.hold(sock)
+            call.set_socket(sock)
             sock.settimeout(call.remaining(httpcore.ConnectTimeout, _CONNECT_SECONDS))
             sock.connect((address, port))
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            call.connected = True
+            call.is_new_connection = True
         except TimeoutError as error:
             _close(call, sock)
             raise httpcore.ConnectTimeout("connecting took too long") from error
@@ -220,7 +220,9 @@ class GuardedBackend(httpcore.NetworkBackend):
             raise
         return sock
 
-    def _not_ourselves(self, call: OutgoingCall, sock: socket.socket, host: str) -> socket.socket:
+    def _refuse_own_address(
+        self, call: OutgoingCall, sock: socket.socket, host: str
+    ) -> socket.socket:
         """Refuse a connection that ends on this machine, whose addresses fall in no fixed range."""
         local, peer = str(sock.getsockname()[0]), str(sock.getpeername()[0])
         if (problem := self._guard.own_address_problem(local, peer)) is not None:
@@ -237,8 +239,8 @@ class _Stream(httpcore.NetworkStream):
         self._backend = backend
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        call = self._backend.current()
-        call.hold(self._socket)
+        call = self._backend.current_call()
+        call.set_socket(self._socket)
         self._socket.settimeout(call.remaining(httpcore.ReadTimeout))
         try:
             return self._socket.recv(max_bytes)
@@ -248,13 +250,13 @@ class _Stream(httpcore.NetworkStream):
             raise httpcore.ReadError(error.strerror or "reading failed") from error
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        call = self._backend.current()
-        call.hold(self._socket)
+        call = self._backend.current_call()
+        call.set_socket(self._socket)
         view = memoryview(buffer)
         try:
             while view:
                 self._socket.settimeout(call.remaining(httpcore.WriteTimeout))
-                call.before_write()
+                call.announce_send()
                 view = view[self._socket.send(view) :]
         except TimeoutError as error:
             raise httpcore.WriteTimeout("writing took too long") from error
@@ -270,7 +272,7 @@ class _Stream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        call = self._backend.current()
+        call = self._backend.current_call()
         # An IPv6 address stands in brackets in a URL and without them in a certificate.
         name = None if server_hostname is None else server_hostname.strip("[]")
         secured: socket.socket = self._socket
@@ -279,7 +281,7 @@ class _Stream(httpcore.NetworkStream):
             secured = ssl_context.wrap_socket(
                 self._socket, server_hostname=name, do_handshake_on_connect=False
             )
-            call.hold(secured)
+            call.set_socket(secured)
             secured.settimeout(call.remaining(httpcore.ConnectTimeout))
             assert isinstance(secured, ssl.SSLSocket)
             secured.do_handshake()
@@ -307,7 +309,7 @@ class _Stream(httpcore.NetworkStream):
 
 
 def _close(call: OutgoingCall, sock: socket.socket) -> None:
-    call.hold(None)
+    call.set_socket(None)
     sock.close()
 
 
@@ -320,7 +322,7 @@ def _readable(sock: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
-def _literal(host: str) -> str | None:
+def _ip_literal(host: str) -> str | None:
     try:
         return str(ip_address(host.strip("[]")))
     except ValueError:

@@ -22,7 +22,7 @@ from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver, SystemResolver
 from aileron_core.connectors.http.call import GuardedBackend, OutgoingCall, RefusedAddress
 from aileron_core.connectors.http.target import (
-    Target,
+    RequestTarget,
     allowed_headers,
     check_method_name,
     parse_target,
@@ -76,7 +76,7 @@ class OutgoingClient:
         # Its debug lines quote whole headers.
         for name in ("httpcore.connection", "httpcore.http11", "httpcore.proxy"):
             logging.getLogger(name).setLevel(logging.INFO)
-        places = [(_place(route), route) for route in routes]
+        places = [(_route_target(route), route) for route in routes]
         self._routes = {target.host_port: route for target, route in places}
         by_place = {(target.host, target.port): route for target, route in places}
         self._backend = GuardedBackend(resolver or SystemResolver(), guard or AddressGuard(), by_place)  # fmt: skip
@@ -126,14 +126,14 @@ class OutgoingClient:
         headers = allowed_headers(request.headers)
         for _ in range(max_redirects + 1):
             self.check_host(target, allowed)
-            with self._backend.serving(call), _translated(target, call):
+            with self._backend.use_call(call), _own_errors(target, call):
                 call.begin_hop(request.method, target.host_port)
                 status, location, body = self._hop(request, target, headers, max_body, call)
-            call.answered()
+            call.end_hop()
             if status not in _REDIRECTS or location is None:
                 return OutgoingResponse(status=status, body=body)
             following = _redirected(target, location)
-            if _asks_with_get(request, status):
+            if _becomes_get(request, status):
                 request = replace(request, method="GET", body=None)
                 headers = [
                     entry for entry in headers if not entry[0].lower().startswith(b"content-")
@@ -146,9 +146,9 @@ class OutgoingClient:
             if max_redirects
             else "the request; that is not followed here"
         )
-        raise _final(NetworkError(f"{target.host_port} redirected {how}"))
+        raise _not_retriable(NetworkError(f"{target.host_port} redirected {how}"))
 
-    def check_host(self, target: Target, allowed: Collection[str]) -> None:
+    def check_host(self, target: RequestTarget, allowed: Collection[str]) -> None:
         """Check that *target* is in *allowed*.
 
         Raises:
@@ -167,7 +167,7 @@ class OutgoingClient:
     def _hop(
         self,
         request: OutgoingRequest,
-        target: Target,
+        target: RequestTarget,
         headers: list[tuple[bytes, bytes]],
         max_body: int,
         call: OutgoingCall,
@@ -180,7 +180,7 @@ class OutgoingClient:
             headers=_wire_headers(request, target, headers),
             content=request.body or b"",
         )
-        response = self._answer(wire, may_repeat=request.method in {"GET", "HEAD"}, call=call)
+        response = self._request(wire, may_repeat=request.method in {"GET", "HEAD"}, call=call)
         chunks = BytesIO()  # grows in place, and is not copied at its end: an answer may be large
         stream = response.stream
         with closing(cast("_Closable", stream)):
@@ -195,7 +195,7 @@ class OutgoingClient:
         location = _text(locations[0]) if locations and locations[0] else None
         return response.status, location, chunks.getvalue()
 
-    def _answer(
+    def _request(
         self, wire: httpcore.Request, *, may_repeat: bool, call: OutgoingCall
     ) -> httpcore.Response:
         """Send a request and read the head of its response.
@@ -207,7 +207,7 @@ class OutgoingClient:
             try:
                 return self._pool.handle_request(wire)
             except (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError):
-                if call.connected or call.stopped or not may_repeat:
+                if call.is_new_connection or call.is_stopped or not may_repeat:
                     raise
 
 
@@ -223,7 +223,7 @@ def _text(header: bytes) -> str:
         return header.decode("latin-1")
 
 
-def _place(route: Route) -> Target:
+def _route_target(route: Route) -> RequestTarget:
     try:
         return parse_target(f"http://{route.host.lower()}/")
     except ValueError as error:
@@ -231,7 +231,7 @@ def _place(route: Route) -> Target:
 
 
 def _wire_headers(
-    request: OutgoingRequest, target: Target, headers: list[tuple[bytes, bytes]]
+    request: OutgoingRequest, target: RequestTarget, headers: list[tuple[bytes, bytes]]
 ) -> list[tuple[bytes, bytes]]:
     wire = [(b"Host", target.host_header.encode("ascii")), *headers]
     present = {name.lower() for name, _ in headers}
@@ -245,11 +245,11 @@ def _wire_headers(
     return wire
 
 
-def _redirected(target: Target, location: str) -> Target:
+def _redirected(target: RequestTarget, location: str) -> RequestTarget:
     try:
         following = parse_target(urljoin(target.url, location))
     except ValueError as error:
-        raise _final(
+        raise _not_retriable(
             NetworkError(f"{target.host_port} redirected to something that is no web address")
         ) from error
     if target.scheme == "https" and following.scheme == "http":
@@ -261,18 +261,18 @@ def _redirected(target: Target, location: str) -> Target:
     return following
 
 
-def _asks_with_get(request: OutgoingRequest, status: int) -> bool:
+def _becomes_get(request: OutgoingRequest, status: int) -> bool:
     """Tell whether a redirect switches to GET: as in browsers and Go, all but 307 and 308 do."""
     return status not in {307, 308} and request.method not in {"GET", "HEAD"}
 
 
-def _final(error: NetworkError) -> NetworkError:
+def _not_retriable(error: NetworkError) -> NetworkError:
     error.retriable = False
     return error
 
 
 @contextmanager
-def _translated(target: Target, call: OutgoingCall) -> Generator[None]:
+def _own_errors(target: RequestTarget, call: OutgoingCall) -> Generator[None]:
     """Turn httpcore's errors into ours, which name only host and kind."""
     place = target.host_port
     try:
@@ -282,7 +282,7 @@ def _translated(target: Target, call: OutgoingCall) -> Generator[None]:
             f"{error}; no connector may reach it", details={"requested": f"network:{place}"}
         ) from error
     except httpcore.TimeoutException as error:
-        what = "was stopped" if call.stopped else "did not answer in time"
+        what = "was stopped" if call.is_stopped else "did not answer in time"
         raise NetworkError(f"{place} {what}") from error
     except httpcore.ConnectError as error:
         raise NetworkError(f"{place} cannot be reached: {error}") from error

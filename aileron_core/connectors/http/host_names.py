@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _OTHER_DOTS = frozenset("\u3002\uff0e\uff61")
 
 
-def normal_host(host: str) -> str:
+def normalize_host(host: str) -> str:
     """Return *host* normalized: lower-case ASCII without a final dot, IP addresses in their shortest form.
 
     International names become A-labels (IDNA 2008). A host whose last label is a number is an IPv4
@@ -39,7 +39,7 @@ def normal_host(host: str) -> str:
     return text
 
 
-def normal_host_port(entry: str) -> str:
+def normalize_host_port(entry: str) -> str:
     """Return a `host:port` entry with its host normalized and its port without leading zeros.
 
     Raises:
@@ -50,7 +50,7 @@ def normal_host_port(entry: str) -> str:
         raise ValueError("needs a port, such as :443")
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
         raise ValueError("has no port from 1 to 65535")
-    return f"{normal_host(host)}:{int(port)}"
+    return f"{normalize_host(host)}:{int(port)}"
 
 
 def short_host(entry: str) -> str:

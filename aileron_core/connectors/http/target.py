@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-from aileron_core.connectors.http.host_names import normal_host
+from aileron_core.connectors.http.host_names import normalize_host
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MAX_URL = 32 * 1024
 _MAX_HEADERS = 64 * 1024
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\]")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_PLACE = re.compile(r"([^:\[\]%]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{0,5}))?")
+_AUTHORITY = re.compile(r"([^:\[\]%]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{0,5}))?")
 _IN_PATH = "/%:@!$&'()*+,;=~-._"
 _IN_QUERY = _IN_PATH + "?[]{}|^"
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
@@ -26,12 +26,12 @@ _HOST_OWNED = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class RequestTarget:
     """A URL, parsed once: what is checked is what is connected to."""
 
     scheme: str
     host: str
-    """Normalized by `host_names.normal_host`."""
+    """Normalized by `host_names.normalize_host`."""
     port: int
     path: str
     """Path and query as they stand in the request line."""
@@ -52,7 +52,7 @@ class Target:
         return f"{self.scheme}://{self.host_port}{self.path}"
 
 
-def parse_target(url: str) -> Target:
+def parse_target(url: str) -> RequestTarget:
     """Parse *url*.
 
     Raises:
@@ -72,11 +72,11 @@ def parse_target(url: str) -> Target:
         raise ValueError("the URL must begin with https:// or http://")
     if "@" in parts.netloc:
         raise ValueError("the URL holds user information, which belongs in a credential")
-    place = _PLACE.fullmatch(parts.netloc)
+    place = _AUTHORITY.fullmatch(parts.netloc)
     if place is None:
         raise ValueError("the URL names no host")
     try:
-        host = normal_host(place[1])
+        host = normalize_host(place[1])
     except ValueError as error:
         raise ValueError(f"the URL's host {error}") from error
     port = int(place[2]) if place[2] else _DEFAULT_PORTS[scheme]
@@ -84,7 +84,7 @@ def parse_target(url: str) -> Target:
         raise ValueError("the URL's port is not from 1 to 65535")
     query = f"?{quote(parts.query, safe=_IN_QUERY)}" if parts.query else ""
     path = quote(parts.path or "/", safe=_IN_PATH) + query
-    return Target(scheme=scheme, host=host, port=port, path=path)
+    return RequestTarget(scheme=scheme, host=host, port=port, path=path)
 
 
 def check_method_name(method: str) -> None:

@@ -20,15 +20,15 @@ from typing import Final
 from aileron_core.connectors.protocol import MIB
 from aileron_core.errors import ConnectorRuntimeError, Unavailable
 
-REFUSED: Final = 3
+EXIT_REFUSED: Final = 3
 """The child's exit code where it has said what is wrong."""
-OUT_OF_MEMORY: Final = 4
+EXIT_OUT_OF_MEMORY: Final = 4
 """The child's exit code where Python could get no more memory."""
-CLOSING: Final = "the connector host is closing; try again later"
+CLOSING_MESSAGE: Final = "the connector host is closing; try again later"
 _SECONDS: Final = 120
 _MEMORY_MIB: Final = 3072
 _THREADS: Final = 2
-_PATIENCE: Final = 10
+_WALL_FACTOR: Final = 10
 """How many times as long a child may take on a machine that has better things to do."""
 _CHILD: Final = "aileron_core.connectors.wasm.compiler_process"
 _SPLIT: Final = "to be compiled; split its largest functions"
@@ -68,7 +68,7 @@ class Compiler:
             late.set()
             child.kill()
 
-        timer = threading.Timer(self._seconds * _PATIENCE, stop)
+        timer = threading.Timer(self._seconds * _WALL_FACTOR, stop)
         timer.daemon = True
         timer.start()
         try:
@@ -95,7 +95,7 @@ class Compiler:
         settings.append("speed" if optimize else "none")
         with self._lock:
             if self._closed:
-                raise Unavailable(CLOSING)
+                raise Unavailable(CLOSING_MESSAGE)
             try:
                 child = subprocess.Popen(
                     [sys.executable, "-I", "-m", _CHILD, *settings],
@@ -114,16 +114,16 @@ class Compiler:
     def _result(self, status: int, answer: bytes, *, late: bool) -> bytes:
         if status == 0:
             return answer
-        if status == REFUSED:
+        if status == EXIT_REFUSED:
             raise ConnectorRuntimeError(answer.decode("utf-8", "replace"))
         if late or status == -signal.SIGXCPU:
             raise ConnectorRuntimeError(
                 f"the connector takes longer than {self._seconds:g} s {_SPLIT}"
             )
         if self._closed:
-            raise Unavailable(CLOSING)
+            raise Unavailable(CLOSING_MESSAGE)
         # Rust aborts where an allocation fails, and Python raises MemoryError.
-        if status in (-signal.SIGABRT, OUT_OF_MEMORY):
+        if status in (-signal.SIGABRT, EXIT_OUT_OF_MEMORY):
             raise ConnectorRuntimeError(
                 f"the connector needs more than {self._memory_mib} MiB of memory {_SPLIT}"
             )

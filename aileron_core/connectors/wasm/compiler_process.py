@@ -3,8 +3,8 @@
     python -I -m aileron_core.connectors.wasm.compiler_process MEMORY_MIB SECONDS NICENESS
     OPTIMIZATION
 
-It exits with `REFUSED`, and a sentence on its output, if the module cannot run here, and with
-`OUT_OF_MEMORY` if Python could allocate no more.
+It exits with `EXIT_REFUSED`, and a sentence on its output, if the module cannot run here, and with
+`EXIT_OUT_OF_MEMORY` if Python could allocate no more.
 """
 
 import os
@@ -13,7 +13,7 @@ import sys
 
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import MIB
-from aileron_core.connectors.wasm.compiler import OUT_OF_MEMORY, REFUSED
+from aileron_core.connectors.wasm.compiler import EXIT_OUT_OF_MEMORY, EXIT_REFUSED
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import ConnectorRuntimeError
 
@@ -21,17 +21,17 @@ from aileron_core.errors import ConnectorRuntimeError
 def _main(memory_mib: int, seconds: int, niceness: int, *, optimize: bool) -> int:
     os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _hold_to(resource.RLIMIT_DATA, memory_mib * MIB)
-    _hold_to(resource.RLIMIT_CPU, seconds)  # ends it by SIGXCPU
+    _set_limit(resource.RLIMIT_DATA, memory_mib * MIB)
+    _set_limit(resource.RLIMIT_CPU, seconds)  # ends it by SIGXCPU
     outgoing = OutgoingClient()
     engine = WasmEngine(outgoing, optimize=optimize)
     try:
         code = engine.machine_code(sys.stdin.buffer.read())
     except ConnectorRuntimeError as error:
         sys.stdout.write(error.message)
-        return REFUSED
+        return EXIT_REFUSED
     except MemoryError:
-        return OUT_OF_MEMORY
+        return EXIT_OUT_OF_MEMORY
     finally:
         engine.close()
         outgoing.close()
@@ -39,7 +39,7 @@ def _main(memory_mib: int, seconds: int, niceness: int, *, optimize: bool) -> in
     return 0
 
 
-def _hold_to(what: int, wanted: int) -> None:
+def _set_limit(what: int, wanted: int) -> None:
     _, most = resource.getrlimit(what)
     limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
     resource.setrlimit(what, (limit, most))

@@ -12,7 +12,7 @@ from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import ConnectorIdentity, Limits, OpResult
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
-from aileron_core.connectors.wasm.guest_result import guest_result, result_of
+from aileron_core.connectors.wasm.guest_result import build_result, guest_result
 from aileron_core.connectors.wasm.invocation import GuestExit, Invocation
 from aileron_core.errors import AileronError, HashMismatch, NotFound
 
@@ -78,8 +78,8 @@ class WasmConnector:
             slots=self._engine.slots,
             ticker=self._engine.ticker,
             deadline=began + limits.wall_seconds,
-            secrets=lambda: _texts(args),
-            stops_before=self._engine.stops,
+            secrets=lambda: _strings(args),
+            stop_count_at_start=self._engine.stop_count,
         )
         try:
             await self._compiled()
@@ -91,10 +91,10 @@ class WasmConnector:
             return OpResult(failure=error.to_failure())
         stop = partial(invocation.stop, "cancelled")
         try:
-            return await _joined(future, stop, begin_within=limits.wall_seconds)
-        except _NeverBegun:
+            return await _await_worker(future, stop, begin_within=limits.wall_seconds)
+        except _NotStarted:
             invocation.stop("wall")
-            return guest_result(GuestExit(how="not_started"), invocation)
+            return guest_result(GuestExit(ending="not_started"), invocation)
 
     @property
     def prepared(self) -> bool:
@@ -132,7 +132,7 @@ class WasmConnector:
             HashMismatch: they differ, or are gone.
         """
         try:
-            self._store.check(self._identity.hash)
+            self._store.verify(self._identity.hash)
         except NotFound as error:
             raise HashMismatch(
                 f"connector {self._identity.fqn} {self._identity.version} is no longer in the store; "
@@ -145,18 +145,18 @@ class WasmConnector:
         self._check()
         try:
             pre = self._engine.prepare(self._identity.hash, self._module).result()
-            with self._engine.turn(invocation):
+            with self._engine.guest_slot(invocation):
                 end = self._engine.run(pre, invocation, _stdin(op, args))
                 return guest_result(end, invocation)
         except AileronError as error:
-            return result_of(invocation, failure=error.to_failure())
+            return build_result(invocation, failure=error.to_failure())
 
 
-class _NeverBegun(Exception):
+class _NotStarted(Exception):
     """No worker thread was free in time."""
 
 
-async def _joined(
+async def _await_worker(
     future: Future[_T], stop: Callable[[], None], *, begin_within: float | None = None
 ) -> _T:
     """Wait for a worker. If cancelled, stop it and wait until it has ended before raising.
@@ -168,16 +168,16 @@ async def _joined(
     try:
         await asyncio.wait({waiter}, timeout=begin_within)
         if not waiter.done() and future.cancel():
-            raise _NeverBegun
+            raise _NotStarted
         return await waiter
     except asyncio.CancelledError:
         if not future.cancel():
             stop()
-            await _ended(asyncio.wrap_future(future))
+            await _wait_until_done(asyncio.wrap_future(future))
         raise
 
 
-async def _ended(waiter: asyncio.Future[_T]) -> None:
+async def _wait_until_done(waiter: asyncio.Future[_T]) -> None:
     """Wait until *waiter* is done, even if this wait is cancelled repeatedly."""
     while not waiter.done():
         try:
@@ -197,12 +197,12 @@ def _stdin(op: str, args: JsonObject) -> bytes:
         return json.dumps(given).encode()
 
 
-def _texts(value: Json) -> frozenset[str]:
+def _strings(value: Json) -> frozenset[str]:
     """Return all strings in the arguments: they must not appear in a log."""
     if isinstance(value, str):
         return frozenset({value})
     if isinstance(value, Mapping):
-        return frozenset[str]().union(*(_texts(item) for item in value.values()))
+        return frozenset[str]().union(*(_strings(item) for item in value.values()))
     if isinstance(value, Sequence):
-        return frozenset[str]().union(*(_texts(item) for item in value))
+        return frozenset[str]().union(*(_strings(item) for item in value))
     return frozenset()

@@ -19,9 +19,9 @@ import wasmtime
 
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.client import OutgoingClient
-from aileron_core.connectors.wasm.compiler import CLOSING, Compiler
-from aileron_core.connectors.wasm.guest import EpochCallback, first_line, open_store, run_command
-from aileron_core.connectors.wasm.host import define_host
+from aileron_core.connectors.wasm.compiler import CLOSING_MESSAGE, Compiler
+from aileron_core.connectors.wasm.guest import EpochCallback, error_summary, open_store, run_command
+from aileron_core.connectors.wasm.host import define_host_functions
 from aileron_core.connectors.wasm.invocation import GuestExit, GuestStopped, Invocation
 from aileron_core.connectors.wasm.modules import CompiledModules
 from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
@@ -42,10 +42,10 @@ class WasmEngine:
 
     Args:
         outgoing: the HTTP client for requests of guests.
-        compiled: the folder for compiled modules, under the home; None keeps them in memory only.
+        cache_folder: the folder for compiled modules, under the home; None keeps them in memory only.
         key: seals compiled modules; None for a random one, valid for this process.
-        guests: how many run at once; None for one per core.
-        apart: whether large modules are compiled in a separate low-priority process.
+        max_guests: how many run at once; None for one per core.
+        separate_compiler: whether large modules are compiled in a separate low-priority process.
         optimize: False compiles faster to slower code, for a trial.
     """
 
@@ -53,10 +53,10 @@ class WasmEngine:
         self,
         outgoing: OutgoingClient,
         *,
-        compiled: Path | None = None,
+        cache_folder: Path | None = None,
         key: bytes | None = None,
-        guests: int | None = None,
-        apart: bool = False,
+        max_guests: int | None = None,
+        separate_compiler: bool = False,
         optimize: bool = True,
     ) -> None:
         config = wasmtime.Config()
@@ -72,20 +72,20 @@ class WasmEngine:
         self._linker = wasmtime.Linker(self._engine)
         self._linker.define_wasi()
         self._local = threading.local()
-        define_host(self._linker, self._current, outgoing)
+        define_host_functions(self._linker, self._current, outgoing)
         self._outgoing = outgoing
-        self._compiler = Compiler() if apart else None
+        self._compiler = Compiler() if separate_compiler else None
         self._modules = CompiledModules(
-            self._engine, compiled, key or secrets.token_bytes(32), self._compiler
+            self._engine, cache_folder, key or secrets.token_bytes(32), self._compiler
         )
         self._ready: dict[str, Future[wasmtime.InstancePre]] = {}
         self._lock = threading.Lock()
         self._running: set[Invocation] = set()
         self._closed = False
-        self._stops = 0
+        self._stop_count = 0
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="aileron-guest")
         self.ticker = EpochTicker(self._engine.increment_epoch)
-        self.slots = GuestSemaphore(guests or os.cpu_count() or 1)
+        self.slots = GuestSemaphore(max_guests or os.cpu_count() or 1)
         self._on_epoch = EpochCallback(self._epoch)
 
     @property
@@ -102,7 +102,7 @@ class WasmEngine:
         try:
             return self._pool.submit(work)
         except RuntimeError as error:
-            raise Unavailable(CLOSING) from error
+            raise Unavailable(CLOSING_MESSAGE) from error
 
     def is_ready(self, hash_: str) -> bool:
         existing = self._ready.get(hash_)
@@ -130,7 +130,7 @@ class WasmEngine:
             future: Future[wasmtime.InstancePre] = Future()
             future.set_running_or_notify_cancel()  # whoever waits may give up; the compiling goes on
             if self._closed:
-                future.set_exception(Unavailable(CLOSING))
+                future.set_exception(Unavailable(CLOSING_MESSAGE))
                 return future
             self._ready[hash_] = future
         niceness = _BACKGROUND_NICENESS if background else _NICENESS
@@ -169,13 +169,13 @@ class WasmEngine:
             self._linker.instantiate_pre(loaded)
             return bytes(loaded.serialize())
 
-    def forget(self, hash_: str) -> None:
+    def release_module(self, hash_: str) -> None:
         """Release the compiled module of a connector that is no longer installed."""
         with self._lock:
             self._ready.pop(hash_, None)
 
     @contextmanager
-    def turn(self, invocation: Invocation) -> Generator[None]:
+    def guest_slot(self, invocation: Invocation) -> Generator[None]:
         """Hold a turn on the processor, to run a guest and to parse what it printed.
 
         Until the end of the turn an emergency stop reaches the run.
@@ -183,7 +183,7 @@ class WasmEngine:
         with self._lock:
             if self._closed:
                 invocation.stop("closing")
-            elif invocation.stops_before != self._stops:
+            elif invocation.stop_count_at_start != self._stop_count:
                 invocation.stop("person")
             self._running.add(invocation)
         self._local.invocation = invocation
@@ -197,14 +197,14 @@ class WasmEngine:
                 self._running.discard(invocation)
 
     @property
-    def stops(self) -> int:
+    def stop_count(self) -> int:
         """How many times all guests were stopped; an invocation started before the last stop must not run."""
-        return self._stops
+        return self._stop_count
 
     def stop_running(self) -> None:
         """Stop every guest that runs or waits for a thread; later calls are not affected."""
         with self._lock:
-            self._stops += 1
+            self._stop_count += 1
             running = tuple(self._running)
         for invocation in running:
             invocation.stop("person")
@@ -229,13 +229,13 @@ class WasmEngine:
         self._engine.close()
 
     def run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> GuestExit:
-        """Run a guest to its end on the calling thread, which has to hold its `turn`.
+        """Run a guest to its end on the calling thread, which has to hold its `guest_slot`.
 
         Raises:
             ConnectorRuntimeError: its store could not be set up.
         """
         if invocation.must_stop():
-            return GuestExit(how="not_started")
+            return GuestExit(ending="not_started")
         with _wasmtime_errors("the connector could not be set up"):
             store = open_store(self._engine, invocation, stdin, self._on_epoch)
         try:
@@ -270,4 +270,4 @@ def _wasmtime_errors(what: str) -> Generator[None]:
     try:
         yield
     except (wasmtime.WasmtimeError, wasmtime.Trap) as error:
-        raise ConnectorRuntimeError(f"{what}: {first_line(error)}") from error
+        raise ConnectorRuntimeError(f"{what}: {error_summary(error)}") from error

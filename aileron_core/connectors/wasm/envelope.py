@@ -9,16 +9,16 @@ from typing import Any, Final, cast
 
 from aileron_core.connectors.protocol import MIB
 from aileron_core.connectors.wasm.json_slices import (
-    STRUCTURE_BYTES,
-    BadText,
-    LongText,
-    TooMuchStructure,
+    MAX_STRUCTURE_BYTES,
+    LongString,
+    MalformedString,
+    StructureTooLarge,
     YieldControl,
     load_json,
 )
 
 _MAX_BODY: Final = 16 * MIB
-_MAX_REST: Final = STRUCTURE_BYTES
+_MAX_REST: Final = MAX_STRUCTURE_BYTES
 MAX_ENVELOPE: Final = _MAX_BODY + _MAX_REST
 """Bytes of an envelope; a body counts as it is spelled, escapes and all."""
 _MAX_MEMBERS: Final = 64
@@ -63,11 +63,11 @@ def _members(data: bytes, yield_control: YieldControl) -> dict[str, Any]:
     too_large = f"everything of the request but its body is larger than {_MAX_REST} bytes"
     try:
         parsed: object = load_json(
-            data, yield_control, long_text=lambda text: text, errors="replace"
+            data, yield_control, convert_long_string=lambda text: text, errors="replace"
         )
-    except TooMuchStructure as error:
+    except StructureTooLarge as error:
         raise ValueError(too_large) from error
-    except BadText as error:
+    except MalformedString as error:
         raise ValueError(f"the request cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:
         raise ValueError("the request is not a JSON object") from error
@@ -77,7 +77,7 @@ def _members(data: bytes, yield_control: YieldControl) -> dict[str, Any]:
     if len(fields) > _MAX_MEMBERS:
         raise ValueError(f"the request has more than {_MAX_MEMBERS} members")
     body = fields.get("body")
-    size = len(body) if isinstance(body, LongText) else 0
+    size = len(body) if isinstance(body, LongString) else 0
     if size > _MAX_BODY:
         raise ValueError(f"the request's body is larger than {_MAX_BODY} bytes")
     if len(data) - size > _MAX_REST:
@@ -88,7 +88,7 @@ def _members(data: bytes, yield_control: YieldControl) -> dict[str, Any]:
 def _headers(headers: Any, yield_control: YieldControl) -> dict[str, str]:
     entries = cast("dict[str, Any]", {} if headers is None else headers)
     if not isinstance(headers, dict | None) or not all(
-        isinstance(value, str | LongText) for value in entries.values()
+        isinstance(value, str | LongString) for value in entries.values()
     ):
         raise ValueError("the request's headers are not an object of strings")
     return {key: _decoded("headers", value, yield_control) for key, value in entries.items()}
@@ -96,7 +96,7 @@ def _headers(headers: Any, yield_control: YieldControl) -> dict[str, str]:
 
 def _body(fields: Mapping[str, Any], yield_control: YieldControl) -> bytes | None:
     body = fields.get("body")
-    if not isinstance(body, LongText):
+    if not isinstance(body, LongString):
         text = _text(fields, "body", yield_control)
         return None if text is None else text.encode()
     try:
@@ -107,12 +107,12 @@ def _body(fields: Mapping[str, Any], yield_control: YieldControl) -> bytes | Non
 
 def _text(fields: Mapping[str, Any], key: str, yield_control: YieldControl) -> str | None:
     value = fields.get(key)
-    if value is not None and not isinstance(value, str | LongText):
+    if value is not None and not isinstance(value, str | LongString):
         raise ValueError(f"the request's {key} is not a string")
     return None if value is None else _decoded(key, value, yield_control)
 
 
-def _decoded(key: str, value: str | LongText, yield_control: YieldControl) -> str:
+def _decoded(key: str, value: str | LongString, yield_control: YieldControl) -> str:
     if isinstance(value, str):
         return value
     try:
@@ -123,4 +123,4 @@ def _decoded(key: str, value: str | LongText, yield_control: YieldControl) -> st
 
 def _why(error: ValueError) -> str:
     """Return what is wrong with a text, without quoting it."""
-    return str(error) if isinstance(error, BadText) else "it holds a control character"
+    return str(error) if isinstance(error, MalformedString) else "it holds a control character"

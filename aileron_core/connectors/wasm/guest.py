@@ -14,7 +14,7 @@ from wasmtime import _bindings as bindings
 from wasmtime import _ffi as ffi
 
 from aileron_core.connectors.protocol import MIB
-from aileron_core.connectors.wasm.invocation import UNKNOWN_CODE, GuestExit, Invocation
+from aileron_core.connectors.wasm.invocation import UNKNOWN_EXIT_CODE, GuestExit, Invocation
 
 # Programs trust that they have a name: Go's flag package panics without one.
 _ARGV: Final = ["connector"]
@@ -77,28 +77,28 @@ def run_command(pre: wasmtime.InstancePre, store: wasmtime.Store) -> GuestExit:
         pre.ptr(), context, ctypes.byref(instance), ctypes.byref(trap)
     )
     if (problem := _problem(error, trap)) is not None:
-        return _ended(problem, "not_started", 0)
+        return _guest_exit(problem, "not_started", 0)
     start = _export(context, instance, b"_start")
     if start is None or start.kind != _FUNCTION:
-        return GuestExit(how="not_started", message="it exports no function _start")
+        return GuestExit(ending="not_started", message="it exports no function _start")
     error = _raw.wasmtime_func_call(
         context, ctypes.byref(start.of.func), None, 0, None, 0, ctypes.byref(trap)
     )
     if (problem := _problem(error, trap)) is None:
-        return GuestExit(how="returned")
+        return GuestExit(ending="returned")
     if _NO_COMMAND.fullmatch(str(problem)):
         message = "its _start takes parameters or returns values, and a WASI command's does neither"
-        return GuestExit(how="not_started", message=message)
-    return _ended(problem, "trapped", _memory_bytes(context, instance))
+        return GuestExit(ending="not_started", message=message)
+    return _guest_exit(problem, "trapped", _memory_bytes(context, instance))
 
 
-def _ended(problem: Exception, how: Any, memory_bytes: int) -> GuestExit:
+def _guest_exit(problem: Exception, how: Any, memory_bytes: int) -> GuestExit:
     if isinstance(problem, wasmtime.ExitTrap):
-        return GuestExit(how="exited", code=problem.code, memory_bytes=memory_bytes)
-    message = first_line(problem)
+        return GuestExit(ending="exited", code=problem.code, memory_bytes=memory_bytes)
+    message = error_summary(problem)
     if _LARGE_EXIT_CODE in message:
-        return GuestExit(how="exited", code=UNKNOWN_CODE, memory_bytes=memory_bytes)
-    return GuestExit(how=how, message=message, memory_bytes=memory_bytes)
+        return GuestExit(ending="exited", code=UNKNOWN_EXIT_CODE, memory_bytes=memory_bytes)
+    return GuestExit(ending=how, message=message, memory_bytes=memory_bytes)
 
 
 def _problem(error: Any, trap: Any) -> wasmtime.WasmtimeError | wasmtime.Trap | None:
@@ -111,11 +111,11 @@ def _problem(error: Any, trap: Any) -> wasmtime.WasmtimeError | wasmtime.Trap | 
 
 
 def _export(context: Any, instance: Any, name: bytes) -> Any:
-    found = bindings.wasmtime_extern_t()
-    there = bindings.wasmtime_instance_export_get(
-        context, ctypes.byref(instance), name, len(name), ctypes.byref(found)
+    export = bindings.wasmtime_extern_t()
+    exists = bindings.wasmtime_instance_export_get(
+        context, ctypes.byref(instance), name, len(name), ctypes.byref(export)
     )
-    return found if there else None
+    return export if exists else None
 
 
 def _memory_bytes(context: Any, instance: Any) -> int:
@@ -125,10 +125,10 @@ def _memory_bytes(context: Any, instance: Any) -> int:
     return int(bindings.wasmtime_memory_data_size(context, ctypes.byref(memory.of.memory)))
 
 
-def first_line(error: Exception) -> str:
+def error_summary(error: Exception) -> str:
     """Return message and cause from wasmtime's report, without its backtrace."""
     report = str(error)
-    # The last one: before it stands the backtrace, with names that the guest chose.
+    # The last one: the backtrace comes before it, with names that the guest chose.
     happened, found, why = report.rpartition("Caused by:")
     happened = happened if found else report
     lines = [line.strip() for line in happened.splitlines() if line.strip()]

@@ -5,18 +5,18 @@ import re
 from typing import Any, cast
 
 from aileron_core.canonical import Json
-from aileron_core.connectors.protocol import MAX_DEPTH, MIB, OpResult, deeper_than
+from aileron_core.connectors.protocol import MAX_DEPTH, MIB, OpResult, is_deeper_than
 from aileron_core.connectors.wasm.invocation import (
-    UNKNOWN_CODE,
+    UNKNOWN_EXIT_CODE,
     GuestExit,
     GuestStopped,
     Invocation,
 )
 from aileron_core.connectors.wasm.json_slices import (
+    MAX_STRUCTURE_BYTES,
     SLICE_BYTES,
-    STRUCTURE_BYTES,
-    LongText,
-    TooMuchStructure,
+    LongString,
+    StructureTooLarge,
     load_json,
 )
 from aileron_core.errors import (
@@ -45,28 +45,28 @@ class _GuestError(Exception):
         self.failure = failure
 
 
-def guest_result(end: GuestExit, invocation: Invocation) -> OpResult:
+def guest_result(exit_: GuestExit, invocation: Invocation) -> OpResult:
     """Return the op's result. The strongest cause wins: a limit, then the host's error, then the guest's."""
     output: Json = None
     failure: AileronError | None = None
     own_word = False
-    if end.how in {"returned", "exited"} and not _host_decides(invocation):
+    if exit_.ending in {"returned", "exited"} and not _host_decides(invocation):
         try:
-            output = _read_stdout(end, invocation)
+            output = _read_stdout(exit_, invocation)
         except _GuestError as reported:
             failure, own_word = reported.failure, True
         except GuestStopped:
-            failure = _host_failure(end, invocation)
+            failure = _host_failure(exit_, invocation)
         except AileronError as error:
             failure = error
     else:
-        failure = _host_failure(end, invocation) or _trap_failure(end, invocation)
+        failure = _host_failure(exit_, invocation) or _trap_failure(exit_, invocation)
     if failure is not None:
-        return result_of(invocation, failure=failure.to_failure(), own_word=own_word)
-    return result_of(invocation, output=output)
+        return build_result(invocation, failure=failure.to_failure(), own_word=own_word)
+    return build_result(invocation, output=output)
 
 
-def result_of(
+def build_result(
     invocation: Invocation,
     *,
     output: Json = None,
@@ -79,13 +79,13 @@ def result_of(
         failure=failure,
         requests_sent=invocation.requests_sent,
         writes_sent=invocation.writes_sent,
-        writes_lost=invocation.writes_sent - invocation.writes_answered,
-        own_word=own_word,
+        writes_unanswered=invocation.writes_sent - invocation.writes_answered,
+        reported_by_connector=own_word,
         last_status=invocation.last_status,
         hosts_asked=tuple(invocation.hosts_asked),
-        answered_by=invocation.answered_by,
+        last_status_host=invocation.last_status_host,
         refused_reads=tuple(invocation.refused_reads),
-        unanswered_by=invocation.unanswered_by,
+        unanswered_host=invocation.unanswered_host,
     )
 
 
@@ -99,7 +99,7 @@ def _host_failure(end: GuestExit, invocation: Invocation) -> AileronError | None
     if invocation.stop_reason == "wall":
         configured = f"{limits.wall_seconds:g}s"
         message = f"the connector ran longer than {configured} and was stopped"
-        if end.how == "not_started" and not end.message:
+        if end.ending == "not_started" and not end.message:
             message = f"the connector got no turn within {configured}, others had them all; nothing was done"
         return ResourceLimitExceeded(
             message,
@@ -131,7 +131,7 @@ def _host_failure(end: GuestExit, invocation: Invocation) -> AileronError | None
 def _trap_failure(end: GuestExit, invocation: Invocation) -> AileronError:
     if _ran_out_of_memory(end, invocation):
         return _memory_failure(end, invocation)
-    if end.how == "not_started":
+    if end.ending == "not_started":
         return ConnectorRuntimeError(f"the connector could not be started: {end.message}")
     return ConnectorRuntimeError(
         f"the connector crashed: {end.message}{_stderr_clause(invocation)}"
@@ -153,12 +153,12 @@ def _ran_out_of_memory(end: GuestExit, invocation: Invocation) -> bool:
     Programs abort with `unreachable` when an allocation fails, usually one that would double a
     buffer.
     """
-    if end.how == "not_started":
+    if end.ending == "not_started":
         return "exceeds memory limits" in end.message
     if _OUT_OF_MEMORY.search(invocation.stderr) or "heap out of memory" in end.message:
         return True
     half = invocation.limits.memory_mib * MIB / 2
-    return end.how == "trapped" and "unreachable" in end.message and end.memory_bytes >= half
+    return end.ending == "trapped" and "unreachable" in end.message and end.memory_bytes >= half
 
 
 def _read_stdout(end: GuestExit, invocation: Invocation) -> Json:
@@ -169,13 +169,13 @@ def _read_stdout(end: GuestExit, invocation: Invocation) -> Json:
     text = invocation.stdout
     if len(text) <= SLICE_BYTES:  # a large one is not copied; it is not a blank one
         text = text.strip()
-    failed = end.how == "exited" and end.code != 0
+    failed = end.ending == "exited" and end.code != 0
     if not text and not failed:
         return {}
     try:
         parsed = _parse(text, invocation)
-    except TooMuchStructure as error:
-        configured = f"{STRUCTURE_BYTES} bytes"
+    except StructureTooLarge as error:
+        configured = f"{MAX_STRUCTURE_BYTES} bytes"
         raise ResourceLimitExceeded(
             f"the connector printed more than {configured}, its long texts not counted; print fewer "
             "fields, or ask for less at once",
@@ -197,7 +197,7 @@ def _read_stdout(end: GuestExit, invocation: Invocation) -> Json:
 def _exit_failure(end: GuestExit, invocation: Invocation) -> AileronError:
     if _ran_out_of_memory(end, invocation):
         return _memory_failure(end, invocation)
-    code = "a code above 125" if end.code == UNKNOWN_CODE else end.code
+    code = "a code above 125" if end.code == UNKNOWN_EXIT_CODE else end.code
     return ConnectorRuntimeError(f"the connector exited with {code}{_stderr_clause(invocation)}")
 
 
@@ -235,19 +235,19 @@ def _parse(text: bytearray, invocation: Invocation) -> dict[str, Any]:
         GuestStopped: the run ended before it was read.
     """
 
-    def decoded(long: LongText) -> str:
+    def decoded(long: LongString) -> str:
         return long.text(invocation.yield_control)
 
     try:
         parsed: object = load_json(
-            text, invocation.yield_control, long_text=decoded, parse_float=_finite
+            text, invocation.yield_control, convert_long_string=decoded, parse_float=_finite
         )
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(parsed, dict):
         raise ValueError("it is JSON, but no object")
     # Counted from the output, so one level more for the object around it.
-    if deeper_than(MAX_DEPTH + 1, cast("Json", parsed)):
+    if is_deeper_than(MAX_DEPTH + 1, cast("Json", parsed)):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
     return cast("dict[str, Any]", parsed)
 

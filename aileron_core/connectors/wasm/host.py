@@ -11,7 +11,7 @@ from collections.abc import Callable
 import wasmtime
 
 from aileron_core.connectors.capability_checks import (
-    READING,
+    READ_METHODS,
     check_credential,
     check_method,
     check_target,
@@ -19,7 +19,7 @@ from aileron_core.connectors.capability_checks import (
 from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest
 from aileron_core.connectors.http.target import parse_target
 from aileron_core.connectors.module_shape import HOST_MODULE, WASI_MODULE
-from aileron_core.connectors.posted_reads import OFFER
+from aileron_core.connectors.posted_reads import OFFER_KEY
 from aileron_core.connectors.wasm.envelope import MAX_ENVELOPE, Envelope, read_envelope
 from aileron_core.connectors.wasm.invocation import GuestStopped, Invocation
 from aileron_core.connectors.wasm.memory import GuestMemory, unsigned
@@ -52,11 +52,13 @@ _LEVELS = {
     "error": logging.ERROR,
 }
 
-Current = Callable[[], Invocation]
+CurrentInvocation = Callable[[], Invocation]
 """The invocation of the calling thread."""
 
 
-def define_host(linker: wasmtime.Linker, current: Current, outgoing: OutgoingClient) -> None:
+def define_host_functions(
+    linker: wasmtime.Linker, current: CurrentInvocation, outgoing: OutgoingClient
+) -> None:
     """Define the host's functions in *linker*, shadowing two of wasmtime's own WASI."""
     functions = _HostFunctions(current, outgoing)
     linker.allow_shadowing = True
@@ -77,7 +79,7 @@ def define_host(linker: wasmtime.Linker, current: Current, outgoing: OutgoingCli
 class _HostFunctions:
     """The imported functions; they access the caller's memory only within its bounds."""
 
-    def __init__(self, current: Current, outgoing: OutgoingClient) -> None:
+    def __init__(self, current: CurrentInvocation, outgoing: OutgoingClient) -> None:
         self._current = current
         self._outgoing = outgoing
 
@@ -186,7 +188,7 @@ class _HostFunctions:
             return _FAILED  # why it has to end is kept on the invocation
         except OpFailed as error:
             invocation.host_error = error
-            if read := error.details.get(OFFER):
+            if read := error.details.get(OFFER_KEY):
                 invocation.refused_reads[str(read)] = None
             invocation.must_stop()
             return _FAILED
@@ -199,7 +201,11 @@ class _HostFunctions:
         manifest = invocation.manifest
         check_target(manifest, target, invocation.hosts)
         check_method(
-            envelope.method, envelope.headers, envelope.body, target, reads=invocation.reads
+            envelope.method,
+            envelope.headers,
+            envelope.body,
+            target,
+            accepted_reads=invocation.accepted_reads,
         )
         routed = self._outgoing.is_routed(target.host_port)
         check_credential(manifest, target, envelope.credential, routed=routed)
@@ -230,7 +236,7 @@ class _HostFunctions:
 
 def _redirects(invocation: Invocation, envelope: Envelope) -> int:
     """Return how many redirects to follow: none for a POST of a preview, checked for one target."""
-    is_checked_post = invocation.read_only and envelope.method not in READING
+    is_checked_post = invocation.read_only and envelope.method not in READ_METHODS
     return 0 if is_checked_post else invocation.limits.redirects
 
 
@@ -249,12 +255,12 @@ def _log_line(invocation: Invocation, level: bytes, line: bytes, length: int) ->
     The text itself is left out during a preview, which is for one person's eyes. Otherwise it is
     bounded and without control characters, and arguments that occur in it are redacted.
     """
-    invocation.log_lines += 1
-    if invocation.log_lines > _MAX_LOG_LINES or not _guest_log.isEnabledFor(logging.DEBUG):
+    invocation.log_line_count += 1
+    if invocation.log_line_count > _MAX_LOG_LINES or not _guest_log.isEnabledFor(logging.DEBUG):
         return
     word = logging.getLevelName(_LEVELS.get(level.decode("ascii", "replace").lower(), logging.INFO))
     if invocation.read_only:
-        said = f"({length} bytes)"
+        text = f"({length} bytes)"
     else:
-        said = ascii(invocation.strike_out(line.decode("utf-8", "replace")))
-    _guest_log.debug("%s %s: %s", invocation.manifest.name, word, said)
+        text = ascii(invocation.redact(line.decode("utf-8", "replace")))
+    _guest_log.debug("%s %s: %s", invocation.manifest.name, word, text)

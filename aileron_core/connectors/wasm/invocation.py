@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from aileron_core.clock import Clock
-from aileron_core.connectors.capability_checks import READING
+from aileron_core.connectors.capability_checks import READ_METHODS
 from aileron_core.connectors.http.call import OutgoingCall
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import Limits
@@ -22,7 +22,7 @@ SLICE_SECONDS: Final = 0.05
 _GIL_HELD_SECONDS: Final = 0.0003
 _GIL_RELEASED_SECONDS: Final = 0.00005
 
-UNKNOWN_CODE: Final = -1
+UNKNOWN_EXIT_CODE: Final = -1
 """An exit code above 125: wasmtime tells that it was one, and not which."""
 
 
@@ -34,7 +34,7 @@ class GuestStopped(Exception):
 class GuestExit:
     """How the guest itself ended."""
 
-    how: GuestEnding
+    ending: GuestEnding
     code: int = 0
     message: str = ""
     memory_bytes: int = 0
@@ -56,7 +56,7 @@ class Invocation:
         ticker: interrupts the guest while it has its turn.
         deadline: monotonic seconds at which the run is over.
         secrets: returns the strings in the arguments, redacted from what the guest logs.
-        stops_before: how many times all guests had been stopped when it was called.
+        stop_count_at_start: how many times all guests had been stopped when it was called.
     """
 
     def __init__(
@@ -73,16 +73,16 @@ class Invocation:
         deadline: float,
         accepted_reads: Collection[str] = (),
         secrets: Callable[[], frozenset[str]] = frozenset,
-        stops_before: int = 0,
+        stop_count_at_start: int = 0,
     ) -> None:
         self.manifest = manifest
         self.hosts = hosts
         self.limits = limits
         self.read_only = read_only
-        self.reads = frozenset(accepted_reads) if read_only else None
+        self.accepted_reads = frozenset(accepted_reads) if read_only else None
         self.clock = clock
         self.deadline = deadline
-        self.stops_before = stops_before
+        self.stop_count_at_start = stop_count_at_start
         self._on_request = on_request
         self._find_secrets = secrets
         self._secrets: list[str] | None = None
@@ -100,15 +100,15 @@ class Invocation:
         self.stdout = bytearray()
         self.stdout_overflow = False
         self.stderr = bytearray()
-        self.log_lines = 0
+        self.log_line_count = 0
         self.response: bytes | None = None
         self.response_status = -1
         self.last_status: int | None = None
-        self.answered_by = ""
-        self.unanswered_by = ""
+        self.last_status_host = ""
+        self.unanswered_host = ""
         self.hosts_asked: dict[str, None] = {}
         self.refused_reads: dict[str, None] = {}
-        self.requests_asked = 0
+        self.requests_attempted = 0
         self.requests_sent = 0
         self.writes_sent = 0
         self.writes_answered = 0
@@ -146,21 +146,21 @@ class Invocation:
     def enter_guest(self) -> None:
         """Wait for a turn on the processor; continues without one only if the run is over."""
         self._holds_slot = self._slots.acquire(self.must_stop)
-        self._ticker.begin()
+        self._ticker.add_guest()
         self._in_guest = True
 
     def leave_guest(self) -> None:
         """Give up the turn while the guest waits for something."""
         if self._in_guest:
             self._in_guest = False
-            self._ticker.end()
+            self._ticker.remove_guest()
         if self._holds_slot:
             self._holds_slot = False
             self._slots.release()
 
     def yield_slot(self) -> None:
         """Give another guest the slot if one waits for it."""
-        if self._holds_slot and self._slots.wanted:
+        if self._holds_slot and self._slots.has_waiters:
             self.leave_guest()
             self.enter_guest()
 
@@ -203,15 +203,15 @@ class Invocation:
         """End the current HTTP call, and note which host did not respond."""
         with self._lock:
             if self._call is not None:
-                self.unanswered_by = self._call.waits_for
+                self.unanswered_host = self._call.outstanding_host
             self._call = None
 
     def count_request(self) -> bool:
         """Count a request of the guest's; beyond the limit, stop the run and return False."""
-        self.requests_asked += 1
-        if self.requests_asked > self.limits.requests:
+        self.requests_attempted += 1
+        if self.requests_attempted > self.limits.requests:
             self.stop("requests")
-        return self.requests_asked <= self.limits.requests
+        return self.requests_attempted <= self.limits.requests
 
     @property
     def stdout_room(self) -> int:
@@ -223,7 +223,7 @@ class Invocation:
         """How many more bytes of stderr are stored: its beginning, where the cause usually is."""
         return self.limits.stderr_bytes - len(self.stderr)
 
-    def strike_out(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return *text* with the arguments of this run redacted."""
         if self._secrets is None:
             # Longest first, so that no text hides a part of a longer one.
@@ -233,13 +233,13 @@ class Invocation:
         return text
 
     def _answered(self, method: str, place: str) -> None:
-        self.writes_answered += method not in READING
-        self.answered_by = place
+        self.writes_answered += method not in READ_METHODS
+        self.last_status_host = place
 
     def _sending(self, method: str, place: str) -> None:
         # Counted first: whatever the listener does, the request counts as possibly sent.
         self.requests_sent += 1
-        self.writes_sent += method not in READING
+        self.writes_sent += method not in READ_METHODS
         self.hosts_asked[place] = None
         if self._on_request is not None:
             self._on_request()

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any, Final, NoReturn, TypeAlias
 
-STRUCTURE_BYTES: Final = 256 * 1024
+MAX_STRUCTURE_BYTES: Final = 256 * 1024
 """What everything but the long texts of a JSON value may take; read at once in about 3 ms."""
-LONG_BYTES: Final = 64
+LONG_STRING_BYTES: Final = 64
 """From this many bytes on a text is long. Shorter ones cost about what a number does."""
 SLICE_BYTES: Final = 8 * 1024
 """A slice takes about 0.2 ms, whatever the guest wrote."""
@@ -31,23 +31,23 @@ _UNITS: Final = re.compile(
 )
 """Characters and escapes, each whole: a pair of surrogates is one, half a pair is none."""
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_PLACE: Final = b"NaN"
-"""Stands where a text was lifted out: no JSON value, and the reader asks what it means."""
+_PLACEHOLDER: Final = b"NaN"
+"""Replaces a string that was taken out: no JSON value, so the parser asks what it means."""
 _scan = json.JSONDecoder().decode
 
 
-class BadText(ValueError):
+class MalformedString(ValueError):
     """A string in it is malformed; the message says how, and quotes nothing."""
 
 
-class TooMuchStructure(ValueError):
-    """Everything except the long strings is larger than `STRUCTURE_BYTES`."""
+class StructureTooLarge(ValueError):
+    """Everything except the long strings is larger than `MAX_STRUCTURE_BYTES`."""
 
     def __init__(self) -> None:
-        super().__init__(f"it is larger than {STRUCTURE_BYTES} bytes without its long texts")
+        super().__init__(f"it is larger than {MAX_STRUCTURE_BYTES} bytes without its long texts")
 
 
-class LongText:
+class LongString:
     """A long JSON string, not decoded until it is needed."""
 
     def __init__(self, data: bytes | bytearray, start: int, end: int) -> None:
@@ -84,7 +84,7 @@ def load_json(
     data: bytes | bytearray,
     yield_control: YieldControl,
     *,
-    long_text: Callable[[LongText], Any],
+    convert_long_string: Callable[[LongString], Any],
     parse_float: Callable[[str], Any] = float,
     errors: str = "strict",
 ) -> Any:
@@ -93,21 +93,23 @@ def load_json(
     Args:
         data: UTF-8.
         yield_control: called between slices.
-        long_text: converts a long string that is not a key.
+        convert_long_string: converts a long string that is not a key.
         parse_float: converts a number with a fraction or an exponent.
         errors: how to handle invalid UTF-8, as in `bytes.decode`.
 
     Raises:
-        TooMuchStructure: see there.
+        StructureTooLarge: see there.
         ValueError: it is not JSON, or holds an infinity, a NaN or half a surrogate pair.
         RecursionError: it is nested too deeply.
     """
-    structure, lifted = (data, []) if len(data) <= SLICE_BYTES else _lift(data, yield_control)
-    following = iter(lifted)
+    structure, extracted = (
+        (data, []) if len(data) <= SLICE_BYTES else _extract_long_strings(data, yield_control)
+    )
+    following = iter(extracted)
 
     def constant(name: str) -> Any:
-        if name == _PLACE.decode() and (text := next(following, None)) is not None:
-            return long_text(text)
+        if name == _PLACEHOLDER.decode() and (text := next(following, None)) is not None:
+            return convert_long_string(text)
         raise ValueError(f"{name} is not JSON")
 
     if rb"\ud" in structure.lower():
@@ -122,30 +124,33 @@ def load_json(
         raise ValueError(error.msg) from error  # its position is one in what was left
 
 
-def _lift(
+def _extract_long_strings(
     data: bytes | bytearray, yield_control: YieldControl
-) -> tuple[bytes | bytearray, list[LongText]]:
+) -> tuple[bytes | bytearray, list[LongString]]:
     """Return *data* with each long string that is not a key replaced by `_PLACE`, and those strings in order."""
     pieces: list[bytes | bytearray] = []
-    lifted: list[LongText] = []
+    extracted: list[LongString] = []
     at = copied = removed = 0
     while (quote := data.find(b'"', at)) >= 0:
         yield_control()
         _check_between(data, at, quote)
         end = _text_end(data, quote + 1, yield_control)
         at = end + 1
-        if end - quote > LONG_BYTES and _ENDS_KEY.match(data, at, at + STRUCTURE_BYTES) is None:
-            pieces += data[copied:quote], _PLACE
-            lifted.append(LongText(data, quote + 1, end))
+        if (
+            end - quote > LONG_STRING_BYTES
+            and _ENDS_KEY.match(data, at, at + MAX_STRUCTURE_BYTES) is None
+        ):
+            pieces += data[copied:quote], _PLACEHOLDER
+            extracted.append(LongString(data, quote + 1, end))
             removed += at - quote
             copied = at
-        if at - removed > STRUCTURE_BYTES:
-            raise TooMuchStructure
-    if len(data) - removed > STRUCTURE_BYTES:
-        raise TooMuchStructure
+        if at - removed > MAX_STRUCTURE_BYTES:
+            raise StructureTooLarge
+    if len(data) - removed > MAX_STRUCTURE_BYTES:
+        raise StructureTooLarge
     _check_between(data, at, len(data))
     pieces.append(data[copied:])
-    return b"".join(pieces), lifted
+    return b"".join(pieces), extracted
 
 
 def _check_between(data: bytes | bytearray, start: int, end: int) -> None:
@@ -165,7 +170,7 @@ def _text_end(data: bytes | bytearray, at: int, yield_control: YieldControl) -> 
             break
         at = stop
         yield_control()
-    raise BadText("a text in it has no end")
+    raise MalformedString("a text in it has no end")
 
 
 def _slices(data: bytes | bytearray, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -195,5 +200,5 @@ def _character_start(data: bytes | bytearray, start: int, stop: int) -> int:
 
 def _refuse_escape(data: bytes | bytearray, at: int) -> NoReturn:
     if _SURROGATE.match(data, at) is not None:
-        raise BadText("a text in it holds half of a surrogate pair, which is no character")
-    raise BadText("a text in it holds an escape that JSON does not have")
+        raise MalformedString("a text in it holds half of a surrogate pair, which is no character")
+    raise MalformedString("a text in it holds an escape that JSON does not have")

@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 
 class GuestSemaphore:
@@ -20,7 +20,7 @@ class GuestSemaphore:
         self._waiting: deque[threading.Event] = deque()
 
     @property
-    def wanted(self) -> bool:
+    def has_waiters(self) -> bool:
         """Whether anybody waits for a slot."""
         return bool(self._waiting)
 
@@ -32,7 +32,7 @@ class GuestSemaphore:
                 return True
             turn = threading.Event()
             self._waiting.append(turn)
-        while not turn.wait(_LOOK_SECONDS):
+        while not turn.wait(_POLL_SECONDS):
             if not give_up():
                 continue
             with self._lock:
@@ -64,7 +64,7 @@ class EpochTicker:
         self._idle = False
         self._thread: threading.Thread | None = None
 
-    def begin(self) -> None:
+    def add_guest(self) -> None:
         """Count one more running guest, and tick from now on."""
         with self._changed:
             self._guests += 1
@@ -76,8 +76,8 @@ class EpochTicker:
             if self._idle:
                 self._changed.notify()
 
-    def end(self) -> None:
-        """Undo one `begin`."""
+    def remove_guest(self) -> None:
+        """Undo one `add_guest`."""
         with self._changed:
             self._guests -= 1
 

@@ -7,8 +7,8 @@ unchanged.
 
 from collections.abc import Sequence
 
-from aileron_core.containment.git.agent_state import STASH, AgentState, read_agent_state
-from aileron_core.containment.git.index import IndexLock, rebuild, without_new_gitlinks
+from aileron_core.containment.git.agent_state import STASH_REF, AgentState, read_agent_state
+from aileron_core.containment.git.index import IndexLock, rebuild_index, without_new_gitlinks
 from aileron_core.containment.git.objects import (
     fetch_objects,
     gitlinks_in_tree,
@@ -16,13 +16,13 @@ from aileron_core.containment.git.objects import (
     new_gitlinks,
     new_shallow_commits,
 )
-from aileron_core.containment.git.record import OID
+from aileron_core.containment.git.record import OBJECT_ID_PATTERN
 from aileron_core.containment.git.refs import (
-    ASIDE,
+    PRESERVED_REFS,
     RefChanges,
     checked_out_elsewhere,
     delete_refs,
-    save_aside,
+    preserve_refs,
     short_name,
     update_refs,
 )
@@ -32,7 +32,7 @@ from aileron_core.containment.git.session_repository import (
     IndexEntry,
     SessionRepository,
     peeled_types,
-    read_small,
+    read_small_file,
 )
 from aileron_core.text import escape
 
@@ -44,48 +44,50 @@ _MAX_NAMED = 8
 """More refs than this are counted, not named one by one."""
 
 
-def import_changes(repository: SessionRepository, *, last: bool) -> None:
+def import_changes(repository: SessionRepository, *, final: bool) -> None:
     """Import everything new; what the person has to know is added to the record.
 
     Args:
         repository: one repository of a session.
-        last: whether the agent has ended. Before that, a locked index postpones the import.
+        final: whether the agent has ended. Before that, a locked index postpones the import.
 
     Raises:
         GitFailed: nothing was changed; the session's git directory still holds everything.
     """
     record = repository.record
-    agent = read_agent_state(repository, last=last)
+    agent = read_agent_state(repository, final=final)
     before = repository.base_entries()
     now, symbolic = repository.person_refs()
     entries, links = without_new_gitlinks(agent.entries, before)
     # One that only names another ref would look deleted.
-    names = {*agent.refs, *record.refs} - {STASH, *agent.symbolic}
+    names = {*agent.refs, *record.refs} - {STASH_REF, *agent.symbolic}
     changed = {
         name: agent.refs.get(name)
         for name in names
         if agent.refs.get(name) != record.refs.get(name)
     }
     for name in {*agent.symbolic} - {*symbolic}:
-        record.tell(f"{short_name(name)} only names another ref; that was not carried over.")
+        record.add_notice(f"{short_name(name)} only names another ref; that was not carried over.")
     for path in links:
         name = escape(path.decode("utf-8", "replace"))
-        record.tell(f"{name} was staged as another repository; that was left out of your index.")
+        record.add_notice(
+            f"{name} was staged as another repository; that was left out of your index."
+        )
     if not changed and not agent.unreferenced and agent.head == record.head and entries == before:
         return
-    changes = RefChanges.of(changed, record.refs, now, checked_out_elsewhere(repository))
+    changes = RefChanges.classify(changed, record.refs, now, checked_out_elsewhere(repository))
     entries = _fetch_and_check(repository, agent, changes, entries, before, now)
-    with IndexLock(repository, seconds=_LOCK_SECONDS if last else 0.0) as lock:
-        if not (lock.held or last):
+    with IndexLock(repository, seconds=_LOCK_SECONDS if final else 0.0) as lock:
+        if not (lock.is_held or final):
             raise GitFailed("the index is locked by another program.")
-        if entries != before and not (lock.held and repository.index_is_untouched(lock.read())):
+        if entries != before and not (lock.is_held and repository.index_is_untouched(lock.read())):
             _keep_checkout(repository, changes)
         _apply(repository, agent, changes, lock, (entries, before))
 
 
 def _keep_checkout(repository: SessionRepository, changes: RefChanges) -> None:
     """Leave HEAD and its branch alone: with a stale index the next commit would undo the agent's work."""
-    changes.head_stays = True
+    changes.keep_head = True
     name = repository.person_head().removeprefix("ref: ")
     if name in changes.updates:
         changes.reject(name, _INDEX_CHANGED)
@@ -104,8 +106,8 @@ def _fetch_and_check(
     Refs that may not be updated are rejected in *changes*.
     """
     have = {*now.values()}
-    commits = {**changes.updates, **changes.set_aside, **agent.unreferenced}
-    if OID.match(agent.head) and agent.head != repository.record.head:
+    commits = {**changes.updates, **changes.to_preserve, **agent.unreferenced}
+    if OBJECT_ID_PATTERN.match(agent.head) and agent.head != repository.record.head:
         commits["HEAD"] = agent.head
     staged = {entry.oid for entry in entries - before if not entry.is_gitlink}
     shallow_commits, already_known = new_shallow_commits(repository)
@@ -117,7 +119,7 @@ def _fetch_and_check(
         bad = _failing(repository, wanted, have, shallow)
         commits = {name: oid for name, oid in commits.items() if name not in bad}
         for name in bad:
-            for each in (changes.updates, changes.set_aside, agent.unreferenced):
+            for each in (changes.updates, changes.to_preserve, agent.unreferenced):
                 each.pop(name, None)
             changes.invalid.append(name)
         entries = before if _INDEX in bad else entries
@@ -130,7 +132,7 @@ def _fetch_and_check(
     tips = {name: oid for name, oid in commits.items() if kinds[name] == "commit"}
     known = {entry.path for entry in before if entry.is_gitlink}
     # Not what was set aside before: it was so for a reason.
-    trusted = {oid for name, oid in now.items() if not name.startswith(f"{ASIDE}/")}
+    trusted = {oid for name, oid in now.items() if not name.startswith(f"{PRESERVED_REFS}/")}
     if new_gitlinks(repository, tips.values(), trusted) - known:
         for name, oid in tips.items():
             if not new_gitlinks(repository, [oid], trusted) - known:
@@ -139,7 +141,10 @@ def _fetch_and_check(
                 changes.reject(name, _HAS_GITLINKS)
             else:
                 changes.rejected[name] = _HAS_GITLINKS
-    if OID.match(agent.head) or agent.head.removeprefix("ref: ") not in changes.invalid:
+    if (
+        OBJECT_ID_PATTERN.match(agent.head)
+        or agent.head.removeprefix("ref: ") not in changes.invalid
+    ):
         _check_head_tree(repository, agent, changes, known)
     migrate_objects(repository)
     _update_shallow(repository, shallow_commits, already_known)
@@ -155,12 +160,12 @@ def _check_head_tree(
     from that tree, whoever committed it.
     """
     name = agent.head.removeprefix("ref: ")
-    tip = name if OID.match(name) else agent.refs.get(name)
+    tip = name if OBJECT_ID_PATTERN.match(name) else agent.refs.get(name)
     moved = agent.head != repository.record.head or name in changes.updates
     if tip is None or not moved or "HEAD" in changes.invalid:
         return
-    changes.head_stays = bool(gitlinks_in_tree(repository, tip) - known)
-    if changes.head_stays and name in changes.updates:
+    changes.keep_head = bool(gitlinks_in_tree(repository, tip) - known)
+    if changes.keep_head and name in changes.updates:
         changes.reject(name, _HAS_GITLINKS)
 
 
@@ -186,7 +191,7 @@ def _update_shallow(
 ) -> None:
     """Add *commits* to the person's `shallow` file; those *already_known* keep their full history."""
     if already_known:
-        repository.record.tell(
+        repository.record.add_notice(
             "The agent cut off history that you have (a shallow fetch); yours stays whole."
         )
     if not commits:
@@ -194,13 +199,13 @@ def _update_shallow(
     lock = repository.common_dir / "shallow.lock"
     try:
         with lock.open("xb") as file:
-            now = read_small(repository.common_dir / "shallow") or b""
+            now = read_small_file(repository.common_dir / "shallow") or b""
             file.write(now + "".join(f"{oid}\n" for oid in commits).encode("ascii"))
     except FileExistsError:
         raise GitFailed("the list of shallow commits is locked by another program.") from None
     lock.replace(repository.common_dir / "shallow")
     repository.record.shallow += commits
-    repository.record.tell(
+    repository.record.add_notice(
         f"History that the agent fetched is cut off at {len(commits)} "
         f"commit{'s' if len(commits) > 1 else ''} (a shallow fetch): `git fetch --unshallow` completes it."
     )
@@ -231,15 +236,19 @@ def _apply(
             changes.deletions.append(name)
     delete_refs(repository, changes)
     extra = dict(agent.unreferenced)
-    if OID.match(agent.head) and not head_moves and agent.head not in (record.head, head):
+    if (
+        OBJECT_ID_PATTERN.match(agent.head)
+        and not head_moves
+        and agent.head not in (record.head, head)
+    ):
         extra["HEAD"] = agent.head
-    names = save_aside(repository, {**changes.set_aside, **extra})
+    names = preserve_refs(repository, {**changes.to_preserve, **extra})
     _report(repository, extra, changes, names)
     if repository.person_head() == agent.head and _same_commit(repository, agent):
         _update_index(repository, lock, *staged)
         _finish_operations(repository)
     elif head != agent.head:
-        record.tell(_head_sentence(agent.head, head))
+        record.add_notice(_head_sentence(agent.head, head))
     agreed = {**agent.refs}
     # These are compared again next time, with what the agent began with.
     for name in {*changes.rejected, *changes.invalid}:
@@ -251,7 +260,7 @@ def _apply(
 def _may_move_head(
     repository: SessionRepository, agent: AgentState, changes: RefChanges, head: str
 ) -> bool:
-    if agent.head == repository.record.head or head != repository.record.head or changes.head_stays:
+    if agent.head == repository.record.head or head != repository.record.head or changes.keep_head:
         return False
     name = agent.head.removeprefix("ref: ")
     if name == agent.head:
@@ -269,7 +278,7 @@ def _move_head(repository: SessionRepository, head: str) -> bool:
             git.run("symbolic-ref", *note, "HEAD", head.removeprefix("ref: "))
         else:
             before = repository.record.head
-            old = [before] if OID.match(before) else []
+            old = [before] if OBJECT_ID_PATTERN.match(before) else []
             git.run("update-ref", *note, "--no-deref", "HEAD", head, *old)
     except GitFailed:
         return False
@@ -293,10 +302,12 @@ def _update_index(
 ) -> None:
     if entries == before:
         return
-    if not lock.held or not repository.index_is_untouched(lock.read()):
-        repository.record.tell(f"What the agent staged is not in your index: {_INDEX_CHANGED}.")
+    if not lock.is_held or not repository.index_is_untouched(lock.read()):
+        repository.record.add_notice(
+            f"What the agent staged is not in your index: {_INDEX_CHANGED}."
+        )
         return
-    made = rebuild(repository, entries, before)
+    made = rebuild_index(repository, entries, before)
     lock.commit(made)
     made.replace(repository.base_index)
 
@@ -304,9 +315,9 @@ def _update_index(
 def _finish_operations(repository: SessionRepository) -> None:
     """End the person's merge, cherry-pick or revert if the agent finished it."""
     for name in OPERATION_FILES:
-        begun = read_small(repository.folder / "state" / name)
+        begun = read_small_file(repository.folder / "state" / name)
         ended = begun is not None and not (repository.session_git_dir / name).exists()
-        if ended and read_small(repository.git_dir / name) == begun:
+        if ended and read_small_file(repository.git_dir / name) == begun:
             (repository.git_dir / name).unlink()
 
 
@@ -319,7 +330,7 @@ def _report(
     repository: SessionRepository, extra: dict[str, str], changes: RefChanges, names: dict[str, str]
 ) -> None:
     record = repository.record
-    record.moved += [name for name in changes.updates if name not in record.moved]
+    record.updated_refs += [name for name in changes.updates if name not in record.updated_refs]
     for why in dict.fromkeys(changes.rejected.values()):
         _report_rejected(
             repository,
@@ -327,13 +338,13 @@ def _report(
             why,
             names,
         )
-    folder = f"{ASIDE}/{repository.folder.parent.name}/deleted"
+    folder = f"{PRESERVED_REFS}/{repository.folder.parent.name}/deleted"
     if len(changes.deletions) > _MAX_NAMED:
-        record.tell(
+        record.add_notice(
             f"The agent deleted {len(changes.deletions)} refs; what they were is below {folder}/."
         )
     for name in changes.deletions if len(changes.deletions) <= _MAX_NAMED else ():
-        record.tell(
+        record.add_notice(
             f"{short_name(name)} was deleted by the agent; what it was is "
             f"{folder}/{escape(name.removeprefix('refs/'))}."
         )
@@ -341,7 +352,7 @@ def _report(
         what = (
             "A stash of the agent's" if name.startswith("stash/") else f"The agent's {escape(name)}"
         )
-        record.tell(f"{what} is kept as {escape(names[name])}.")
+        record.add_notice(f"{what} is kept as {escape(names[name])}.")
 
 
 def _report_rejected(
@@ -349,17 +360,17 @@ def _report_rejected(
 ) -> None:
     """Tell the person why the refs *changed* were left alone, in one sentence if they are many."""
     if len(changed) > _MAX_NAMED:
-        repository.record.tell(
+        repository.record.add_notice(
             f"{len(changed)} refs were not changed as the agent did ({why}), {short_name(changed[0])} for "
-            f"one: what it has there is below {ASIDE}/{repository.folder.parent.name}/."
+            f"one: what it has there is below {PRESERVED_REFS}/{repository.folder.parent.name}/."
         )
         return
     for name in changed:
         if name in names:
-            repository.record.tell(
+            repository.record.add_notice(
                 f"{short_name(name)} was not moved ({why}): the agent's is {escape(names[name])}."
             )
         else:
-            repository.record.tell(
+            repository.record.add_notice(
                 f"{short_name(name)} is still there, though the agent deleted it ({why})."
             )

@@ -19,15 +19,15 @@ class IndexLock:
         self._path = repository.git_dir / "index"
         self._lock = repository.git_dir / "index.lock"
         self._seconds = seconds
-        self.held = False
+        self.is_held = False
 
     def __enter__(self) -> "IndexLock":
-        """Try to take the lock; `held` tells whether that succeeded in time."""
+        """Try to take the lock; `is_held` says whether that succeeded in time."""
         until = time.monotonic() + self._seconds
-        while not self.held:
+        while not self.is_held:
             try:
                 os.close(os.open(self._lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-                self.held = True
+                self.is_held = True
             except FileExistsError:
                 if time.monotonic() >= until:
                     break
@@ -47,10 +47,10 @@ class IndexLock:
             os.fsync(file.fileno())
         self._lock.chmod(mode)
         self._lock.replace(self._path)
-        self.held = False
+        self.is_held = False
 
     def __exit__(self, *_: object) -> None:
-        if self.held:
+        if self.is_held:
             self._lock.unlink(missing_ok=True)
 
 
@@ -63,7 +63,7 @@ def without_new_gitlinks(
     return frozenset(entries) - new, sorted({entry.path for entry in new})
 
 
-def rebuild(
+def rebuild_index(
     repository: SessionRepository, entries: frozenset[IndexEntry], before: frozenset[IndexEntry]
 ) -> Path:
     """Write an index with *entries*, starting from the person's, and return its path.

@@ -9,14 +9,14 @@ import stat
 from collections.abc import Collection, Generator, Mapping
 from pathlib import Path, PurePosixPath
 
-from aileron_core.containment.beneath import restore_rights
-from aileron_core.containment.git.repository import is_repository_shaped, scan
+from aileron_core.containment.beneath import restore_owner_rights
+from aileron_core.containment.git.repository import is_repository_shaped, scan_project
 from aileron_core.text import escape
 
 _SUFFIX = "disarmed"
 
 
-def identity(path: Path) -> list[int]:
+def file_identity(path: Path) -> list[int]:
     """Return device and inode, which tell a file from another that took its name."""
     status = path.lstat()
     return [status.st_dev, status.st_ino]
@@ -35,14 +35,16 @@ def disable_new_repositories(
     notices: list[str] = []
     done: set[str] = set()
     while True:  # what is renamed may hold more, and so may a folder that the agent closed
-        found = scan(project)
+        scan = scan_project(project)
         entries_left = [
             name
-            for name in found.entries
+            for name in scan.git_entries
             if name not in done and not _is_the_same(project, name, entries.get(name))
         ]
-        shapes_left = [name for name in found.shapes if name not in done and name not in shapes]
-        closed = [name for name in found.unread if name not in done]
+        shapes_left = [
+            name for name in scan.repository_shaped if name not in done and name not in shapes
+        ]
+        closed = [name for name in scan.unreadable if name not in done]
         if not (entries_left or shapes_left or closed):
             break
         for disable, names in ((_disable_entry, entries_left), (_disable_shape, shapes_left)):
@@ -57,7 +59,7 @@ def disable_new_repositories(
         done.update(entries_left, shapes_left, closed)
     notices += [
         f"{escape(name)} cannot be looked through: do not run git there."
-        for name in found.unread
+        for name in scan.unreadable
         if _is_owned(project / name)
     ]
     return tuple(notices)
@@ -169,7 +171,7 @@ def _make_passable(folder: int) -> None:
 def _grant_owner(folder: int) -> int:
     """Make *folder* readable and writable for its owner; return its previous mode."""
     mode = stat.S_IMODE(os.fstat(folder).st_mode)
-    restore_rights(folder)
+    restore_owner_rights(folder)
     return mode
 
 

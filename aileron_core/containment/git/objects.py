@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.session_git_dir import make_quarantine
-from aileron_core.containment.git.session_repository import SessionRepository, read_small
+from aileron_core.containment.git.session_repository import SessionRepository, read_small_file
 
 _MAX_PACK_BYTES = 4 * 1024 * 1024 * 1024
 _RAW_GITLINK = re.compile(rb":+(?:[0-7]{6} )+160000 (?:[0-9a-f]+ )+[A-Z]+\0([^\0]+)\0")
@@ -89,9 +89,9 @@ def migrate_objects(repository: SessionRepository) -> None:
     """Move the verified packs from the quarantine to the person's object store."""
     folder = Path(repository.record.objects[0], "pack")
     folder.mkdir(exist_ok=True)
-    found = list((repository.quarantine / "objects" / "pack").iterdir())
+    packs = list((repository.quarantine / "objects" / "pack").iterdir())
     # A pack counts from the moment that its index is there, so the index comes last.
-    for path in sorted(found, key=lambda each: each.suffix == ".idx"):
+    for path in sorted(packs, key=lambda each: each.suffix == ".idx"):
         target = folder / path.name
         if target.exists():
             continue
@@ -110,7 +110,9 @@ def migrate_objects(repository: SessionRepository) -> None:
 
 def new_shallow_commits(repository: SessionRepository) -> tuple[list[str], list[str]]:
     """Return the agent's new shallow commits: those that the person lacks, and those that the person has."""
-    text = (read_small(repository.session_git_dir / "shallow") or b"").decode("ascii", "replace")
+    text = (read_small_file(repository.session_git_dir / "shallow") or b"").decode(
+        "ascii", "replace"
+    )
     marks = [oid for oid in text.split() if oid.isalnum() and oid not in repository.record.shallow]
     if not marks:
         return [], []

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from aileron_core.containment.beneath import remove_tree
-from aileron_core.containment.git.new_repositories import identity
+from aileron_core.containment.git.new_repositories import file_identity
 from aileron_core.containment.git.record import (
-    INSIDE_GIT,
+    SANDBOX_GIT_DIR,
     RepositoryRecord,
     SessionRecord,
     read_record,
@@ -18,16 +18,16 @@ from aileron_core.containment.git.record import (
 )
 from aileron_core.containment.git.repository import (
     RepositoryScan,
+    find_repository,
     is_repository_shaped,
     object_folders,
-    repository_of,
-    scan,
+    scan_project,
 )
 from aileron_core.containment.git.sandboxed_git import GitFailed, find_git
 from aileron_core.containment.git.session import SessionRepositories, has_empty_git_dir
 from aileron_core.containment.git.session_git_dir import make_session_git_dir
 from aileron_core.containment.git.session_repository import SessionRepository, parse_entries
-from aileron_core.containment.git.settings import Setting, included_files, read_settings
+from aileron_core.containment.git.settings import GitSetting, included_files, read_settings
 from aileron_core.errors import AileronError, Forbidden
 from aileron_core.text import escape
 
@@ -38,14 +38,20 @@ _MAX_MOUNTS = 1000
 
 
 def prepare_repositories(
-    *, bwrap: str, parent: Path, aside: Path, session: str, project: Path, env: Mapping[str, str]
+    *,
+    bwrap: str,
+    parent: Path,
+    leftovers: Path,
+    session: str,
+    project: Path,
+    env: Mapping[str, str],
 ) -> SessionRepositories:
     """Make the session's git directories for the repositories of *project*, with the mounts for the sandbox.
 
     Args:
         bwrap: path of bubblewrap.
         parent: the folder that holds the folders of all sessions.
-        aside: where what cannot be imported will be put.
+        leftovers: where what cannot be imported will be put.
         session: the session's id.
         project: where the agent works.
         env: the person's environment.
@@ -55,8 +61,8 @@ def prepare_repositories(
     """
     refuse_git_dir(project)
     covered = _put_empty_git_dir(parent, project)
-    found = scan(project)
-    links = [name for name in found.entries if (project / name).is_symlink()]
+    scan = scan_project(project)
+    links = [name for name in scan.git_entries if (project / name).is_symlink()]
     if links:
         raise Forbidden(
             f"{escape(links[0])} is a symbolic link, and an agent could put another in its place. "
@@ -66,16 +72,21 @@ def prepare_repositories(
     record = SessionRecord(
         session=session,
         project=str(project),
-        entries={name: identity(project / name) for name in found.entries},
-        shapes=list(found.shapes),
-        covered=covered,
+        entries={name: file_identity(project / name) for name in scan.git_entries},
+        shapes=list(scan.repository_shaped),
+        has_empty_git_dir=covered,
     )
     prepared = SessionRepositories(
-        bwrap=bwrap, folder=folder, aside=aside, record=record, mounts=(), handle=handle
+        bwrap=bwrap,
+        folder=folder,
+        leftovers=leftovers,
+        record=record,
+        mounts=(),
+        lock_descriptor=handle,
     )
     try:
-        read_only = _make_repositories(prepared, project, found, env)
-        prepared.mounts = _mounts(prepared, project, (*read_only, *found.shapes))
+        read_only = _make_repositories(prepared, project, scan, env)
+        prepared.mounts = _mounts(prepared, project, (*read_only, *scan.repository_shaped))
         write_record(folder, record)
     except BaseException:
         remove_tree(folder)
@@ -115,18 +126,18 @@ def refuse_git_dir(project: Path) -> None:
 
 
 def _make_repositories(
-    session: SessionRepositories, project: Path, found: RepositoryScan, env: Mapping[str, str]
+    session: SessionRepositories, project: Path, scan: RepositoryScan, env: Mapping[str, str]
 ) -> list[str]:
     """Make the session's git directories; return the entries without one, which stay read-only."""
     read_only: list[str] = []
     unsupported: list[str] = []
-    made = _made_by_others(session.folder.parent, project, found)
-    for number, name in enumerate(sorted(found.entries, key=lambda each: each.count("/"))):
-        if name == ".git" and session.record.covered:
+    made = _made_by_others(session.folder.parent, project, scan)
+    for number, name in enumerate(sorted(scan.git_entries, key=lambda each: each.count("/"))):
+        if name == ".git" and session.record.has_empty_git_dir:
             read_only.append(name)
             continue
         worktree = (project / name).parent
-        paths = repository_of(worktree) if name.endswith(".git") and name not in made else None
+        paths = find_repository(worktree) if name.endswith(".git") and name not in made else None
         if paths is None or number >= _MAX_REPOSITORIES or find_git() is None:
             read_only.append(name)
             unsupported.append(name)
@@ -169,7 +180,7 @@ def _make_repositories(
     return read_only
 
 
-def _made_by_others(parent: Path, project: Path, found: RepositoryScan) -> set[str]:
+def _made_by_others(parent: Path, project: Path, scan: RepositoryScan) -> set[str]:
     """Return the `.git` entries that another unfinished session did not find when it began.
 
     Its agent may have made them, and have them borrow objects from any repository of the person's.
@@ -178,15 +189,15 @@ def _made_by_others(parent: Path, project: Path, found: RepositoryScan) -> set[s
     for folder in parent.iterdir():
         with contextlib.suppress(AileronError, OSError):
             if (record := read_record(folder)) is not None:
-                there = {name for name in found.entries
+                there = {name for name in scan.git_entries
                          if (project / name).is_relative_to(record.project)}  # fmt: skip
                 known = [*record.entries.values()]
-                made |= {name for name in there if identity(project / name) not in known}
+                made |= {name for name in there if file_identity(project / name) not in known}
     return made
 
 
 def _included_project_files(
-    settings: Iterable[Setting], project: Path, env: Mapping[str, str]
+    settings: Iterable[GitSetting], project: Path, env: Mapping[str, str]
 ) -> list[str]:
     """Return the files of the project that the person's git settings include, which stay read-only.
 
@@ -213,7 +224,7 @@ def _missing_submodules(
     try:
         entries = parse_entries(repository.person_git().run("ls-files", "--stage", "-z"))
     except GitFailed:
-        return []  # it stays read-only as a whole, and that is told
+        return []  # it stays read-only as a whole, and a notice says so
     names: list[str] = []
     for path in sorted({os.fsdecode(entry.path) for entry in entries if entry.is_gitlink}):
         name = str(worktree / path)
@@ -250,7 +261,7 @@ def _mounts(
     for record in session.record.repositories:
         repository = SessionRepository(session.bwrap, session.folder, record)
         git = str(project / record.worktree / ".git")
-        inside = f"{INSIDE_GIT}/{record.number}" if record.is_file else git
+        inside = f"{SANDBOX_GIT_DIR}/{record.number}" if record.is_file else git
         args += ["--bind", str(repository.session_git_dir), inside]
         if record.is_file:
             args += ["--ro-bind", str(repository.folder / "gitfile"), git]

@@ -1,6 +1,7 @@
 """The persistent record of a session's repositories, from which a later start can resume.
 
-Its fields are the file format: records of earlier versions must stay readable.
+Its fields are the file format, under the keys of `_STORED_KEYS` where those differ: records of
+earlier versions must stay readable.
 """
 
 import json
@@ -12,13 +13,16 @@ from typing import Any
 
 from aileron_core.errors import AileronError
 
-INSIDE_GIT = "/run/aileron/git"
+SANDBOX_GIT_DIR = "/run/aileron/git"
 """Where the git directory of a work tree with a `.git` file is mounted in the sandbox."""
-INSIDE_OBJECTS = "/run/aileron/objects"
+SANDBOX_OBJECTS_DIR = "/run/aileron/objects"
 """Where the person's object stores are mounted, read-only."""
-OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
+OBJECT_ID_PATTERN = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 
 _NAME = "record.json"
+_STORED_KEYS = {"notices": "told", "updated_refs": "moved", "has_empty_git_dir": "covered"}
+"""Keys of the file that are not the field's name."""
+_FIELDS = {stored: name for name, stored in _STORED_KEYS.items()}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,23 +42,23 @@ class RepositoryRecord:
     is_file: bool = False
     """Whether its `.git` is a file that names it (an additional work tree, a submodule)."""
     head: str = ""
-    """What HEAD was when both sides last agreed: `ref: refs/heads/NAME`, or an object's id."""
+    """HEAD when the repositories last matched: `ref: refs/heads/NAME`, or an object's id."""
     refs: dict[str, str] = field(default_factory=dict[str, str])
-    """What each ref was when both sides last agreed."""
+    """Each ref when the repositories last matched."""
     shallow: list[str] = field(default_factory=list[str])
     settings: list[str] = field(default_factory=list[str])
     """The names of the settings that the session began with."""
-    moved: list[str] = field(default_factory=list[str])
+    updated_refs: list[str] = field(default_factory=list[str])
     """Refs of the person's that were updated for the agent."""
     refused: dict[str, str] = field(default_factory=dict[str, str])
     """What did not pass git's own checks, and why."""
-    told: list[str] = field(default_factory=list[str])
+    notices: list[str] = field(default_factory=list[str])
     """Sentences that a person has to read, in order."""
 
-    def tell(self, sentence: str) -> None:
+    def add_notice(self, sentence: str) -> None:
         """Add *sentence* to the notices for the person, once."""
-        if sentence not in self.told:
-            self.told.append(sentence)
+        if sentence not in self.notices:
+            self.notices.append(sentence)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,7 +72,7 @@ class SessionRecord:
     shapes: list[str]
     """Folders of a repository's shape at the start."""
     repositories: list[RepositoryRecord] = field(default_factory=list[RepositoryRecord])
-    covered: bool = False
+    has_empty_git_dir: bool = False
     """Whether an empty `.git` was put into the project, so that its agent can make none there."""
 
 
@@ -76,7 +80,7 @@ def write_record(folder: Path, record: SessionRecord) -> None:
     """Write *record* into *folder* atomically."""
     temporary = folder / f"{_NAME}.new"
     with temporary.open("w", encoding="utf-8") as file:
-        json.dump(asdict(record), file)
+        json.dump(asdict(record, dict_factory=_to_stored), file)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(folder / _NAME)
@@ -93,11 +97,19 @@ def read_record(folder: Path) -> SessionRecord | None:
     except FileNotFoundError:
         return None
     try:
-        found: dict[str, Any] = json.loads(text)
-        repositories = [RepositoryRecord(**each) for each in found.pop("repositories")]
-        return SessionRecord(**found, repositories=repositories)
+        stored: dict[str, Any] = json.loads(text)
+        repositories = [RepositoryRecord(**_to_fields(each)) for each in stored.pop("repositories")]
+        return SessionRecord(**_to_fields(stored), repositories=repositories)
     except (ValueError, TypeError, KeyError) as error:
         raise AileronError(
             f"{folder / _NAME} is damaged ({type(error).__name__}). What the agent did in git lies "
             "beside it; look at it, then remove the folder."
         ) from None
+
+
+def _to_stored(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {_STORED_KEYS.get(name, name): value for name, value in fields}
+
+
+def _to_fields(stored: dict[str, Any]) -> dict[str, Any]:
+    return {_FIELDS.get(key, key): value for key, value in stored.items()}

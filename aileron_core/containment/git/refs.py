@@ -7,7 +7,7 @@ from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.session_repository import SessionRepository
 from aileron_core.text import escape
 
-ASIDE = "refs/aileron"
+PRESERVED_REFS = "refs/aileron"
 """Below it, by session: what could not be imported under its own name."""
 _IMPORTED = ("refs/heads/", "refs/tags/", "refs/remotes/", "refs/notes/")
 
@@ -27,17 +27,17 @@ class RefChanges:
     updates: dict[str, str] = field(default_factory=dict[str, str])
     """New values of refs that in the person's repository still are what the agent began with."""
     deletions: list[str] = field(default_factory=list[str])
-    set_aside: dict[str, str] = field(default_factory=dict[str, str])
+    to_preserve: dict[str, str] = field(default_factory=dict[str, str])
     """The agent's values of rejected refs: each is kept under another name."""
     rejected: dict[str, str] = field(default_factory=dict[str, str])
     """By ref: why the person's was left as it is."""
     invalid: list[str] = field(default_factory=list[str])
     """Refs whose objects fail git's own checks; only the session's git directory has those."""
-    head_stays: bool = False
+    keep_head: bool = False
     """Whether the person's HEAD may not follow the agent's."""
 
     @classmethod
-    def of(
+    def classify(
         cls,
         changed: Mapping[str, str | None],
         before: Mapping[str, str],
@@ -52,25 +52,25 @@ class RefChanges:
             now: the person's refs.
             elsewhere: branches checked out in another work tree of the person's.
         """
-        found = cls()
+        changes = cls()
         for name, value in changed.items():
             if now.get(name) == value:
                 continue
             if not name.startswith(_IMPORTED):
-                found._reject(name, value, "refs of that kind are not moved for an agent")
+                changes._reject(name, value, "refs of that kind are not moved for an agent")
             elif now.get(name) != before.get(name):
-                found._reject(name, value, "it was changed here too")
+                changes._reject(name, value, "it was changed here too")
             elif name in elsewhere:
-                found._reject(name, value, "another work tree of yours has it checked out")
+                changes._reject(name, value, "another work tree of yours has it checked out")
             elif value is None:
-                found.deletions.append(name)
+                changes.deletions.append(name)
             else:
-                found.updates[name] = value
-        return found
+                changes.updates[name] = value
+        return changes
 
     def _reject(self, name: str, value: str | None, why: str) -> None:
         if value is not None:
-            self.set_aside[name] = value
+            self.to_preserve[name] = value
         self.rejected[name] = why
 
     def reject(self, name: str, why: str) -> None:
@@ -109,7 +109,7 @@ def delete_refs(repository: SessionRepository, changes: RefChanges) -> None:
     """Delete the person's refs, each by compare-and-swap; their values are kept under another name."""
     before = repository.record.refs
     saved = {f"deleted/{name.removeprefix('refs/')}": before[name] for name in changes.deletions}
-    save_aside(repository, saved)
+    preserve_refs(repository, saved)
     failed = _run_each(
         repository, {name: _update(name, None, before[name]) for name in changes.deletions}
     )
@@ -147,7 +147,7 @@ def _session(repository: SessionRepository) -> str:
     return repository.folder.parent.name
 
 
-def save_aside(repository: SessionRepository, values: Mapping[str, str]) -> dict[str, str]:
+def preserve_refs(repository: SessionRepository, values: Mapping[str, str]) -> dict[str, str]:
     """Save *values* under refs of this session's own; return the ref of each.
 
     Args:
@@ -157,7 +157,7 @@ def save_aside(repository: SessionRepository, values: Mapping[str, str]) -> dict
     Raises:
         GitFailed: one could not be saved.
     """
-    folder = f"{ASIDE}/{_session(repository)}"
+    folder = f"{PRESERVED_REFS}/{_session(repository)}"
     names = {name: f"{folder}/{name.removeprefix('refs/')}" for name in values}
     commands = {name: _force_update(names[name], value) for name, value in values.items()}
     for name in _run_each(repository, commands):  # not a name, or one that is a folder by now

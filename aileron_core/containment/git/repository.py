@@ -26,7 +26,7 @@ class GitDirs:
     """Refs, objects and config; the same folder but for an additional work tree."""
 
 
-def repository_of(worktree: Path) -> GitDirs | None:
+def find_repository(worktree: Path) -> GitDirs | None:
     """Return the repository of *worktree*, None if there is none or it does not name *worktree* in return."""
     link = worktree / ".git"
     if link.is_symlink():
@@ -44,10 +44,10 @@ def repository_of(worktree: Path) -> GitDirs | None:
         common = _read(named / "commondir")
         if common is None or Path(named, back.strip()).resolve() != link.resolve():
             return None
-        found = Path(named, common.strip()).resolve()
+        common_dir = Path(named, common.strip()).resolve()
         return (
-            GitDirs(git_dir=named, common_dir=found)
-            if named.parent == found / "worktrees"
+            GitDirs(git_dir=named, common_dir=common_dir)
+            if named.parent == common_dir / "worktrees"
             else None
         )
     match = _WORKTREE.search(_read(named / "config") or "")  # a submodule
@@ -60,8 +60,8 @@ def repository_of(worktree: Path) -> GitDirs | None:
 def _holds_module(parent: Path, named: Path) -> bool:
     if not os.path.lexists(parent / ".git"):
         return False
-    found = repository_of(parent)
-    return found is not None and named.is_relative_to(found.git_dir.resolve() / "modules")
+    repository = find_repository(parent)
+    return repository is not None and named.is_relative_to(repository.git_dir.resolve() / "modules")
 
 
 def object_folders(common: Path) -> list[Path]:
@@ -106,15 +106,15 @@ def is_repository_shaped(names: set[str]) -> bool:
 class RepositoryScan:
     """The folders and `.git` entries of a project that git would take for repositories; paths are relative."""
 
-    entries: tuple[str, ...]
+    git_entries: tuple[str, ...]
     """Everything called `.git`."""
-    shapes: tuple[str, ...]
+    repository_shaped: tuple[str, ...]
     """Folders of a repository's shape under another name."""
-    unread: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
     """Folders that could not be looked through."""
 
 
-def scan(project: Path) -> RepositoryScan:
+def scan_project(project: Path) -> RepositoryScan:
     """Search *project* for repositories, without following links or descending into anything called `.git`."""
     entries: list[str] = []
     shapes: list[str] = []
@@ -140,7 +140,9 @@ def scan(project: Path) -> RepositoryScan:
         if is_repository_shaped(names):
             shapes.append(folder or ".")
     return RepositoryScan(
-        entries=tuple(sorted(entries)), shapes=tuple(sorted(shapes)), unread=tuple(sorted(unread))
+        git_entries=tuple(sorted(entries)),
+        repository_shaped=tuple(sorted(shapes)),
+        unreadable=tuple(sorted(unread)),
     )
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from aileron_core.containment.bubblewrap import kernel_covers, system_programs
-from aileron_core.containment.support import this_filter
+from aileron_core.containment.bubblewrap import proc_mask_arguments, system_mount_arguments
+from aileron_core.containment.support import machine_filter
 from aileron_core.errors import AileronError
 from aileron_core.text import escape
 
@@ -104,7 +104,7 @@ class SandboxedGit:
         with (
             _temporary_file(stdin) as stdin_file,
             _temporary_file(b"") as stderr,
-            _temporary_file(this_filter() or b"") as filter_file,
+            _temporary_file(machine_filter() or b"") as filter_file,
         ):
             process = subprocess.Popen(
                 self.argv(args, filter_file.fileno()), stdin=stdin_file, stdout=subprocess.PIPE, stderr=stderr,
@@ -135,9 +135,9 @@ class SandboxedGit:
             "ALL",
             "--seccomp",
             str(filter_fd),
-            *system_programs(),
+            *system_mount_arguments(),
         ]
-        command += ["--proc", "/proc", *kernel_covers(), "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108 - the sandbox's own
+        command += ["--proc", "/proc", *proc_mask_arguments(), "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108 - the sandbox's own
         for path, inside in self.read_only:
             command += ["--ro-bind", str(path), inside]
         for path, inside in self.writable:

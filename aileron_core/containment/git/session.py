@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aileron_core.containment.beneath import folder_at, remove_tree, restore_rights
+from aileron_core.containment.beneath import open_folder, remove_tree, restore_owner_rights
 from aileron_core.containment.git.import_changes import import_changes
 from aileron_core.containment.git.new_repositories import disable_new_repositories
 from aileron_core.containment.git.record import (
@@ -19,9 +19,9 @@ from aileron_core.containment.git.record import (
 from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.session_report import (
     ALL_CHANGES,
-    note_agent_settings,
-    put_aside,
-    report,
+    add_settings_notice,
+    move_leftovers,
+    repository_notices,
 )
 from aileron_core.containment.git.session_repository import SessionRepository
 from aileron_core.errors import AileronError
@@ -34,13 +34,13 @@ class SessionRepositories:
 
     bwrap: str
     folder: Path
-    aside: Path
+    leftovers: Path
     record: SessionRecord
     mounts: tuple[str, ...]
     """Arguments of bubblewrap, to follow the mount of the project."""
     notices: list[str] = field(default_factory=list[str])
     """What a person has to know before the agent starts."""
-    handle: int = -1
+    lock_descriptor: int = -1
 
     def repositories(self) -> Iterator[SessionRepository]:
         """Yield each repository for which the session has its own git directory."""
@@ -56,7 +56,7 @@ class SessionRepositories:
         failures: list[str] = []
         for repository in self.repositories():
             try:
-                import_changes(repository, last=False)
+                import_changes(repository, final=False)
             except (GitFailed, OSError, ValueError) as error:
                 failures.append(f"{repository.record.worktree}: {error}")
         write_record(self.folder, self.record)
@@ -67,34 +67,34 @@ class SessionRepositories:
         """Import everything and disable new repositories in the project; return notices for the person."""
         notices: list[str] = []
         stays = False
-        with contextlib.suppress(OSError), folder_at(Path(self.record.project)) as project_handle:
-            restore_rights(project_handle)  # the agent may have shut it
+        with contextlib.suppress(OSError), open_folder(Path(self.record.project)) as project_handle:
+            restore_owner_rights(project_handle)  # the agent may have removed them
         for repository in self.repositories():
             repository.record.refused.clear()  # all of it is tried again
             _restore_rights_below(repository.session_git_dir)
             try:
-                import_changes(repository, last=True)
+                import_changes(repository, final=True)
             except (GitFailed, OSError, ValueError) as error:
                 repository.record.refused[ALL_CHANGES] = str(error)
-            note_agent_settings(repository)
+            add_settings_notice(repository)
             kept_at: Path | None = None
             if repository.record.refused:
                 try:
-                    kept_at = put_aside(repository, self.aside)
+                    kept_at = move_leftovers(repository, self.leftovers)
                 except OSError:  # it stays where it is, and the next launch tries again
                     kept_at, stays = repository.session_git_dir, True
-            notices += report(repository.record, kept_at)
+            notices += repository_notices(repository.record, kept_at)
         project = Path(self.record.project)
         if project.is_dir():
             notices += disable_new_repositories(project, self.record.entries, self.record.shapes)
         if not stays:
             remove_tree(self.folder)
-        if self.record.covered and not has_empty_git_dir(
+        if self.record.has_empty_git_dir and not has_empty_git_dir(
             self.folder.parent, project, other_than=self.folder
         ):
             with contextlib.suppress(OSError):  # no longer empty, or gone with the project
                 (project / ".git").rmdir()
-        os.close(self.handle)
+        os.close(self.lock_descriptor)
         return notices
 
 
@@ -103,18 +103,18 @@ def has_empty_git_dir(parent: Path, project: Path, *, other_than: Path | None = 
     for folder in parent.iterdir() if parent.is_dir() else ():
         with contextlib.suppress(AileronError, OSError):
             record = read_record(folder) if folder != other_than else None
-            if record is not None and record.covered and record.project == str(project):
+            if record is not None and record.has_empty_git_dir and record.project == str(project):
                 return True
     return False
 
 
-def recover(*, bwrap: str, parent: Path, aside: Path) -> list[str]:
+def recover_sessions(*, bwrap: str, parent: Path, leftovers: Path) -> list[str]:
     """Import what is left of sessions whose launcher was killed; return notices for the person.
 
     Args:
         bwrap: path of bubblewrap.
         parent: the folder that holds the folders of all sessions.
-        aside: where what cannot be imported is put, in a folder for each session.
+        leftovers: where what cannot be imported is put, in a folder for each session.
     """
     notices: list[str] = []
     for folder in sorted(parent.iterdir()) if parent.is_dir() else []:
@@ -132,8 +132,8 @@ def recover(*, bwrap: str, parent: Path, aside: Path) -> list[str]:
                 remove_tree(folder)
                 continue
             abandoned = SessionRepositories(
-                bwrap=bwrap, folder=folder, aside=aside / folder.name, record=record,
-                mounts=(), handle=os.dup(handle),
+                bwrap=bwrap, folder=folder, leftovers=leftovers / folder.name, record=record,
+                mounts=(), lock_descriptor=os.dup(handle),
             )  # fmt: skip
             where = escape(record.project)
             notices += [

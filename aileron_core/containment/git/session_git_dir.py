@@ -4,11 +4,11 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from aileron_core.containment.git.record import INSIDE_GIT
+from aileron_core.containment.git.record import SANDBOX_GIT_DIR
 from aileron_core.containment.git.sandboxed_git import GitFailed
-from aileron_core.containment.git.session_repository import SessionRepository, read_small
+from aileron_core.containment.git.session_repository import SessionRepository, read_small_file
 from aileron_core.containment.git.settings import (
-    Setting,
+    GitSetting,
     allowed_settings,
     config_text,
     unsupported_reason,
@@ -18,7 +18,7 @@ OPERATION_FILES = ("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", 
 """What a merge, cherry-pick or revert under way consists of: the session continues it."""
 
 
-def make_session_git_dir(repository: SessionRepository, settings: Iterable[Setting]) -> None:
+def make_session_git_dir(repository: SessionRepository, settings: Iterable[GitSetting]) -> None:
     """Make the session's git directory, and record the state that it begins with.
 
     Args:
@@ -60,16 +60,16 @@ def _copy_files(repository: SessionRepository) -> None:
     own = repository.session_git_dir
     of_each = (repository.common_dir / "shallow", repository.common_dir / "info" / "exclude")
     for path in (*of_each, repository.git_dir / "info" / "sparse-checkout"):
-        if (data := read_small(path)) is not None:
+        if (data := read_small_file(path)) is not None:
             _write(own / ("" if path.parent.name != "info" else "info") / path.name, data)
     repository.record.shallow = (
-        (read_small(own / "shallow") or b"").decode("ascii", "replace").split()
+        (read_small_file(own / "shallow") or b"").decode("ascii", "replace").split()
     )
     for name in OPERATION_FILES:
-        if (data := read_small(repository.git_dir / name)) is not None:
+        if (data := read_small_file(repository.git_dir / name)) is not None:
             _write(own / name, data)
             _write(repository.folder / "state" / name, data)
-    if (stash := read_small(repository.common_dir / "logs" / "refs" / "stash")) is not None:
+    if (stash := read_small_file(repository.common_dir / "logs" / "refs" / "stash")) is not None:
         _write(own / "logs" / "refs" / "stash", stash)
         _write(repository.folder / "stash", stash)
     if (repository.git_dir / "index").is_file():
@@ -77,7 +77,7 @@ def _copy_files(repository: SessionRepository) -> None:
         shutil.copyfile(repository.base_index, own / "index")
     if repository.record.is_file:
         (repository.folder / "gitfile").write_text(
-            f"gitdir: {INSIDE_GIT}/{repository.record.number}\n"
+            f"gitdir: {SANDBOX_GIT_DIR}/{repository.record.number}\n"
         )
 
 

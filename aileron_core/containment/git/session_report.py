@@ -1,4 +1,4 @@
-"""What the person is told about a repository when its session ends, and where leftovers are kept."""
+"""Notices about a repository for the person when its session ends, and moving what could not be imported."""
 
 import os
 import secrets
@@ -8,7 +8,7 @@ from pathlib import Path
 from aileron_core.containment.git.record import RepositoryRecord
 from aileron_core.containment.git.refs import short_name
 from aileron_core.containment.git.sandboxed_git import GitFailed
-from aileron_core.containment.git.session_repository import SessionRepository, read_small
+from aileron_core.containment.git.session_repository import SessionRepository, read_small_file
 from aileron_core.text import escape
 
 _NAMED = 8
@@ -16,12 +16,12 @@ ALL_CHANGES = ""
 """In place of a ref's name: everything that was not imported yet."""
 
 
-def note_agent_settings(repository: SessionRepository) -> None:
+def add_settings_notice(repository: SessionRepository) -> None:
     """Record which settings and hooks the agent made; they end with the session."""
     try:
         names = _settings(repository)
     except GitFailed as error:
-        repository.record.tell(
+        repository.record.add_notice(
             f"The agent's git settings cannot be read ({error}); none of them was carried over."
         )
         names = []
@@ -32,13 +32,13 @@ def note_agent_settings(repository: SessionRepository) -> None:
         except OSError:  # closed by the agent
             names.append("hooks")
     if names:
-        repository.record.tell(
+        repository.record.add_notice(
             f"Git settings and hooks of the agent's were not carried over: {_listed(names)}."
         )
 
 
 def _settings(repository: SessionRepository) -> list[str]:
-    if read_small(repository.session_git_dir / "config") == read_small(
+    if read_small_file(repository.session_git_dir / "config") == read_small_file(
         repository.folder / "config"
     ):
         return []
@@ -59,26 +59,28 @@ def _listed(names: list[str]) -> str:
     return ", ".join(escape(name) for name in names[:_NAMED]) + more
 
 
-def report(record: RepositoryRecord, aside: Path | None) -> list[str]:
+def repository_notices(record: RepositoryRecord, leftovers: Path | None) -> list[str]:
     """Return the notices about one repository for the person.
 
     Args:
         record: its record.
-        aside: where the session's git directory was moved if something in it could not be imported.
+        leftovers: where the session's git directory was moved if something in it could not be imported.
     """
     notices: list[str] = []
-    if record.moved:
-        names = _listed([short_name(name) for name in sorted(record.moved)])
+    if record.updated_refs:
+        names = _listed([short_name(name) for name in sorted(record.updated_refs)])
         notices.append(f"What the agent committed is in your repository: {names}.")
-    notices += record.told
+    notices += record.notices
     for name, why in record.refused.items():
         what = "What the agent did last in git" if name == ALL_CHANGES else short_name(name)
-        notices.append(f"{what} could not be brought back ({why.rstrip('.')}). It is in {aside}.")
+        notices.append(
+            f"{what} could not be brought back ({why.rstrip('.')}). It is in {leftovers}."
+        )
     where = "" if record.worktree == "." else f"In {escape(record.worktree)}: "
     return [f"{where}{sentence}" for sentence in notices]
 
 
-def put_aside(repository: SessionRepository, folder: Path) -> Path:
+def move_leftovers(repository: SessionRepository, folder: Path) -> Path:
     """Move the session's git directory to *folder*, with safe settings and without hooks; return its path.
 
     Raises:
@@ -90,7 +92,7 @@ def put_aside(repository: SessionRepository, folder: Path) -> Path:
     while target.exists():
         number += 1
         target = folder / f"git-{repository.record.number}-{number}"
-    token = secrets.token_hex(4)  # so that nothing of the agent's stands there
+    token = secrets.token_hex(4)  # so that nothing of the agent's has that name
     for name in ("config", "config.worktree", "commondir", "hooks"):
         _rename(repository.session_git_dir / name, token)
     (repository.session_git_dir / "config").write_bytes((repository.folder / "config").read_bytes())

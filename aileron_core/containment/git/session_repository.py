@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aileron_core.containment import beneath
-from aileron_core.containment.git.record import INSIDE_OBJECTS, OID, RepositoryRecord
+from aileron_core.containment.git.record import (
+    OBJECT_ID_PATTERN,
+    SANDBOX_OBJECTS_DIR,
+    RepositoryRecord,
+)
 from aileron_core.containment.git.sandboxed_git import GitFailed, SandboxedGit
 
 _SMALL = 1024 * 1024
@@ -44,23 +48,27 @@ def parse_entries(listed: bytes) -> frozenset[IndexEntry]:
     Raises:
         GitFailed: it is malformed.
     """
-    found: set[IndexEntry] = set()
+    entries: set[IndexEntry] = set()
     for line in listed.split(b"\0")[:-1]:
         header, tab, path = line.partition(b"\t")
         words = header.split(b" ")
-        if not tab or len(words) != 3 or not OID.match(oid := words[1].decode("ascii", "replace")):
+        if (
+            not tab
+            or len(words) != 3
+            or not OBJECT_ID_PATTERN.match(oid := words[1].decode("ascii", "replace"))
+        ):
             raise GitFailed("git ls-files gave something that is no list of an index.")
-        found.add(IndexEntry(path, int(words[2]), words[0], oid))
-    return frozenset(found)
+        entries.add(IndexEntry(path, int(words[2]), words[0], oid))
+    return frozenset(entries)
 
 
-def read_small(path: Path) -> bytes | None:
+def read_small_file(path: Path) -> bytes | None:
     """Return the bytes of a small regular file, without following a link or blocking on a FIFO."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    return beneath.read_small(descriptor, _SMALL)
+    return beneath.read_small_file(descriptor, _SMALL)
 
 
 class SessionRepository:
@@ -80,7 +88,7 @@ class SessionRepository:
         """Written by the agent, so nothing in it is trusted."""
         self.git_dir, self.common_dir = Path(record.git), Path(record.common)
         self.base_index = self.folder / "index"
-        """The index as it was when both sides last agreed."""
+        """The index when the repositories last matched."""
         self.quarantine = self.folder / "check"
         """A bare repository of ours in which new objects are checked."""
 
@@ -93,7 +101,7 @@ class SessionRepository:
 
     def objects_inside(self, number: int) -> str:
         """Return the path at which the person's object store *number* is mounted in every sandbox."""
-        return f"{INSIDE_OBJECTS}/{self.record.number}/{number}"
+        return f"{SANDBOX_OBJECTS_DIR}/{self.record.number}/{number}"
 
     @property
     def _alternates(self) -> dict[str, str]:
@@ -169,8 +177,12 @@ class SessionRepository:
         Raises:
             GitFailed: it names no branch and no commit.
         """
-        text = (read_small(self.session_git_dir / "HEAD") or b"").decode("utf-8", "replace").strip()
-        if not OID.match(text) and not _BRANCH.fullmatch(text):
+        text = (
+            (read_small_file(self.session_git_dir / "HEAD") or b"")
+            .decode("utf-8", "replace")
+            .strip()
+        )
+        if not OBJECT_ID_PATTERN.match(text) and not _BRANCH.fullmatch(text):
             raise GitFailed("the agent's HEAD names no branch and no commit.")
         (self.folder / "HEAD").write_text(f"{text}\n", encoding="utf-8")
         return text
@@ -180,11 +192,11 @@ class SessionRepository:
         return parse_entries(self.agent_git().run("ls-files", "--stage", "-z"))
 
     def base_entries(self) -> frozenset[IndexEntry]:
-        """Return the index entries from when both sides last agreed."""
+        """Return the index entries from when the repositories last matched."""
         return parse_entries(self.quarantine_git().run("ls-files", "--stage", "-z"))
 
     def index_is_untouched(self, now: bytes) -> bool:
-        """Tell whether the person's index *now* still has the entries and flags from when both sides last agreed."""
+        """Tell whether the person's index *now* still has the entries and flags from when the repositories last matched."""
         before = self.base_index.read_bytes() if self.base_index.exists() else b""
         if now == before:
             return True
@@ -202,7 +214,11 @@ def _refs(git: SandboxedGit) -> tuple[dict[str, str], dict[str, str]]:
     symbolic: dict[str, str] = {}
     for line in listed.decode("utf-8", "surrogateescape").split("\n")[:-1]:
         words = line.split(" ")
-        if len(words) != 3 or not OID.match(words[0]) or not words[1].startswith("refs/"):
+        if (
+            len(words) != 3
+            or not OBJECT_ID_PATTERN.match(words[0])
+            or not words[1].startswith("refs/")
+        ):
             raise GitFailed("git for-each-ref gave something that is no list of refs.")
         if words[2]:
             symbolic[words[1]] = words[2]

@@ -29,7 +29,7 @@ _SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class GitSetting:
     """One git setting of the person's."""
 
     name: str
@@ -38,7 +38,7 @@ class Setting:
     """The file that says so; a relative path of an `include` is relative to its folder."""
 
 
-def read_settings(bwrap: str, git_dir: Path, env: Mapping[str, str]) -> list[Setting]:
+def read_settings(bwrap: str, git_dir: Path, env: Mapping[str, str]) -> list[GitSetting]:
     """Return the person's settings for a repository, global and system ones included, in git's order.
 
     They are read in a sandbox without write access or network; no setting takes effect except
@@ -48,23 +48,23 @@ def read_settings(bwrap: str, git_dir: Path, env: Mapping[str, str]) -> list[Set
         GitFailed: git cannot read them.
     """
     listed = _git_config(bwrap, git_dir, env, "--list", "--show-origin", "-z").split("\0")[:-1]
-    settings: list[Setting] = []
+    settings: list[GitSetting] = []
     for origin, line in zip(listed[::2], listed[1::2], strict=True):
         name, separator, value = line.partition("\n")
         file = Path(origin.removeprefix("file:"))
-        settings.append(Setting(name=name, value=value if separator else "true", file=file))
+        settings.append(GitSetting(name=name, value=value if separator else "true", file=file))
     return settings
 
 
-def included_files(settings: Iterable[Setting], env: Mapping[str, str]) -> list[Path]:
+def included_files(settings: Iterable[GitSetting], env: Mapping[str, str]) -> list[Path]:
     """Return the files that *settings* include, whether they exist or not."""
     home = env.get("HOME", "")
-    found: list[Path] = []
+    files: list[Path] = []
     for each in settings:
         if each.name.startswith(("include.", "includeif.")) and each.name.endswith(".path"):
             path = f"{home}/{each.value[2:]}" if each.value.startswith("~/") else each.value
-            found.append(Path(os.path.normpath(each.file.parent / path)))
-    return list(dict.fromkeys(found))
+            files.append(Path(os.path.normpath(each.file.parent / path)))
+    return list(dict.fromkeys(files))
 
 
 def _git_config(bwrap: str, git_dir: Path, env: Mapping[str, str], *args: str) -> str:
@@ -73,7 +73,7 @@ def _git_config(bwrap: str, git_dir: Path, env: Mapping[str, str], *args: str) -
     command += ["--proc", "/proc", "--dev", "/dev", "--chdir", "/", "--"]
     passed = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in env}
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [*command, "git", "--no-pager", "config", *args],
             env={**passed, "PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C",
                  "GIT_DIR": str(git_dir), "GIT_WORK_TREE": "/"},
@@ -81,12 +81,12 @@ def _git_config(bwrap: str, git_dir: Path, env: Mapping[str, str], *args: str) -
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise GitFailed(f"git config took longer than {_SECONDS} s.") from None
-    if done.returncode != 0:
-        raise GitFailed(escape(done.stderr.decode("utf-8", "replace").strip()[:300]))
-    return done.stdout.decode("utf-8", "surrogateescape")
+    if result.returncode != 0:
+        raise GitFailed(escape(result.stderr.decode("utf-8", "replace").strip()[:300]))
+    return result.stdout.decode("utf-8", "surrogateescape")
 
 
-def unsupported_reason(settings: Iterable[Setting]) -> str | None:
+def unsupported_reason(settings: Iterable[GitSetting]) -> str | None:
     """Return why a repository with these settings cannot have a session git directory, None if it can."""
     for name in (each.name for each in settings):
         if name.startswith("extensions."):
@@ -100,21 +100,21 @@ def unsupported_reason(settings: Iterable[Setting]) -> str | None:
     return None
 
 
-def allowed_settings(settings: Iterable[Setting]) -> list[tuple[str, str]]:
+def allowed_settings(settings: Iterable[GitSetting]) -> list[tuple[str, str]]:
     """Return the settings that a session gets, with credentials removed from URLs."""
-    found: list[tuple[str, str]] = []
+    allowed: list[tuple[str, str]] = []
     for name, value in ((each.name, each.value) for each in settings):
         section, _, rest = name.partition(".")
         below, _, key = rest.rpartition(".")
         if name in _PLAIN:
-            found.append((name, value))
+            allowed.append((name, value))
         elif below and key in _BELOW.get(section, ()):
             if key in ("url", "pushurl"):
                 if "::" in value:  # a remote helper, a program: `ext::` for one
                     continue
                 value = _LOGIN.sub(r"\1", value)
-            found.append((name, value))
-    return found
+            allowed.append((name, value))
+    return allowed
 
 
 def config_text(settings: Iterable[tuple[str, str]]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from aileron_core.containment.linux_syscalls import SCOPE_ABI, landlock_abi
-from aileron_core.containment.support import abstract_listeners, find_support
+from aileron_core.containment.support import abstract_listeners, find_sandbox_support
 from aileron_core.errors import AileronError
 from aileron_core.launch.doctor import Finding
 
@@ -26,7 +26,7 @@ def check_machine() -> Iterator[Finding]:
         yield Finding(level="warning", topic="sandbox", text=text)
         return
     try:
-        support = find_support(offline=True)
+        support = find_sandbox_support(offline=True)
     except AileronError as error:
         yield Finding(level="broken", topic="sandbox", text=error.message)
     else:
@@ -61,24 +61,28 @@ def check_terminal(env: Mapping[str, str], home: Path) -> Iterator[Finding]:
 
 def _tmux(env: Mapping[str, str]) -> Finding:
     tmux = shutil.which("tmux", path="/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin")
-    said = ""
+    passthrough = ""
     if tmux is not None:
-        given = {"TMUX": env["TMUX"], "PATH": os.defpath}
+        tmux_env = {"TMUX": env["TMUX"], "PATH": os.defpath}
         try:
-            said = subprocess.run(
+            passthrough = subprocess.run(
                 [tmux, "show-options", "-gwv", "allow-passthrough"],
-                env=given, capture_output=True, text=True, timeout=_SECONDS, check=False,
+                env=tmux_env, capture_output=True, text=True, timeout=_SECONDS, check=False,
             ).stdout.strip()  # fmt: skip
         except (OSError, subprocess.TimeoutExpired):
-            said = ""
-    if said in ("on", "all"):
+            passthrough = ""
+    if passthrough in ("on", "all"):
         text = (
             "tmux passes escape sequences of an agent on to your terminal. Set "
             "`set -g allow-passthrough off` in tmux.conf where an agent runs."
         )
         return Finding(level="warning", topic="tmux", text=text)
-    told = f"allow-passthrough is {said}" if said else "it did not tell allow-passthrough"
-    return Finding(level="ok" if said else "note", topic="tmux", text=f"tmux: {told}.")
+    sentence = (
+        f"allow-passthrough is {passthrough}"
+        if passthrough
+        else "it did not tell allow-passthrough"
+    )
+    return Finding(level="ok" if passthrough else "note", topic="tmux", text=f"tmux: {sentence}.")
 
 
 def _kitty(env: Mapping[str, str], home: Path) -> Finding | None:

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from aileron_core.containment.hard_links import how_to_mend, shared_files
+from aileron_core.containment.hard_links import hard_linked_files, reinstall_hint
 from aileron_core.errors import FileProblems
 from aileron_core.home.layout import Home
 from aileron_core.launch.doctor import Finding
@@ -42,13 +42,13 @@ def check_hard_links(folders: Iterable[Path]) -> Finding | None:
     Args:
         folders: where Aileron's files lie.
     """
-    shared = shared_files(folders)
+    shared = hard_linked_files(folders)
     if not shared:
         return None
     text = (
         f"{len(shared)} of Aileron's files have other names ({shared[0]} for one), as installers make "
         "them that link from a cache: what writes to the others changes Aileron, an agent in its "
-        f"project's environment too. The next launch makes copies of them. {how_to_mend()}"
+        f"project's environment too. The next launch makes copies of them. {reinstall_hint()}"
     )
     return Finding(level="warning", topic="code", text=text)
 

@@ -1,4 +1,4 @@
-"""Fetching previews: bounded, never cached, never told to the agent."""
+"""Fetching previews: bounded, never cached, never shown to the agent."""
 
 import asyncio
 from collections import deque
@@ -13,7 +13,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.host_names import short_host, short_hosts
-from aileron_core.connectors.posted_reads import OFFER, acceptance_name
+from aileron_core.connectors.posted_reads import OFFER_KEY, acceptance_name
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.runs.digest import preview_digest
@@ -31,7 +31,7 @@ MAX_SHOWN_LINES: Final = 20_000
 """Their lines, which cost more than characters."""
 
 _MAX_ATTEMPTS = 8
-"""How often one preview is asked again where what it was refused for counts by then."""
+"""Attempts at one preview, where a read that it was refused has been accepted meanwhile."""
 _FIRST_ERROR_STATUS = 400
 """From this HTTP status on it was the service that refused."""
 
@@ -90,7 +90,7 @@ class PreviewFetcher:
             try:
                 await self.adopt(run, preview)
             except AileronError:
-                # What stands on the screen must be what the digest on record covers.
+                # What the screen shows must be what the digest on record covers.
                 run.preview, run.drift = before, drift
                 self._store.notify(run)
                 raise
@@ -119,7 +119,7 @@ class PreviewFetcher:
             raise
 
     async def fetch(self, run: LiveRun) -> PreviewResult:
-        """Call the preview op once and return what it said, or why it could not say."""
+        """Call the preview op once and return its result, or why there is none."""
         assert run.resolved is not None
         action = run.resolved.action
         if not run.has_preview:
@@ -209,7 +209,7 @@ class PreviewFetcher:
                 return result, reads
 
     async def _offer(self, connector: Connector, reads: Sequence[str]) -> bool:
-        """Offer *reads* to a person; return whether one of them counts already."""
+        """Offer *reads* to a person to accept; return whether one of them is accepted already."""
         try:
             return any([await self._library.offer_read(connector.identity, each) for each in reads])
         except StorageUnavailable:  # it is not on record, so it does not count
@@ -219,7 +219,7 @@ class PreviewFetcher:
         return PreviewResult(status="unavailable", reason=reason, fetched_at=self._clock.now())
 
     def forget_session(self, session_id: str) -> None:
-        """Drop what is counted of a session that has ended."""
+        """Drop the rate counts of a session that has ended."""
         self._semaphores.pop(session_id, None)
         self._fetch_times.pop(session_id, None)
 
@@ -235,19 +235,19 @@ class PreviewFetcher:
 
 
 def _reason(result: OpResult) -> str:
-    """Return why there is no preview; a host is blamed only for what it was asked itself."""
+    """Return why there is no preview; a host is named only for a request that it got itself."""
     failure = result.failure
     assert failure is not None
-    if failure.details.get("limit") == "wall_time" and result.unanswered_by:
+    if failure.details.get("limit") == "wall_time" and result.unanswered_host:
         configured = failure.details.get("configured", "5s")
-        return f"{short_host(result.unanswered_by)} did not answer within {configured}"
+        return f"{short_host(result.unanswered_host)} did not answer within {configured}"
     if failure.class_ == "external_api_error" and (result.last_status or 0) >= _FIRST_ERROR_STATUS:
         try:
             phrase = f"{result.last_status} ({HTTPStatus(result.last_status).phrase})"
         except ValueError:
             phrase = str(result.last_status)
-        return f"{short_host(result.answered_by)} answered {phrase}"
-    if read := failure.details.get(OFFER):
+        return f"{short_host(result.last_status_host)} answered {phrase}"
+    if read := failure.details.get(OFFER_KEY):
         return (
             f"it would read by POST ({read}), and nobody accepted that of this connector. The request "
             "was not sent; the waiting list has what you can accept."

@@ -37,7 +37,7 @@ class PreviewField:
     count: int = 1
     """How many values the path leads to; `value` has all of them, in the order of the answer."""
     spellings: tuple[str, ...] = ()
-    """The names that they stand under, where that is worth telling (see `paths.Found`)."""
+    """The spellings of their names, where these differ (see `json_paths.Matches`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def compare_outputs(before: Json, after: Json, preview: Preview) -> OutputDiffer
             continue
         changed.append(change)
         # What differs at these places is shown by the change, unless the field has moved.
-        places = {found.places for found in (old, new) if found is not None}
+        places = {matches.places for matches in (old, new) if matches is not None}
         if len(places) == 1:
             shown.update(*places)
     paths: list[str] = []
@@ -136,7 +136,7 @@ def _matches(value: Json) -> Matches | None:
 
 
 def _visible_content(field: PreviewField) -> tuple[object, ...]:
-    """Return what a person reads of *field*; under which names it stands is told by the other paths."""
+    """Return what a person reads of *field*; the names that it has in the output are compared apart."""
     return field.missing, field.value, field.count, field.shape
 
 
@@ -147,7 +147,7 @@ def _field(label: str, path: str, matches: Matches | None, *, multiline: bool) -
     value, shape = value_text(matches.values[0] if count == 1 else matches.values)
     several = shape != "text"
     if count > 1 and shape == "lines":
-        shape = "text"  # no list stands there: it is told that there are several
+        shape = "text"  # the path has several values, none of which is a list
     return PreviewField(
         label=label,
         path=path,

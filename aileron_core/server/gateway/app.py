@@ -1,4 +1,4 @@
-"""The gateway: who may pass, to which upstream, and how a request of ours ends in its own shape."""
+"""The gateway: which requests may pass, to which upstream, and errors in the shape of the provider's."""
 
 import asyncio
 import logging
@@ -55,7 +55,7 @@ class Gateway:
         self._count = 0
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = soft // 4 if soft > 0 else sys.maxsize
-        self._forget = app.events.subscribe(self._hear)
+        self._forget = app.events.subscribe(self._on_event)
 
     def close(self) -> None:
         """End what is open and kept."""
@@ -65,7 +65,7 @@ class Gateway:
         self._pool.close()
         self._dialer.close()
 
-    def _hear(self, event: CoreEvent) -> None:
+    def _on_event(self, event: CoreEvent) -> None:
         if isinstance(event, SessionsUpdated):
             for session_id in [each for each in self._open if not self._app.sessions.get(each)]:
                 self._cut(session_id)
@@ -99,7 +99,7 @@ class Gateway:
         """Return the session whose request this is.
 
         Raises:
-            Fault: it is nobody's, or may not pass now.
+            GatewayError: it belongs to no open session, or may not pass now.
         """
         try:
             check_address(scope, self._app.address.hosts)
@@ -244,7 +244,7 @@ class Gateway:
 
 
 def _split(target: bytes) -> tuple[bytes, bytes]:
-    """Return the token and what stands behind it: the target that goes up."""
+    """Return the token, and the rest of the target, which goes to the upstream."""
     rest = target[len(PREFIX) :]
     before, question, query = rest.partition(b"?")
     token, _, path = before.partition(b"/")

@@ -1,4 +1,4 @@
-"""HTTP/1.1 to an upstream, and the connections that are kept for the next request.
+"""HTTP/1.1 to an upstream, and the pool of idle connections.
 
 On asyncio's protocols and httptools' parser: ready-made clients were several times slower, and each
 of them changes what it passes on (names of headers, the sizes of chunks).
@@ -19,7 +19,7 @@ from aileron_core.server.gateway.providers import Header
 from aileron_core.server.gateway.upstreams import Upstream
 
 Framing: TypeAlias = Literal["none", "length", "chunked", "close"]
-"""How an answer's end is told: there is no body, by Content-Length, by chunks, by hanging up."""
+"""How the end of an answer is marked: no body, Content-Length, chunks, or the end of the connection."""
 
 _IDLE_SECONDS = 30.0
 _MOST_IDLE = 32
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class ResponseHandler(Protocol):
-    """Who a connection tells of the answer. Nothing is awaited; `flush` ends what one read brought."""
+    """Receives the answer from a connection. Nothing is awaited; `flush` follows the parts of one read."""
 
     def head(self, status: int, reason: bytes, headers: list[Header], framing: Framing) -> None:
         """Take the head; nothing interim."""
@@ -48,11 +48,11 @@ class ResponseHandler(Protocol):
         ...
 
     def end(self, trailers: list[Header], *, reusable: bool) -> None:
-        """Take note that the answer is whole."""
+        """The answer is complete."""
         ...
 
     def broken(self, *, began: bool) -> None:
-        """Take note that no answer, or no more of it, will come."""
+        """No answer, or no more of it, will come."""
         ...
 
 
@@ -91,10 +91,10 @@ class UpstreamConnection(asyncio.Protocol):
     # One request
 
     def expect_response(self, sink: ResponseHandler, *, bodiless: bool) -> None:
-        """Tell *sink* of the answer to the request that is written next.
+        """Pass the answer to the request that is written next to *sink*.
 
         Args:
-            sink: hears of it until its end, or until `drop`.
+            sink: receives it until its end, or until `drop`.
             bodiless: the request is a HEAD, so that its answer has no body whatever it says.
         """
         self._clear()
@@ -195,7 +195,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._whole()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Take note of the end: of the answer too, where that is how its end is told."""
+        """End the answer too, if the end of the connection marks its end."""
         self._writable.set()
         sink, self._sink = self._sink, None
         if sink is not None:
@@ -228,7 +228,7 @@ class UpstreamConnection(asyncio.Protocol):
     # From the parser
 
     def on_message_begin(self) -> None:
-        """Take note of what comes behind an answer that was whole already."""
+        """Detect bytes after an answer that was complete."""
         self._spoilt = self._complete
 
     def on_status(self, status: bytes) -> None:
@@ -265,7 +265,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._sink.body(body)
 
     def on_message_complete(self) -> None:
-        """Take note that the answer is whole; an interim one gives way to the next."""
+        """Complete the answer; after an interim one, wait for the next."""
         if 100 <= self._status < 200:
             if self._status != 101:
                 self._status, self._reason, self._headers = 0, b"", []
@@ -313,12 +313,12 @@ class ConnectionPool:
         """Return a new connection.
 
         Raises:
-            Fault: there is none to be had.
+            GatewayError: there is none to be had.
         """
         return await self._dialer.dial(upstream, UpstreamConnection)
 
     def give_back(self, upstream: Upstream, connection: UpstreamConnection) -> None:
-        """Keep *connection* for another request, for a while."""
+        """Keep *connection* idle for another request, for a while."""
         free = self._free.setdefault(upstream, deque())
         if len(free) >= _MOST_IDLE:
             connection.drop()

@@ -66,7 +66,7 @@ class ClientProtocol(Protocol):
         ...
 
     @property
-    def client_said_all(self) -> bool:
+    def client_request_complete(self) -> bool:
         """Whether the request that came last is whole."""
         ...
 
@@ -114,7 +114,7 @@ class ClientRequest:
     @property
     def is_whole(self) -> bool:
         """Whether all of the request's body has come."""
-        return self._side.client_said_all
+        return self._side.client_request_complete
 
     @property
     def disconnected(self) -> bool:
@@ -132,23 +132,23 @@ class ClientRequest:
         return self.cycle
 
     def listen(self, listener: Listener) -> None:
-        """Have *listener* hear of the connection from now on."""
+        """Report the connection's events to *listener* from now on."""
         self._side.listener = listener
         if self._side.client_is_full:
             listener.client_full()
 
     def close_after(self) -> None:
-        """Have the connection end with this answer."""
+        """Close the connection after this answer."""
         self._own.keep_alive = False
 
     def start(self) -> None:
-        """Take note that the answer has begun; its bytes are written with `write`."""
+        """Mark the answer as begun; its bytes are written with `write`."""
         cycle = self._own
         cycle.response_started = True
         cycle.waiting_for_100_continue = False
 
     def wake_reader(self) -> None:
-        """Have whoever waits for more of the request's body look up."""
+        """Wake the reader of the request's body."""
         self._own.message_event.set()
 
     def write(self, pieces: list[bytes]) -> None:
@@ -171,7 +171,7 @@ class ClientRequest:
         cycle.on_response()
 
     def mark_disconnected(self) -> None:
-        """Take note that the client is gone, so that nothing more is expected to be written."""
+        """Mark the client as gone, so that nothing more is expected to be written."""
         cycle = self._own
         cycle.disconnected = True
         cycle.message_event.set()
@@ -193,7 +193,7 @@ class ClientRequest:
 
 
 def _reset_at_close(transport: asyncio.Transport) -> None:
-    """Have the kernel reset the connection: a plain close would tell of a clean end."""
+    """Have the kernel reset the connection: a plain close would look like a clean end."""
     raw: socket.socket | None = transport.get_extra_info("socket")
     if (
         transport.is_closing()

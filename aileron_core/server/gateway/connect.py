@@ -13,6 +13,9 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment
 
 import httpx
+from aiohappyeyeballs import (
+    start_connection,  # pyright: ignore[reportUnknownVariableType] - a bare tuple
+)
 
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver, SystemResolver
 from aileron_core.server.gateway.providers import GatewayError
@@ -20,8 +23,8 @@ from aileron_core.server.gateway.upstreams import Upstream
 
 _RESOLVE_SECONDS = 10.0
 _CONNECT_SECONDS = 10.0
-"""For one address; with several, the next is tried sooner (`_HEAD_START`)."""
 _HEAD_START = 0.3
+"""Of one address before the next, of the other family if there is one (RFC 8305)."""
 _TLS_SECONDS = 15.0
 _MAX_PROXY_HEAD = 16 * 1024
 _NAMED = tuple(
@@ -35,6 +38,8 @@ _NAMED = tuple(
 networks, and the range that overlay networks use. Metadata and link-local are not among them."""
 
 _P = TypeVar("_P", bound=asyncio.BaseProtocol)
+_AddressInfo = tuple[int, int, int, str, tuple[str, int]]
+"""As `socket.getaddrinfo` has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +66,7 @@ class Proxies:
         """Return through which proxy *upstream* is reached.
 
         Raises:
-            Fault: the proxy that is named cannot be used.
+            GatewayError: the proxy that is named cannot be used.
         """
         if upstream.scheme != "https" or not self._url:
             return None
@@ -118,7 +123,7 @@ class Dialer:
         """Return what *make* makes, connected to *upstream*.
 
         Raises:
-            Fault: it cannot be reached, or leads where it must not.
+            GatewayError: it cannot be reached, or leads where it must not.
         """
         proxy = self._proxies.proxy_for(upstream)
         if proxy is None:
@@ -244,51 +249,27 @@ def _refusal(host: str, address: str, problem: str, upstream: Upstream | None) -
 
 
 async def _first_of(addresses: list[str], port: int, host: str) -> socket.socket:
-    """Return a connection to the first address that answers; each begins a little after the last."""
-    loop = asyncio.get_running_loop()
-    waiting: set[asyncio.Task[socket.socket]] = set()
-    left = list(addresses)
+    """Return a connection to the first of *addresses* that answers; no other one is connected to."""
+    infos = [_address_info(each, port) for each in addresses]
     try:
-        while left or waiting:
-            if left:
-                work = _connected(loop, left.pop(0), port)
-                waiting.add(loop.create_task(work, name="gateway dial"))
-            ended, waiting = await asyncio.wait(
-                waiting,
-                timeout=_HEAD_START if left else None,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            good = [task.result() for task in ended if task.exception() is None]
-            for spare in good[1:]:
-                spare.close()
-            if good:
-                return good[0]
-        raise GatewayError("unreachable", f"{host} cannot be reached on port {port}.")
-    finally:
-        for task in waiting:
-            task.add_done_callback(_forget)
-            task.cancel()
-
-
-def _forget(task: asyncio.Task[socket.socket]) -> None:
-    """Close what a connection that nobody waits for any more may have become."""
-    if not task.cancelled() and task.exception() is None:
-        task.result().close()
-
-
-async def _connected(loop: asyncio.AbstractEventLoop, address: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    raw = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        raw.setblocking(False)
-        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # A model may think for minutes: silence is no fault, but a machine that is gone is one.
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         async with asyncio.timeout(_CONNECT_SECONDS):
-            await loop.sock_connect(raw, (address, port))
-    except BaseException:
-        raw.close()
-        raise
+            return await start_connection(
+                infos, happy_eyeballs_delay=_HEAD_START, socket_factory=_upstream_socket
+            )
+    except (OSError, RuntimeError):  # uvloop has both; TimeoutError is an OSError
+        raise GatewayError("unreachable", f"{host} cannot be reached on port {port}.") from None
+
+
+def _address_info(address: str, port: int) -> _AddressInfo:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return family, socket.SOCK_STREAM, 0, "", (address, port)
+
+
+def _upstream_socket(info: _AddressInfo) -> socket.socket:
+    raw = socket.socket(info[0], info[1])
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # A model may think for minutes: silence is no fault, but a machine that is gone is one.
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return raw
 
 

@@ -79,12 +79,12 @@ class Forwarding:
     def __init__(
         self, client: ClientRequest, passing: GatewayRequest, traffic: TrafficMeter
     ) -> None:
-        self._wire = client
+        self._client = client
         self.request = passing
         self._traffic = traffic
         self._connection: UpstreamConnection | None = None
         self._pieces: list[bytes] = []
-        self._came = 0
+        self._bytes_received = 0
         self._chunked = False
         self.head_sent = False
         self._sent_whole = False
@@ -97,8 +97,8 @@ class Forwarding:
         """Take the answer of the request that is written to *connection* next."""
         self._connection = connection
         self._sent_whole = False
-        connection.expect_response(self, bodiless=self._wire.method == b"HEAD")
-        if self._wire.connection.client_is_full:
+        connection.expect_response(self, bodiless=self._client.method == b"HEAD")
+        if self._client.connection.client_is_full:
             connection.pause_reading()
 
     def send(self, head: bytes) -> None:
@@ -113,7 +113,7 @@ class Forwarding:
         Args:
             head: goes with the first piece.
             receive: the next piece, as ASGI has it.
-            chunked: how the body's end is told.
+            chunked: whether the body is sent in chunks.
         """
         connection = self._connection
         assert connection is not None
@@ -156,7 +156,7 @@ class Forwarding:
         if self._settle("gone"):
             if self._connection is not None:
                 self._connection.drop()
-            self._wire.abort_response(at_once=True)
+            self._client.abort_response(at_once=True)
 
     def _settle(self, outcome: Outcome) -> bool:
         if self.done.done():
@@ -168,7 +168,7 @@ class Forwarding:
 
     def head(self, status: int, reason: bytes, headers: list[Header], framing: Framing) -> None:
         """Pass the head on."""
-        client = self._wire
+        client = self._client
         old = client.version == "1.0"
         self._chunked = framing in ("chunked", "close")
         if old and self._chunked:
@@ -193,7 +193,7 @@ class Forwarding:
 
     def switched(self, reason: bytes, headers: list[Header], rest: bytes) -> None:
         """Pass a 101 on as it is, if that was asked for."""
-        if not self._wire.upgrade:
+        if not self._client.upgrade:
             self.broken(began=True)
             if self._connection is not None:
                 self._connection.drop()
@@ -201,8 +201,8 @@ class Forwarding:
         lines = [b"HTTP/1.1 101 %b\r\n" % reason]
         lines += [b"%b: %b\r\n" % each for each in headers]
         lines.append(b"\r\n")
-        self._wire.start()
-        self._wire.write(lines)
+        self._client.start()
+        self._client.write(lines)
         self.head_sent = True
         self.request.status = 101
         self.rest = rest
@@ -210,7 +210,7 @@ class Forwarding:
 
     def body(self, data: bytes) -> None:
         """Take a piece of the body."""
-        self._came += len(data)
+        self._bytes_received += len(data)
         if self._chunked:
             self._pieces += (b"%x\r\n" % len(data), data, b"\r\n")
         else:
@@ -220,35 +220,35 @@ class Forwarding:
         """Pass on what one read brought."""
         if self._pieces:
             pieces, self._pieces = self._pieces, []
-            self._wire.write(pieces)
-        if self._came:
-            self._traffic.add_received(self.request, self._came)
-            self._came = 0
+            self._client.write(pieces)
+        if self._bytes_received:
+            self._traffic.add_received(self.request, self._bytes_received)
+            self._bytes_received = 0
 
     def end(self, trailers: list[Header], *, reusable: bool) -> None:
         """End the answer."""
         self._reusable = reusable
         if self._chunked:
             lines = [_END, *(b"%b: %b\r\n" % each for each in trailers), b"\r\n"]
-            self._wire.write(lines)
+            self._client.write(lines)
         if self._settle("whole"):
-            self._wire.finish()
+            self._client.finish()
 
     def broken(self, *, began: bool) -> None:
         """Break the answer off too, unless none has begun."""
         connection = self._connection
         if self.head_sent:
             if self._settle("broken"):
-                self._wire.abort_response(at_once=self._ends_by_closing())
+                self._client.abort_response(at_once=self._ends_by_closing())
         elif not began and connection is not None and connection.used:
             self._settle("stale")
         else:
             self._settle("unanswered")
-        # A request whose body is still awaited would not hear of it before the next piece.
-        self._wire.wake_reader()
+        # The reader of a body that is still being sent would otherwise notice only at the next piece.
+        self._client.wake_reader()
 
     def _ends_by_closing(self) -> bool:
-        return self._wire.version == "1.0"
+        return self._client.version == "1.0"
 
     # The client's side
 
@@ -264,6 +264,6 @@ class Forwarding:
 
     def client_gone(self) -> None:
         """Hang up on the upstream as well."""
-        self._wire.mark_disconnected()
+        self._client.mark_disconnected()
         if self._settle("gone") and self._connection is not None:
             self._connection.drop()

@@ -12,16 +12,16 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import ApprovalView, RecordView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
-from aileron_tui.draw.columns import Column, about_lines, column_row, column_titles, joined
-from aileron_tui.draw.document import now_blocks
+from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines, join_fitting
+from aileron_tui.draw.document import recheck_blocks
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.text import Line, Piece, Role, cut, line
+from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import age, clock_seconds
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
 
-KEPT = 1_000
+ROWS_KEPT = 1_000
 """Rows kept; the audit has the rest."""
 HOUR = 3600.0
 
@@ -75,7 +75,7 @@ class ActivityEntry:
     records: list[RecordView] = field(default_factory=list[RecordView])
     state: str = ""
     """A state of `words.GLYPHS`; empty for what is not a call."""
-    telling: RecordView | None = None
+    state_record: RecordView | None = None
     """The record that says the state."""
     gated: bool = False
 
@@ -87,7 +87,7 @@ class ActivityEntry:
             AuditEvent.APPROVAL_APPROVED,
         )
         if record.event in _STATES:
-            self.state, self.telling = _STATES[record.event], record
+            self.state, self.state_record = _STATES[record.event], record
 
 
 class ActivityTable(KeyedTable[ActivityEntry]):
@@ -113,14 +113,14 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         self._take(record)
         self._reorder(now)
 
-    def know(self, view: ApprovalView) -> None:
+    def add_approval(self, view: ApprovalView) -> None:
         """Learn what a call was about: its gist is Aileron's own reading."""
         self._approvals[view.run_id] = view
-        if len(self._approvals) > KEPT:
+        if len(self._approvals) > ROWS_KEPT:
             del self._approvals[next(iter(self._approvals))]
 
     @property
-    def call(self) -> ApprovalView | None:
+    def approval(self) -> ApprovalView | None:
         """What is known of the selected row's call."""
         current = self.current
         return self._approvals.get(current.key) if current is not None else None
@@ -130,14 +130,14 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = ActivityEntry(key=key, first=record)
-            if len(self._entries) > KEPT:
+            if len(self._entries) > ROWS_KEPT:
                 del self._entries[next(iter(self._entries))]
         entry.add(record)
 
     def _reorder(self, now: float) -> None:
         if self._follows:
             self._selected = None
-        self.set(tuple(reversed(self._entries.values())), now)
+        self.set_items(tuple(reversed(self._entries.values())), now)
 
     # The cursor
 
@@ -150,19 +150,19 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         """Stay on the newest row."""
         self._follows, self._selected = True, None
 
-    def go(self, row: int) -> None:
+    def select(self, row: int) -> None:
         """Select *row*, and stop following unless it is the newest."""
         if row > 0:
-            self.stay()
+            self.stop_following()
         if not self._follows:
-            super().go(row)
+            super().select(row)
 
-    def stay(self) -> None:
+    def stop_following(self) -> None:
         """Keep the cursor where it is: the person reads this row."""
         if self._follows:
             self._follows = False
             self._seen = max((e.first.seq for e in self._entries.values()), default=0)
-            super().go(0)
+            super().select(0)
 
     # Drawing
 
@@ -184,7 +184,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     def version(self) -> tuple[object, ...]:
         """What a person must look at anew when it differs."""
         current = self.current
-        call = self.call
+        call = self.approval
         known = call.version if call is not None and call.state == "unknown" else 0
         return (current.key, len(current.records), known) if current is not None else ()
 
@@ -204,7 +204,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             denied=sum(each.state == "denied" for each in recent),
             median=age(median(waits)) if waits else "",
         )
-        told = joined(parts, width - 2)
+        told = join_fitting(parts, width - 2)
         return (line(" ", Piece(told, "muted")), column_titles(_COLUMNS, "why", width))
 
     def _waited(self, entry: ActivityEntry) -> float | None:
@@ -232,7 +232,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         return column_row(_COLUMNS, values, self._why(item), width, selected=selected)
 
     def _why(self, item: ActivityEntry) -> Line:
-        telling = item.telling or item.records[-1]
+        telling = item.state_record or item.records[-1]
         if item.state == "completed" and not item.gated:
             took = telling.at - item.first.at
             return (Piece(words.views.not_gated(took), "muted"),)
@@ -245,12 +245,12 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             return (Piece(words.views.ITS_FILE_ASKS, "muted"),)
         return foreign_text(telling.summary, "muted")
 
-    def about(self, width: int, now: float) -> tuple[Line, ...]:
+    def detail(self, width: int, now: float) -> tuple[Line, ...]:
         """Return the last record of the selected call, whole as far as three lines go."""
         item = self.current
         if item is None:
             return ()
-        last = item.telling or item.records[-1]
+        last = item.state_record or item.records[-1]
         agent = line(Piece("  · agent ", "muted"), *foreign_text(last.agent, "muted"))
         action = line(Piece("  · action ", "muted"), *foreign_text(last.action or "", "muted"))
         told = line(
@@ -258,7 +258,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             *(agent if last.agent else ()),
             *(action if last.action else ()),
         )
-        return about_lines(told, width)
+        return detail_lines(told, width)
 
     def head(self, width: int, now: float) -> tuple[Line, ...]:
         """Return the head of the opened row."""
@@ -271,7 +271,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             " ", Piece("by ", "muted"), *foreign_text(item.first.agent or "aileron", "strong")
         )
         since = Piece(f", {age(now - item.first.at)} ago", "muted")
-        return (cut(first, width - 1), cut(line(*by, since), width - 1))
+        return (truncate(first, width - 1), truncate(line(*by, since), width - 1))
 
     def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
         """Return all that is on record of the opened row, oldest first."""
@@ -298,7 +298,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             made.append(value("Approval", foreign_text(known.approval_id), "record"))
             if known.words is not None:
                 made.append(value("Words", line(" · ".join(known.words)), "record"))
-            made += now_blocks(known, unfold=unfold)
+            made += recheck_blocks(known, unfold=unfold)
         return tuple(made)
 
     def status(self, registry: CommandRegistry) -> Line:
@@ -309,7 +309,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             return (Piece(words.views.ACTIVITY_REMARK, "muted"),)
         above = sum(entry.first.seq > self._seen for entry in self._entries.values())
         told = (
-            words.views.new_above(above, registry.face("follow"))
+            words.views.new_above(above, registry.key_label("follow"))
             if above
             else words.views.ACTIVITY_REMARK
         )
@@ -323,7 +323,7 @@ def _was_approved(entry: ActivityEntry) -> bool:
 def _action(item: ActivityEntry, *, selected: bool) -> Line:
     if item.first.action is None:
         return foreign_text(item.first.event, "muted")
-    return foreign_text(item.first.action, "gist" if selected else "text")
+    return foreign_text(item.first.action, "summary" if selected else "text")
 
 
 def _state(item: ActivityEntry) -> Line:

@@ -21,9 +21,9 @@ from aileron_core.console_port import (
 )
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
-from aileron_tui.draw.columns import Column, about_lines, column_row, column_titles
-from aileron_tui.draw.foreign_text import block, foreign_text, rendered
-from aileron_tui.draw.text import Line, Piece, Role, cut, line
+from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines
+from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
+from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
@@ -84,28 +84,28 @@ class AuditTable(Table):
         """Take a record that was committed just now."""
         self._pages.add(record, now)
 
-    def take(self, event: RecordsRead, now: float) -> None:
+    def add_page(self, event: RecordsRead, now: float) -> None:
         """Take what was read."""
-        self._pages.take(event, now)
+        self._pages.add_page(event, now)
 
-    def read_whole(self, event: RecordRead) -> None:
+    def add_body(self, event: RecordRead) -> None:
         """Take the whole body of a record."""
         self._whole = event
 
-    def wanted(self) -> ReadRecords | ReadRecord | None:
+    def next_read(self) -> ReadRecords | ReadRecord | None:
         """Return the reading that is needed now, if any."""
         key = self.key
         if self.opened and key is not None and self._asked != int(key):
             self._asked = int(key)
             return ReadRecord(seq=int(key))
-        return self._pages.wanted(*self._in_view, self.index)
+        return self._pages.next_read(*self._in_view, self.index)
 
-    def refused(self) -> None:
+    def on_refused(self) -> None:
         """What was asked for could not be done; it may be asked for again."""
-        self._pages.refused()
+        self._pages.on_refused()
         self.verifying, self._asked = False, None
 
-    def verify_ended(self, event: AuditVerified) -> None:
+    def on_verified(self, event: AuditVerified) -> None:
         """Take the result."""
         self.verifying, self.verified = False, event
 
@@ -120,7 +120,7 @@ class AuditTable(Table):
         """Stay on the newest record."""
         self._selected = None
 
-    def stay(self) -> None:
+    def stop_following(self) -> None:
         """Keep the cursor where it is: the person reads this record."""
         if self._selected is None and self._pages.newest:
             self._selected = self._pages.newest
@@ -131,7 +131,7 @@ class AuditTable(Table):
     @property
     def _numbers(self) -> Sequence[int]:
         """What the filter found, and the selected record at its place whatever it is."""
-        found = self._pages.found
+        found = self._pages.matches
         if self._selected is None:
             return found
         at = bisect_left(found, -self._selected, key=lambda number: -number)
@@ -147,7 +147,7 @@ class AuditTable(Table):
     @property
     def matching(self) -> int:
         """How many records the filter has found so far."""
-        return len(self._pages.found) if self.filtered else self._pages.newest
+        return len(self._pages.matches) if self.filtered else self._pages.newest
 
     @property
     def index(self) -> int:
@@ -175,20 +175,20 @@ class AuditTable(Table):
             return None
         return self._numbers[row_number] if self.filtered else self._pages.newest - row_number
 
-    def go(self, row: int) -> None:
+    def select(self, row: int) -> None:
         """Select the record at *row*; going down stops following the newest."""
         if len(self) and (row > 0 or self._selected is not None):
             self._selected = self._at(min(max(row, 0), len(self) - 1))
 
-    def looked_at(self, top: int, height: int) -> None:
+    def set_viewport(self, top: int, height: int) -> None:
         """Note which rows stand in view: *height* from *top* on."""
         self._in_view = (top, max(1, height))
 
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         """Show the records that *parsed* lets through, beginning with those at hand."""
         if parsed.query:
-            self.stay()
-        self.parsed = parsed
+            self.stop_following()
+        self.parsed_filter = parsed
         self._pages.search(parsed.query, now)
 
     @property
@@ -200,7 +200,7 @@ class AuditTable(Table):
     # The screen as seen
 
     @property
-    def seen(self) -> DecisionScreen | None:
+    def decision_screen(self) -> DecisionScreen | None:
         """What stood on screen when the call of the selected record was decided, if that is kept."""
         record = self.current
         return self._screens.find(record.run_id, record.at) if record is not None else None
@@ -208,12 +208,12 @@ class AuditTable(Table):
     @property
     def replayed(self) -> DecisionScreen | None:
         """The screen that is shown in place of the opened record."""
-        return self.seen if self.opened and self._replaying == self.key else None
+        return self.decision_screen if self.opened and self._replaying == self.key else None
 
     def replay(self) -> None:
         """Show the screen as seen; where it is shown already, the record."""
         shown = self.replayed is not None
-        self.stay()
+        self.stop_following()
         self.opened = True
         self._replaying = None if shown else self.key
 
@@ -222,7 +222,7 @@ class AuditTable(Table):
     def header(self, width: int, now: float) -> tuple[Line, ...]:
         """Return how many records there are and what the last verifying said, and the columns."""
         told = line(" ", Piece(words.views.records(self._pages.newest), "strong"), *self._verdict())
-        return (cut(told, width - 1), column_titles(_COLUMNS, "what", width))
+        return (truncate(told, width - 1), column_titles(_COLUMNS, "what", width))
 
     def _verdict(self) -> Line:
         if self.verifying:
@@ -253,7 +253,7 @@ class AuditTable(Table):
             "agent": foreign_text(record.agent, "muted"),
             "action": foreign_text(record.action or "", "text"),
         }
-        told = foreign_text(record.summary, "gist" if selected else "text")
+        told = foreign_text(record.summary, "summary" if selected else "text")
         return column_row(_COLUMNS, values, told, width, selected=selected)
 
     def _absent(self, number: int) -> Line:
@@ -262,7 +262,7 @@ class AuditTable(Table):
             return (Piece(words.views.NO_RECORD, "danger"),)
         return (Piece(words.views.READING, "faint"),)
 
-    def about(self, width: int, now: float) -> tuple[Line, ...]:
+    def detail(self, width: int, now: float) -> tuple[Line, ...]:
         """Return what verifying found, else the summary of the selected record."""
         event = self.verified
         if event is not None and event.problems:
@@ -270,7 +270,7 @@ class AuditTable(Table):
             if len(event.problems) > PROBLEMS_SHOWN:
                 more = len(event.problems) - PROBLEMS_SHOWN + 1
                 shown[-1] = (Piece(words.views.more_problems(more), "danger"),)
-            return tuple(cut(line("  ", *each), width - 1) for each in shown)
+            return tuple(truncate(line("  ", *each), width - 1) for each in shown)
         record = self.current
         if record is None:
             return ()
@@ -280,7 +280,7 @@ class AuditTable(Table):
             *_part("action", record.action or ""),
             *_part("run", record.run_id or ""),
         )
-        return about_lines(told, width)
+        return detail_lines(told, width)
 
     def head(self, width: int, now: float) -> tuple[Line, ...]:
         """Return the head of the opened record."""
@@ -292,7 +292,7 @@ class AuditTable(Table):
         first = line(" ", number, "  ", *foreign_text(record.event, _ROLES.get(kind, "text")))
         at = Piece(f"{day(record.at)} {clock_seconds(record.at)}", "muted")
         by = Piece(f"  by {words.views.ACTORS.get(record.actor, words.views.NAME)}", "muted")
-        return (cut(first, width - 1), line(" ", at, by))
+        return (truncate(first, width - 1), line(" ", at, by))
 
     def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
         """Return the opened record: what it says, its place in the chain, its text as stored."""
@@ -307,7 +307,11 @@ class AuditTable(Table):
         for name, text in _entries(whole.body) or [("summary", record.summary)]:
             made.append(value(foreign_text(name, "muted"), foreign_text(text), "record"))
         if record.event in _DECISIONS:
-            told = words.views.SCREEN_KEPT if self.seen is not None else words.views.SCREEN_NOT_KEPT
+            told = (
+                words.views.SCREEN_KEPT
+                if self.decision_screen is not None
+                else words.views.SCREEN_NOT_KEPT
+            )
             made += [blank(), heading(words.views.SCREEN, (Piece(told, "muted"),), "muted")]
         made += [
             blank(),
@@ -319,7 +323,7 @@ class AuditTable(Table):
                 words.views.AS_STORED, (Piece(words.views.AS_STORED_REMARK, "muted"),), "muted"
             ),
         ]
-        for pieces in block(rendered(whole.body, unfold=unfold)):
+        for pieces in rendered_lines(render_foreign(whole.body, unfold=unfold)):
             made.append(value("", pieces, "record"))
         return tuple(made)
 
@@ -327,20 +331,22 @@ class AuditTable(Table):
         """Return the order, or how far the filter has looked."""
         if not self._pages.newest:
             return (Piece(words.views.NO_RECORDS, "muted"),)
-        if self.filtered and self._pages.down_to > 1:
-            looked = self._pages.newest - self._pages.down_to + 1
+        if self.filtered and self._pages.searched_down_to > 1:
+            looked = self._pages.newest - self._pages.searched_down_to + 1
             return (Piece(words.views.looked_through(looked, self._pages.newest), "muted"),)
         return (Piece(words.views.ACTIVITY_REMARK, "muted"),)
 
     def filter_status(self) -> Line:
         """Return what the filter found, and how far it has looked."""
-        if self.filtered and self._pages.down_to > 1:
+        if self.filtered and self._pages.searched_down_to > 1:
             looked = words.views.looked_through(
-                self._pages.newest - self._pages.down_to + 1, self._pages.newest
+                self._pages.newest - self._pages.searched_down_to + 1, self._pages.newest
             )
-            found = Piece(f"{words.filters.found(len(self._pages.found))} ", "muted")
+            found = Piece(f"{words.filters.matches(len(self._pages.matches))} ", "muted")
             return line(
-                found, *foreign_text(self.parsed.text, "strong"), Piece(f" {looked}", "muted")
+                found,
+                *foreign_text(self.parsed_filter.text, "strong"),
+                Piece(f" {looked}", "muted"),
             )
         return super().filter_status()
 

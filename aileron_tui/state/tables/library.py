@@ -7,12 +7,12 @@ from aileron_core.console_port import LibraryItemView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
-from aileron_tui.draw.columns import Column, about_lines, column_row, column_titles
-from aileron_tui.draw.document import then_line
-from aileron_tui.draw.foreign_text import block, foreign_text, host_names, rendered
+from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines
+from aileron_tui.draw.document import consequence_line
+from aileron_tui.draw.foreign_text import foreign_text, host_names, render_foreign, rendered_lines
 from aileron_tui.draw.rows import EFFECTS
-from aileron_tui.draw.steps import numbered
-from aileron_tui.draw.text import Line, Piece, Role, cut, line, wrap
+from aileron_tui.draw.steps import op_blocks
+from aileron_tui.draw.text import Line, Piece, Role, line, truncate, wrap
 from aileron_tui.draw.times import clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields
@@ -50,14 +50,14 @@ class LibraryTable(KeyedTable[LibraryItemView]):
     ) -> None:
         super().__init__()
         self._problems: tuple[Problem, ...] = tuple(problems)
-        self.set(items, now)
+        self.set_items(items, now)
 
-    def renew(
+    def update(
         self, items: Sequence[LibraryItemView], problems: Iterable[Problem], now: float
     ) -> None:
         """Take what lies there now."""
         self._problems = tuple(problems)
-        self.set(items, now)
+        self.set_items(items, now)
 
     def key_of(self, item: LibraryItemView) -> str:
         """Return the key of a row."""
@@ -105,7 +105,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         values: dict[str, Line] = {
             "state": _state(item),
             "kind": (Piece(item.kind, "muted"),),
-            "name": foreign_text(item.name, "gist" if selected else "text"),
+            "name": foreign_text(item.name, "summary" if selected else "text"),
             "effect": (Piece(_effect(item), "text"),),
             "asks": _asks(item),
             "connector": foreign_text(item.connector, "muted"),
@@ -113,7 +113,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         on = _hosts(item) if width >= 100 else foreign_text(item.connector, "muted")
         return column_row(_COLUMNS, values, on, width, selected=selected)
 
-    def about(self, width: int, now: float) -> tuple[Line, ...]:
+    def detail(self, width: int, now: float) -> tuple[Line, ...]:
         """Return why the selected one is not ready, or since when it counts."""
         item = self.current
         if item is None:
@@ -121,7 +121,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         told = line(Piece(words.views.ACCEPTED, "muted"), *_since(item))
         if item.why or item.accepted_at is None:
             told = foreign_text(item.why, _ROLES[item.state]) if item.why else _since(item)
-        return about_lines(
+        return detail_lines(
             line(*told, Piece(" · ", "muted"), *foreign_text(item.file, "muted")), width
         )
 
@@ -133,7 +133,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         chip = Piece(f" {words.files.FILE_EFFECT} ", "chip")
         first = line(" ", chip, "  ", *foreign_text(item.name, "strong"), "  ", *_state(item))
         second = line(" ", Piece(f"{item.kind} · file ", "muted"), *foreign_text(item.file))
-        rows = [cut(first, width - 1), cut(second, width - 1)]
+        rows = [truncate(first, width - 1), truncate(second, width - 1)]
         if item.why:
             told = wrap(line(Piece("▲ ", "attn"), *foreign_text(item.why, "attn")), width - 3)
             rows += [(Piece(" "), *each.pieces) for each in told]
@@ -157,7 +157,9 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         made += _list("Hosts", item.hosts)
         made.append(value("Digest", foreign_text(item.digest)))
         if item.why:
-            for number, pieces in enumerate(block(rendered(item.why, unfold=unfold), "attn")):
+            for number, pieces in enumerate(
+                rendered_lines(render_foreign(item.why, unfold=unfold), "attn")
+            ):
                 made.append(value("Why" if number == 0 else "", pieces))
         if item.accepted_at is not None:
             made.append(value("Accepted", _since(item)))
@@ -173,7 +175,9 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             )
         for each in found:
             place = f"line {each.line}" if each.line else ""
-            for number, pieces in enumerate(block(rendered(each.message, unfold=unfold), "attn")):
+            for number, pieces in enumerate(
+                rendered_lines(render_foreign(each.message, unfold=unfold), "attn")
+            ):
                 yield value(place if number == 0 else "", pieces)
             if each.key:
                 yield value("", line(Piece("at ", "muted"), *foreign_text(each.key)))
@@ -223,7 +227,7 @@ def _then(item: LibraryItemView) -> Line:
         return (Piece(words.views.NOT_KNOWN, "muted"),)
     if item.state == "cannot_run":
         return foreign_text(item.why, "attn")
-    return then_line(item.kind, item.name, item.gated)
+    return consequence_line(item.kind, item.name, item.gated)
 
 
 def _none() -> Line:
@@ -239,7 +243,7 @@ def _action_blocks(item: LibraryItemView) -> list[Block]:
     return [
         value("Gated", (Piece(gated, "text" if item.gated is not False else "attn"),)),
         value("Effect", (Piece(_effect(item) or words.item.NONE, "strong"),)),
-        *(numbered(item.steps, "strong") if item.steps else [value("Runs", _none())]),
+        *(op_blocks(item.steps, "strong") if item.steps else [value("Runs", _none())]),
         value("Preview", foreign_text(item.preview) if item.preview else _none()),
     ]
 

@@ -9,10 +9,10 @@ from aileron_core.console_port import ReadRecords, RecordsRead, RecordView
 from aileron_tui import words
 from aileron_tui.state.filter import EVERYTHING, Filter, FilterFields
 
-PAGE = 250
+PAGE_SIZE = 250
 """Records asked for at once."""
 PAGES_KEPT = 60
-NEAR = 100
+PREFETCH_ROWS = 100
 """Rows beyond the cursor that should be there before it comes."""
 
 
@@ -21,9 +21,9 @@ class RecordPages:
 
     def __init__(self, records: Sequence[RecordView]) -> None:
         self.newest = 0
-        self.found: list[int] = []
+        self.matches: list[int] = []
         """Numbers of the records that the filter lets through, newest first."""
-        self.down_to = 0
+        self.searched_down_to = 0
         """The filter has looked at every record from this number on."""
         self._query: Filter = EVERYTHING
         self._known: dict[int, RecordView] = {}
@@ -44,17 +44,17 @@ class RecordPages:
 
     def is_missing(self, number: int) -> bool:
         """Return whether its page was read and held no such record: the chain has a gap there."""
-        return number not in self._known and (number - 1) // PAGE in self._read
+        return number not in self._known and (number - 1) // PAGE_SIZE in self._read
 
     def add(self, record: RecordView, now: float) -> None:
         """Take a record that was committed just now."""
         self._note(record)
         if self._query and self._query.matches(record_fields(record), now):
-            self.found.insert(0, record.seq)
+            self.matches.insert(0, record.seq)
 
     # Reading
 
-    def wanted(self, top: int, height: int, index: int) -> ReadRecords | None:
+    def next_read(self, top: int, height: int, index: int) -> ReadRecords | None:
         """Return the one reading that is needed now; None while one is under way or none is.
 
         Rows *top* to *top + height* stand in view, the cursor on *index*.
@@ -65,26 +65,26 @@ class RecordPages:
         if before is None:
             return None
         self._asked = before
-        return ReadRecords(before_seq=before, limit=PAGE)
+        return ReadRecords(before_seq=before, limit=PAGE_SIZE)
 
     def _view_wants(self, top: int, height: int) -> int | None:
-        newest = self.newest - max(0, top - NEAR)
-        oldest = max(1, self.newest - top - height - NEAR)
-        for page in range((newest - 1) // PAGE, (oldest - 1) // PAGE - 1, -1):
+        newest = self.newest - max(0, top - PREFETCH_ROWS)
+        oldest = max(1, self.newest - top - height - PREFETCH_ROWS)
+        for page in range((newest - 1) // PAGE_SIZE, (oldest - 1) // PAGE_SIZE - 1, -1):
             if page not in self._read and not self._complete(page):
-                return (page + 1) * PAGE + 1
+                return (page + 1) * PAGE_SIZE + 1
         return None
 
     def _complete(self, page: int) -> bool:
         """Return whether every number of *page* that was given out is known already."""
-        numbers = range(page * PAGE + 1, min((page + 1) * PAGE, self.newest) + 1)
+        numbers = range(page * PAGE_SIZE + 1, min((page + 1) * PAGE_SIZE, self.newest) + 1)
         return all(number in self._known for number in numbers)
 
     def _search_wants(self, index: int) -> int | None:
-        enough = len(self.found) > index + NEAR
-        return None if enough or self.down_to <= 1 else self.down_to
+        enough = len(self.matches) > index + PREFETCH_ROWS
+        return None if enough or self.searched_down_to <= 1 else self.searched_down_to
 
-    def take(self, event: RecordsRead, now: float) -> None:
+    def add_page(self, event: RecordsRead, now: float) -> None:
         """Take what was read."""
         if self._asked == event.before_seq:
             self._asked = None
@@ -93,13 +93,13 @@ class RecordPages:
         self.newest = max(self.newest, event.total)
         if event.before_seq is None:
             return
-        if event.before_seq % PAGE == 1:
-            self._note_page((event.before_seq - 2) // PAGE)
-        if self._query and event.before_seq == self.down_to:
+        if event.before_seq % PAGE_SIZE == 1:
+            self._note_page((event.before_seq - 2) // PAGE_SIZE)
+        if self._query and event.before_seq == self.searched_down_to:
             self._look_through(reversed(event.records), now)
-            self.down_to = min((record.seq for record in event.records), default=1)
+            self.searched_down_to = min((record.seq for record in event.records), default=1)
 
-    def refused(self) -> None:
+    def on_refused(self) -> None:
         """The reading could not be done; another may."""
         self._asked = None
 
@@ -109,8 +109,8 @@ class RecordPages:
         while len(self._read) > PAGES_KEPT:
             gone = next(iter(self._read))
             del self._read[gone]
-            keep = set(self.found)
-            for number in range(gone * PAGE + 1, (gone + 1) * PAGE + 1):
+            keep = set(self.matches)
+            for number in range(gone * PAGE_SIZE + 1, (gone + 1) * PAGE_SIZE + 1):
                 if number not in keep:
                     self._known.pop(number, None)
 
@@ -118,7 +118,7 @@ class RecordPages:
 
     def search(self, query: Filter, now: float) -> None:
         """Look for what *query* lets through, beginning with the newest records at hand."""
-        self._query, self.found, self.down_to = query, [], self.newest + 1
+        self._query, self.matches, self.searched_down_to = query, [], self.newest + 1
         if query:
             self._look_through(self._at_hand(), now)
 
@@ -132,9 +132,9 @@ class RecordPages:
     def _look_through(self, records: Iterable[RecordView], now: float) -> None:
         """Look at *records*, newest first, which follow the last one looked at without a gap."""
         for record in records:
-            self.down_to = record.seq
+            self.searched_down_to = record.seq
             if self._query.matches(record_fields(record), now):
-                self.found.append(record.seq)
+                self.matches.append(record.seq)
 
 
 def record_fields(record: RecordView) -> FilterFields:

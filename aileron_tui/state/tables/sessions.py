@@ -9,14 +9,14 @@ from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import (
     Column,
-    about_lines,
     column_row,
     column_titles,
+    detail_lines,
     shown_columns,
 )
 from aileron_tui.draw.context import process_chain
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.text import Line, Piece, Role, cut, cut_start, line
+from aileron_tui.draw.text import Line, Piece, Role, line, truncate, truncate_start
 from aileron_tui.draw.times import age, clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields
@@ -42,11 +42,11 @@ class SessionsTable(KeyedTable[SessionView]):
 
     def __init__(self, sessions: Sequence[SessionView], now: float) -> None:
         super().__init__()
-        self.renew(sessions, now)
+        self.update(sessions, now)
 
-    def renew(self, sessions: Sequence[SessionView], now: float) -> None:
+    def update(self, sessions: Sequence[SessionView], now: float) -> None:
         """Take the open sessions."""
-        self.set(sorted(sessions, key=lambda each: each.opened_at), now)
+        self.set_items(sorted(sessions, key=lambda each: each.opened_at), now)
 
     def key_of(self, item: SessionView) -> str:
         """Return the key of a row."""
@@ -85,7 +85,7 @@ class SessionsTable(KeyedTable[SessionView]):
         if item is None:
             return ()
         values: dict[str, Line] = {
-            "agent": _agent(item, "gist" if selected else "text"),
+            "agent": _agent(item, "summary" if selected else "text"),
             "link": _link(item),
             "contained": _contained(item, short=True),
             "waiting": _count(item.waiting),
@@ -96,17 +96,17 @@ class SessionsTable(KeyedTable[SessionView]):
         }
         # The end of a path tells more than its beginning, which is the same for most.
         room = width - 3 - sum(each.size for each in shown_columns(_COLUMNS, width))
-        folder = cut_start(foreign_text(_folder(item), "muted"), room)
+        folder = truncate_start(foreign_text(_folder(item), "muted"), room)
         return column_row(_COLUMNS, values, folder, width, selected=selected)
 
-    def about(self, width: int, now: float) -> tuple[Line, ...]:
+    def detail(self, width: int, now: float) -> tuple[Line, ...]:
         """Return who the selected session is, in a line or two."""
         item = self.current
         if item is None:
             return ()
         who = process_chain(item.process) if item.process is not None else ()
-        told = who or (Piece(words.views.own_word(item.self_opened), "muted"),)
-        return about_lines(
+        told = who or (Piece(words.views.self_declared(item.self_opened), "muted"),)
+        return detail_lines(
             line(*told, Piece(" · ", "muted"), *foreign_text(item.session_id, "muted")), width
         )
 
@@ -121,7 +121,7 @@ class SessionsTable(KeyedTable[SessionView]):
         since = Piece(f"{age(now - item.opened_at)} ago", "muted")
         label = line(Piece(" · session ", "muted"), *foreign_text(item.label, "muted"))
         second = line(" ", Piece("opened ", "muted"), since, *(label if item.label else ()))
-        rows = [cut(first, width - 1), cut(second, width - 1)]
+        rows = [truncate(first, width - 1), truncate(second, width - 1)]
         rows += _consequence(item)
         if item.self_opened:
             rows.append((Piece(f" ▲ {words.item.WARN_SELF_OPENED}", "attn"),))
@@ -149,7 +149,7 @@ def _folder(item: SessionView) -> str:
 def _agent(item: SessionView, role: Role) -> Line:
     """Return its name, as its own word where nobody else gave it."""
     if item.self_opened:
-        return line(Piece("┊ ", "claimbar"), *foreign_text(item.agent, "claim"))
+        return line(Piece("┊ ", "claim-bar"), *foreign_text(item.agent, "claim"))
     return foreign_text(item.agent, role)
 
 
@@ -170,7 +170,7 @@ def _contained(item: SessionView, *, short: bool = False) -> Line:
 def _consequence(item: SessionView) -> list[Line]:
     """Return what follows where it was not seen to be contained."""
     if item.containment == "none":
-        return [(Piece(f" ▲ {words.views.LOOSE}", "attn"),)]
+        return [(Piece(f" ▲ {words.views.UNCONTAINED}", "attn"),)]
     told = {"said": words.views.ONLY_SAID, "other_user": words.views.OTHER_USER}.get(
         item.containment
     )
@@ -217,7 +217,7 @@ def _process_blocks(process: ProcessView) -> list[Block]:
 
 def _said(item: SessionView) -> list[Block]:
     remark = words.views.CLAIMS_REMARK if item.claims or item.self_opened else words.views.NO_CLAIMS
-    made = [heading(words.views.CLAIMS, (Piece(remark, "muted"),), "claimhead")]
+    made = [heading(words.views.CLAIMS, (Piece(remark, "muted"),), "claim-heading")]
     own = (("agent", item.agent), ("session", item.label), ("folder", item.cwd))
     shown = own if item.self_opened else own[1:]
     for label, text in shown:

@@ -26,14 +26,14 @@ class Table(ABC):
     """Keys decide about its rows."""
 
     def __init__(self) -> None:
-        self.parsed = ParsedFilter(text="")
+        self.parsed_filter = ParsedFilter(text="")
         self.opened = False
         """The selected row is shown whole, in place of the list."""
 
     @property
     def filtered(self) -> bool:
         """Rows are left out by a filter."""
-        return bool(self.parsed.query)
+        return bool(self.parsed_filter.query)
 
     @property
     def following(self) -> bool | None:
@@ -65,7 +65,7 @@ class Table(ABC):
         """What a person must look at anew when it differs; begins with the key."""
 
     @abstractmethod
-    def go(self, row: int) -> None:
+    def select(self, row: int) -> None:
         """Select *row*, or the nearest there is."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Table(ABC):
         """Return row *number*."""
 
     @abstractmethod
-    def about(self, width: int, now: float) -> tuple[Line, ...]:
+    def detail(self, width: int, now: float) -> tuple[Line, ...]:
         """Return what stands below the rows: the selected one, what its row has no room for."""
 
     @abstractmethod
@@ -107,13 +107,13 @@ class Table(ABC):
     def follow(self) -> None:  # noqa: B027 - most have nothing to do
         """Stay on the newest row."""
 
-    def stay(self) -> None:  # noqa: B027 - most have nothing to do
+    def stop_following(self) -> None:  # noqa: B027 - most have nothing to do
         """Keep the cursor where it is: the person reads this row."""
 
     def filter_status(self) -> Line:
         """Return what the status line says of the filter; nothing without one."""
-        given = (self.parsed, self.matching, self.total)
-        return filter_doubt(*given) or filter_status(*given)
+        given = (self.parsed_filter, self.matching, self.total)
+        return filter_problem(*given) or filter_status(*given)
 
     @property
     def matching(self) -> int:
@@ -140,7 +140,7 @@ class KeyedTable(Table, Generic[T]):
     def fields_of(self, item: T) -> FilterFields:
         """Return what a row offers to a filter."""
 
-    def set(self, items: Sequence[T], now: float) -> None:
+    def set_items(self, items: Sequence[T], now: float) -> None:
         """Take the rows, whole. Where the selected one is gone, its neighbour is selected."""
         row = self.index
         self._items = items
@@ -156,16 +156,16 @@ class KeyedTable(Table, Generic[T]):
         """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
         if self._selected is None:
             self._selected = self._key_at(0)
-        self.parsed = parsed
+        self.parsed_filter = parsed
         self._apply_filter(now)
 
     def tick(self, now: float) -> None:
         """Let rows grow older: an age may let them through no more."""
-        if self.parsed.query.ages:
+        if self.parsed_filter.query.ages:
             self._apply_filter(now)
 
     def _apply_filter(self, now: float) -> None:
-        query = self.parsed.query
+        query = self.parsed_filter.query
         found = [(each, self.key_of(each)) for each in self._items]
         if query:
             kept = [(e, k) for e, k in found if query.matches(self.fields_of(e), now)]
@@ -214,7 +214,7 @@ class KeyedTable(Table, Generic[T]):
         current = self.current
         return None if current is None else self.key_of(current)
 
-    def go(self, row: int) -> None:
+    def select(self, row: int) -> None:
         """Select *row*, or the nearest there is."""
         self._selected = self._key_at(max(row, 0))
 
@@ -223,7 +223,7 @@ class KeyedTable(Table, Generic[T]):
         return self._shown[row] if 0 <= row < len(self._shown) else None
 
 
-def filter_doubt(parsed: ParsedFilter, matching: int, total: int) -> Line:
+def filter_problem(parsed: ParsedFilter, matching: int, total: int) -> Line:
     """Return what is wrong with a filter: not understood, or nothing lets through; else nothing."""
     if parsed.problems:
         return line(Piece(parsed.problems[0], "attn"), Piece(words.filters.SHOW_ALL, "muted"))

@@ -9,7 +9,7 @@ from aileron_core.errors import Conflict, Paused
 from aileron_core.server.responses import result_body
 from aileron_core.settings import Settings
 from aileron_core.testing import FrozenClock
-from tests.core.adversary.test_a_halted_run_under_attack import halted, problems, told
+from tests.core.adversary.test_a_halted_run_under_attack import halted, problems, result_of
 from tests.core.runs.test_halting import FINDS_THEN_SENDS, asked, chain, statuses
 from tests.support.core_harness import DRAFT, Core, Mailbox, arrived, furnish, run, upon, writes
 
@@ -103,7 +103,7 @@ def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_
             assert again.expires_at == clock.now() + 60
             if answer == "no":
                 await core.app.approvals.deny(again.approval_id, "")
-                assert (await told(core, again))["completed_steps"] == ["change"]
+                assert (await result_of(core, again))["completed_steps"] == ["change"]
                 return
             await core.approve(again)
             assert (await core.ended(again)).state == "completed"
@@ -115,7 +115,7 @@ def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_
     assert problems(home) == set()
 
 
-async def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None:
+async def test_a_try_that_failed_counts_and_is_not_reported_as_nothing(home: Path) -> None:
     """Retries are in the wall time; a no after a try is not a no before anything."""
     furnish(home, chain=chain("chain", CHANGES_THEN_SENDS[1]))
 
@@ -132,7 +132,7 @@ async def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -
             assert live_run.row.progress is not None
             assert live_run.row.progress.elapsed >= 1.0
             await core.app.approvals.deny(again.approval_id, "")
-            assert (await told(core, again))["completed_steps"] == []
+            assert (await result_of(core, again))["completed_steps"] == []
         assert mailbox.state()["sent"] == []
     assert problems(home) == set()
 

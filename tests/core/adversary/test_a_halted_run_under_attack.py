@@ -29,7 +29,7 @@ async def halted(core: Core, *, key: str | None = None) -> ApprovalView:
     return await core.back(first)
 
 
-async def told(core: Core, view: ApprovalView) -> dict[str, Json]:
+async def result_of(core: Core, view: ApprovalView) -> dict[str, Json]:
     """Return the body that the agent reads."""
     return result_body(
         await core.app.approvals.wait_for_result(core.session.session_id, view.approval_id, 0)
@@ -57,14 +57,14 @@ async def test_the_agent_reads_which_steps_ran_and_nothing_of_what_they_returned
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
-            waiting = await told(core, second)
+            waiting = await result_of(core, second)
             assert waiting["status"] == "pending_approval"
             assert waiting.keys() == {
                 "status", "approval_id", "action", "audit_id", "requested_at", "expires_at",
                 "completed_steps",
             }  # fmt: skip
             await core.app.approvals.deny(second.approval_id, "no")
-            over = await told(core, second)
+            over = await result_of(core, second)
             assert (over["status"], over["completed_steps"]) == ("denied", ["find"])
             assert sent_to(second, "send")["draft_id"] not in str(over)
         assert mailbox.state()["sent"] == []
@@ -99,7 +99,7 @@ async def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_h
 
 
 @pytest.mark.parametrize("restored", [False, True])
-async def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_back(
+async def test_a_file_withdrawn_over_a_restart_runs_nothing_until_the_same_bytes_are_back(
     home: Path, restored: bool
 ) -> None:
     """The second question is about the bytes of the first."""

@@ -23,7 +23,7 @@ def _elsewhere(home: Path, *statements: str) -> None:
 
 
 def _healths(core: Core) -> list[bool]:
-    return [event.writable for event in core.facts if isinstance(event, StorageHealth)]
+    return [event.writable for event in core.events if isinstance(event, StorageHealth)]
 
 
 async def test_a_run_whose_row_was_deleted_ends_and_does_not_hang_in_checking(home: Path) -> None:

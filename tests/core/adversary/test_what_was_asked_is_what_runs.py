@@ -12,7 +12,7 @@ from aileron_core.canonical import Json
 from aileron_core.console_port import ApprovalView, StepView
 from aileron_core.runs.model import RunRecord
 from tests.support.core_harness import Core, furnish, run
-from tests.support.echoes import ECHO, SAYS, chained, take_in
+from tests.support.echoes import ECHO, SAYS, chained, install_connectors
 
 Chain = tuple[str, str, bool, str | None]
 
@@ -42,12 +42,12 @@ def sent(step: StepView) -> dict[str, str]:
 def drawn(args: Mapping[str, Json]) -> dict[str, str]:
     """Return the op's arguments as a person would have to read them: a list of texts line by line."""
 
-    def told(value: Json) -> str:
+    def as_text(value: Json) -> str:
         if value and isinstance(value, list) and all(isinstance(each, str) for each in value):
             return "\n".join(str(each) for each in value)
         return value if isinstance(value, str) else json_text(value, indent=2)
 
-    return {name: told(value) for name, value in args.items()}
+    return {name: as_text(value) for name, value in args.items()}
 
 
 def step(view: ApprovalView, step_id: str) -> StepView:
@@ -91,7 +91,7 @@ def put(home: Path, *steps: Chain, says: bytes = b"{}", more: str = "") -> None:
     """Furnish *home* with the action `chain` of *steps*."""
     furnish(home)
     inputs: Sequence[tuple[str, str, bool]] = (("bcc", "string", False), ("trick", "string", False))
-    text = chained(take_in(home, says=says), *steps, inputs=inputs, more=more)
+    text = chained(install_connectors(home, says=says), *steps, inputs=inputs, more=more)
     (home / "actions" / "chain.md").write_text(text, encoding="utf-8")
 
 
@@ -171,7 +171,7 @@ async def test_the_digest_covers_what_is_filled_in_where_a_later_id_is_longer(
         live_run = core.app.approvals.registry.by_approval(second.approval_id)
         assert live_run is not None
         assert live_run.resolved is not None
-        assert live_run.inputs(live_run.resolved.action.steps[1], live_run.row.progress) == {
+        assert live_run.step_inputs(live_run.resolved.action.steps[1], live_run.row.progress) == {
             "y": first
         }
 

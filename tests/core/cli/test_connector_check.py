@@ -20,7 +20,7 @@ def aileron(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
 
-def told(done: subprocess.CompletedProcess[str]) -> Any:
+def report(done: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(done.stdout)
 
 
@@ -35,14 +35,14 @@ def mailbox() -> Iterator[Any]:
 def test_the_example_passes_and_its_identity_is_shown() -> None:
     """What `check` calls it is what `install` will call it."""
     done = aileron("check", str(EXAMPLE), "--json")
-    found = told(done)
+    found = report(done)
     assert (done.returncode, found["ok"], found["problems"]) == (0, True, [])
     assert found["hosts"] == [HOST]
     pinned = (ROOT / "examples" / "actions" / "send-draft.md").read_text(encoding="utf-8")
     assert found["hash"] in pinned
 
 
-def test_everything_wrong_with_a_connector_is_told_at_once(tmp_path: Path) -> None:
+def test_everything_wrong_with_a_connector_is_reported_at_once(tmp_path: Path) -> None:
     """Manifest and module, each with file, line and key; one never hides the other."""
     (tmp_path / "manifest.toml").write_text(
         '[connector]\nname = "nowhere"\nversion = "v1"\ncolour = "red"\n', encoding="utf-8"
@@ -51,7 +51,7 @@ def test_everything_wrong_with_a_connector_is_told_at_once(tmp_path: Path) -> No
         bytes(wasmtime.wat2wasm('(module (import "env" "system" (func)))'))
     )
     done = aileron("check", str(tmp_path), "--json")
-    found = told(done)
+    found = report(done)
     assert (done.returncode, found["ok"]) == (1, False)
     assert {(p["key"], p["line"]) for p in found["problems"] if "manifest" in p["file"]} == {
         ("connector.name", 2),
@@ -63,7 +63,7 @@ def test_everything_wrong_with_a_connector_is_told_at_once(tmp_path: Path) -> No
     assert any("'system' of 'env'" in message for message in module)
 
 
-def test_a_module_that_does_not_compile_is_told(tmp_path: Path) -> None:
+def test_a_module_that_does_not_compile_is_reported(tmp_path: Path) -> None:
     """A shape that looks right is not enough."""
     good = bytes(
         wasmtime.wat2wasm('(module (memory (export "memory") 1) (func (export "_start")))')
@@ -72,7 +72,7 @@ def test_a_module_that_does_not_compile_is_told(tmp_path: Path) -> None:
     (tmp_path / "manifest.toml").write_text(
         '[connector]\nname = "local://a/b"\nversion = "1.0.0"\n'
     )
-    found = told(aileron("check", str(tmp_path), "--json"))
+    found = report(aileron("check", str(tmp_path), "--json"))
     assert not found["ok"]
     assert any("not a module that can run here" in p["message"] for p in found["problems"])
 
@@ -85,7 +85,7 @@ def test_what_manifest_and_module_say_differently_is_a_warning(tmp_path: Path) -
     )
     (tmp_path / "connector.wasm").write_bytes((EXAMPLE / "connector.wasm").read_bytes())
     done = aileron("check", str(tmp_path), "--json")
-    messages = {p["message"] for p in told(done)["problems"] if p["severity"] == "warning"}
+    messages = {p["message"] for p in report(done)["problems"] if p["severity"] == "warning"}
     assert done.returncode == 0
     assert messages == {
         "does not list http_request, which the module imports",
@@ -101,14 +101,14 @@ def test_a_manifest_alone_can_be_checked_and_a_missing_path_is_a_sentence(tmp_pa
     assert nothing.returncode == 1
     assert "connector.wasm and manifest.toml" in nothing.stderr
     empty = aileron("check", str(tmp_path), "--json")
-    assert len(told(empty)["problems"]) == 2
+    assert len(report(empty)["problems"]) == 2
 
 
 def test_an_op_is_run_against_a_route(mailbox: Any) -> None:
     """Without console, installation or record; numbers as they came."""
     route = f"{HOST}=127.0.0.1:{mailbox.port}"
     done = aileron("run", str(EXAMPLE), "list_drafts", "--route", route, "--json")
-    found = told(done)
+    found = report(done)
     assert (done.returncode, found["status"], found["last_status"]) == (0, "completed", 200)
     assert (found["requests_sent"], found["writes_sent"]) == (1, 0)
     first = found["output"]["drafts"][0]["id"]
@@ -126,14 +126,14 @@ def test_read_only_lets_no_write_leave(mailbox: Any) -> None:
     words = ("run", str(EXAMPLE), "send_draft", "--args", args, "--route", route, "--read-only")
     done = aileron(*words, "--json")
     assert done.returncode == 1
-    assert told(done)["failure"]["class"] == "capability_denied"
+    assert report(done)["failure"]["class"] == "capability_denied"
     assert mailbox.state()["drafts"] == before
 
 
 def test_a_trial_reaches_no_host_that_is_not_routed() -> None:
     """It is no way around the gate: a listed host without a route is refused before it is dialled."""
     done = aileron("run", str(EXAMPLE), "list_drafts", "--json")
-    failure = told(done)["failure"]
+    failure = report(done)["failure"]
     assert (done.returncode, failure["class"]) == (1, "capability_denied")
     assert f"--route {HOST}=127.0.0.1:PORT" in failure["message"]
 

@@ -134,9 +134,9 @@ def test_lines_that_a_full_disk_takes_are_counted(
     log.close()
     for descriptor in (real, full):
         os.close(descriptor)
-    told = [line["message"] for line in lines(tmp_path / "aileron.log")]
-    assert "3 lines could not be written" in told
-    assert told[-1] == "kept too"
+    messages = [line["message"] for line in lines(tmp_path / "aileron.log")]
+    assert "3 lines could not be written" in messages
+    assert messages[-1] == "kept too"
     assert capfd.readouterr() == ("", "")
 
 

@@ -31,7 +31,7 @@ def test_a_module_that_compiles_has_no_problem() -> None:
     assert compile_problem(bytes(wasmtime.wat2wasm(COMMAND))) == ""
 
 
-def test_a_module_that_is_none_or_asks_for_what_is_not_there_is_told() -> None:
+def test_a_module_that_is_none_or_asks_for_what_is_not_there_is_reported() -> None:
     """The compiler's word, also for an import whose type is another."""
     assert "not a module that can run here" in compile_problem(b"\0asm\1\0\0\0\xff")
     wrong = COMMAND.replace(
@@ -61,7 +61,7 @@ def test_a_module_that_takes_too_long_is_refused() -> None:
     assert time.monotonic() - began < 20
 
 
-def test_install_checked_takes_in_nothing_that_would_not_run(
+def test_install_checked_installs_nothing_that_would_not_run(
     tmp_path: Path, store: ConnectorStore
 ) -> None:
     """Everything that is wrong is told as by a check, and the store stays empty."""

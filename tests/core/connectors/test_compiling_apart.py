@@ -25,7 +25,7 @@ PATIENCE = 180
 
 @pytest.fixture
 def apart(make_engine: Callable[..., WasmEngine]) -> WasmEngine:
-    return make_engine(apart=True)
+    return make_engine(separate_compiler=True)
 
 
 def installed(store: ConnectorStore, engine: WasmEngine, module: bytes) -> WasmConnector:
@@ -94,7 +94,7 @@ async def test_closing_ends_what_is_being_compiled(
     store: ConnectorStore, make_engine: Callable[..., WasmEngine]
 ) -> None:
     """Whoever waits is told, and the child is gone."""
-    engine = make_engine(apart=True)
+    engine = make_engine(separate_compiler=True)
     connector = installed(store, engine, LARGE)
 
     call = asyncio.create_task(connector.call("x", {}, limits=Limits()))
@@ -121,7 +121,7 @@ async def test_a_call_that_is_given_up_leaves_the_compiling_to_the_next(
     assert result.failure is None
 
 
-def test_what_a_compiler_does_not_do_is_told(store: ConnectorStore, apart: WasmEngine) -> None:
+def test_what_a_compiler_does_not_do_is_reported(store: ConnectorStore, apart: WasmEngine) -> None:
     """Too long, and no module: the connector cannot run, and the next call tries again."""
     with pytest.raises(ConnectorRuntimeError, match=r"takes longer than 0.05 s to be compiled"):
         Compiler(seconds=0.05).compile(LARGE)

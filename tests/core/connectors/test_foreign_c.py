@@ -146,7 +146,9 @@ def test_a_typed_error_survives_exit_1_with_the_status_that_the_host_saw(
     assert failure(denied)[0] == "capability_denied"
 
 
-def test_every_end_of_a_program_is_told_as_what_it_was(stranger: WasmConnector, call: Call) -> None:
+def test_every_end_of_a_program_is_reported_as_what_it_was(
+    stranger: WasmConnector, call: Call
+) -> None:
     """Nothing said, an exit code, abort() with a last word, an op it does not know."""
     assert output(call(stranger, "nothing")) == {}
     assert output(call(stranger, "exit", args={"code": 0})) == {}

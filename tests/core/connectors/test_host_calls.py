@@ -48,7 +48,7 @@ def test_a_request_is_counted_announced_and_answered(
         requests_sent=2,
         last_status=201,
         hosts_asked=(place,),
-        answered_by=place,
+        last_status_host=place,
     )
     assert seen_at == [0, 1]
 
@@ -238,7 +238,7 @@ def test_requests_that_may_change_something_are_counted_apart(
     service.reply("/x", status=status, **({"Location": location} if location else {}))
     service.reply("/y")
     result = call(guest(requesting(envelope(method=method)), HOSTS, on=routed))
-    assert (result.requests_sent, result.writes_sent, result.writes_lost) == counts
+    assert (result.requests_sent, result.writes_sent, result.writes_unanswered) == counts
 
 
 def test_a_crash_after_an_answered_write_is_not_the_connectors_own_word(
@@ -247,11 +247,11 @@ def test_a_crash_after_an_answered_write_is_not_the_connectors_own_word(
     """What the host saw of its end and what the connector said are told apart."""
     service.reply("/x")
     crash = call(guest(requesting(envelope(method="POST"), say="{"), HOSTS, on=routed))
-    assert (failed(crash).class_, crash.own_word) == ("connector_runtime_error", False)
-    assert (crash.writes_sent, crash.writes_lost) == (1, 0)
+    assert (failed(crash).class_, crash.reported_by_connector) == ("connector_runtime_error", False)
+    assert (crash.writes_sent, crash.writes_unanswered) == (1, 0)
     say = '{"error": {"message": "no such draft"}}'
-    told = call(guest(requesting(envelope(method="POST"), say=say), HOSTS, on=routed))
-    assert (failed(told).message, told.own_word) == ("no such draft", True)
+    answered = call(guest(requesting(envelope(method="POST"), say=say), HOSTS, on=routed))
+    assert (failed(answered).message, answered.reported_by_connector) == ("no such draft", True)
 
 
 def test_a_write_whose_answer_did_not_come_stays_lost_after_another_that_did(
@@ -271,7 +271,7 @@ def test_a_write_whose_answer_did_not_come_stays_lost_after_another_that_did(
     )
     result = call(guest(wat(body, data=escaped(first + second)), HOSTS, on=routed))
     assert result.failure is None
-    assert (result.requests_sent, result.writes_sent, result.writes_lost) == (2, 1, 1)
+    assert (result.requests_sent, result.writes_sent, result.writes_unanswered) == (2, 1, 1)
 
 
 def test_the_wall_limit_includes_a_silent_service(

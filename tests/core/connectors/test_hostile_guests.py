@@ -149,7 +149,9 @@ def test_a_crash_is_a_runtime_error_with_its_cause(
     assert words in result.failure.message
 
 
-def test_an_exit_code_is_told_with_the_last_words(guest: Guest, call: Call, printing: Wat) -> None:
+def test_an_exit_code_is_reported_with_the_last_words(
+    guest: Guest, call: Call, printing: Wat
+) -> None:
     """Without a typed error, code and stderr are what there is."""
     result = call(guest(printing("boom", fd=2, then="(call $exit (i32.const 3))")))
     assert result.failure is not None
@@ -199,7 +201,7 @@ def test_innocent_guests_beside_guilty_ones_notice_nothing(
     make_engine: Callable[..., WasmEngine], guest: Guest, wat: Wat, printing: Wat
 ) -> None:
     """No trap, exit or host fault of one guest surfaces in another, on one engine."""
-    engine = make_engine(guests=2)
+    engine = make_engine(max_guests=2)
     good = guest(
         printing('{"output": {"fine": true}}', then="(call $exit (i32.const 0))"), on=engine
     )
@@ -224,7 +226,7 @@ def test_a_spinning_guest_shares_the_processor(
     make_engine: Callable[..., WasmEngine], guest: Guest, wat: Wat, printing: Wat
 ) -> None:
     """With one turn to take, another guest gets it long before the spinning one ends."""
-    engine = make_engine(guests=1)
+    engine = make_engine(max_guests=1)
     spinner, quick = guest(wat(SPIN), on=engine), guest(printing('{"output": 1}'), on=engine)
 
     async def scenario() -> tuple[OpResult, bool]:

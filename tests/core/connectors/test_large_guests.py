@@ -138,7 +138,7 @@ def test_reading_what_it_printed_counts_against_the_run(leaping: Any, why: Any) 
         leaping.leap(6)
     else:
         run.stop("person")
-    failure = guest_result(GuestExit(how="returned"), run).failure
+    failure = guest_result(GuestExit(ending="returned"), run).failure
     assert failure is not None
     assert failure.class_ == ("resource_limit_exceeded" if why == "wall" else "unavailable")
     leaping.level()

@@ -132,7 +132,7 @@ def test_an_id_stays_one_path_segment(drafts: WasmConnector, mailbox: Any, call:
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_trouble_at_the_service_is_told_with_its_words(
+def test_trouble_at_the_service_is_reported_with_its_words(
     drafts: WasmConnector, mailbox: Any, call: Call, status: int
 ) -> None:
     """And once it is over, the op works."""

@@ -81,12 +81,12 @@ def test_a_typed_error_keeps_only_classes_that_a_connector_can_know(
     assert (result.failure.class_, result.failure.message) == (kept, "no such team")
 
 
-@pytest.mark.parametrize("told", ["3", "{}", '{"class": 5, "message": ["x"]}', '"words"'])
+@pytest.mark.parametrize("error_json", ["3", "{}", '{"class": 5, "message": ["x"]}', '"words"'])
 def test_a_malformed_error_is_still_an_error(
-    guest: Guest, call: Call, printing: Wat, told: str
+    guest: Guest, call: Call, printing: Wat, error_json: str
 ) -> None:
     """Whatever stands under "error", it is not success."""
-    result = call(guest(printing(f'{{"output": 1, "error": {told}}}')))
+    result = call(guest(printing(f'{{"output": 1, "error": {error_json}}}')))
     assert result.output is None
     assert result.failure is not None
     assert result.failure.class_ == "connector_runtime_error"
@@ -166,7 +166,7 @@ def test_an_endless_message_is_cut(guest: Guest, call: Call, printing: Wat) -> N
     assert len(result.failure.message) == 2000
 
 
-def test_a_long_complaint_is_told_by_its_beginning_and_its_end(
+def test_a_long_complaint_is_reported_by_its_beginning_and_its_end(
     guest: Guest, call: Call, printing: Wat
 ) -> None:
     """Go says why it panics first, Rust last; what is left out between is counted."""

@@ -160,7 +160,7 @@ def test_a_connection_that_ends_on_this_machine_carries_no_request(
     """A public address may be our own: no list of ranges knows it, the connection itself does."""
 
     class NoRanges(AddressGuard):
-        def problem(self, address: str, *, named: bool = False) -> str | None:
+        def problem(self, address: str, *, is_listed: bool = False) -> str | None:
             return None
 
     resolver.table["api.example"] = ["127.0.0.1"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.http.target import parse_target
-from aileron_core.connectors.posted_reads import AWS, OFFER, read_of
+from aileron_core.connectors.posted_reads import AWS_PREFIX, OFFER_KEY, classify_read
 from aileron_core.connectors.protocol import OpResult
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
@@ -131,12 +131,12 @@ def test_what_may_be_more_than_a_read_never_leaves(
     preview: Callable[..., OpResult], service: Any, envelope: str, why: str
 ) -> None:
     """Accepted or not: a body that two readers may take differently counts as none that was checked."""
-    failure = failed(preview(envelope, GRAPHQL, AWS + ATHENA))
+    failure = failed(preview(envelope, GRAPHQL, AWS_PREFIX + ATHENA))
     assert failure.class_ == "capability_denied"
     no_read = "no query" in why
     assert ("is no read" if no_read else "could not be checked") in failure.message
     assert why in failure.message
-    assert OFFER not in failure.details
+    assert OFFER_KEY not in failure.details
     assert service.seen == []
 
 
@@ -144,7 +144,9 @@ def test_a_body_too_large_to_look_through_is_none_that_was_checked() -> None:
     """It would be read in the console's own process."""
     body = graphql(QUERY + " " * 300_000).encode()
     with pytest.raises(CapabilityDenied, match="larger than 256 KiB"):
-        read_of({"Content-Type": "application/json"}, body, parse_target("https://api.example/"))
+        classify_read(
+            {"Content-Type": "application/json"}, body, parse_target("https://api.example/")
+        )
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
@@ -170,10 +172,10 @@ def test_an_operation_of_aws_leaves_only_by_its_exact_name(
 ) -> None:
     """Neither a prefix nor another spelling of what was accepted is enough."""
     envelope = posted("{}", path="/", **AWS_JSON)
-    for accepted in (GRAPHQL, AWS, AWS + "AmazonAthena", AWS + "AmazonAthena.Get", AWS + ATHENA.lower()):  # fmt: skip
-        assert failed(preview(envelope, accepted)).details[OFFER] == AWS + ATHENA
+    for accepted in (GRAPHQL, AWS_PREFIX, AWS_PREFIX + "AmazonAthena", AWS_PREFIX + "AmazonAthena.Get", AWS_PREFIX + ATHENA.lower()):  # fmt: skip
+        assert failed(preview(envelope, accepted)).details[OFFER_KEY] == AWS_PREFIX + ATHENA
     assert service.seen == []
-    assert preview(envelope, AWS + ATHENA).failure is None
+    assert preview(envelope, AWS_PREFIX + ATHENA).failure is None
     assert service.seen[0][2]["X-Amz-Target"] == ATHENA
 
 
@@ -181,9 +183,9 @@ def test_a_query_that_nobody_accepted_names_what_could_be(
     preview: Callable[..., OpResult], service: Any
 ) -> None:
     """The refusal carries what a person can be offered."""
-    assert failed(preview(posted(graphql(QUERY)))).details[OFFER] == GRAPHQL
+    assert failed(preview(posted(graphql(QUERY)))).details[OFFER_KEY] == GRAPHQL
     other = failed(preview(posted(graphql(QUERY), path="/v1/items/5/delete"), GRAPHQL))
-    assert other.details[OFFER] == "GraphQL queries at api.example/v1/items/5/delete"
+    assert other.details[OFFER_KEY] == "GraphQL queries at api.example/v1/items/5/delete"
     assert service.seen == []
 
 
@@ -212,4 +214,4 @@ def test_a_header_that_only_looks_like_the_one_that_tells_is_refused(name: str) 
     headers = {key: value for key, value in AWS_JSON.items() if key != name.replace("_", "-")}
     headers[name] = AWS_JSON[name.replace("_", "-")]
     with pytest.raises(CapabilityDenied, match="could not be checked"):
-        read_of(headers, b"{}", parse_target("https://api.example/"))
+        classify_read(headers, b"{}", parse_target("https://api.example/"))

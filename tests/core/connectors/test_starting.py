@@ -49,7 +49,7 @@ def test_a_program_may_exit_before_its_main_function(
         assert failed(result).message == "the connector exited with 3"
 
 
-def test_a_start_section_that_spins_is_stopped_and_one_that_traps_is_told(
+def test_a_start_section_that_spins_is_stopped_and_one_that_traps_is_reported(
     guest: Guest, call: Call, wat: Wat
 ) -> None:
     """The limits begin with the first instruction, wherever it stands."""
@@ -73,7 +73,7 @@ def test_a_start_section_that_spins_is_stopped_and_one_that_traps_is_told(
         '(table (export "_start") 1 funcref)',
     ],
 )
-def test_something_else_under_the_name_of_start_is_told_and_not_run(
+def test_something_else_under_the_name_of_start_is_reported_and_not_run(
     guest: Guest, call: Call, printing: Wat, start: str
 ) -> None:
     """Never an exception of the host, whatever types it has."""
@@ -108,7 +108,7 @@ def test_many_exports_cost_nothing(guest: Guest, call: Call) -> None:
     assert time.process_time() - began < 1
 
 
-def test_a_crash_is_told_in_the_hosts_words_and_not_in_names_that_the_guest_chose(
+def test_a_crash_is_described_in_the_hosts_words_and_not_in_names_that_the_guest_chose(
     guest: Guest, call: Call, wat: Wat
 ) -> None:
     """Functions can be named like anything, a report of another end included."""

@@ -182,7 +182,7 @@ def test_files_that_did_not_change_are_read_once(tmp_path: Path) -> None:
     """A call of a 7 MB module does not hash 7 MB each time."""
     store, hash_, _ = settled(tmp_path)
     for _ in range(3):
-        store.check(hash_)
+        store.verify(hash_)
     assert store.reads == 1
 
 
@@ -191,24 +191,24 @@ def test_files_that_changed_a_moment_ago_are_read_every_time(tmp_path: Path) -> 
     store, hash_, module = settled(tmp_path)
     store._clock = FrozenClock(module.stat().st_ctime)
     for _ in range(3):
-        store.check(hash_)
+        store.verify(hash_)
     assert store.reads == 3
 
 
 def test_a_change_of_the_same_length_and_time_is_seen_after_a_check(tmp_path: Path) -> None:
     """Whoever sets the time of modification back cannot set the time of change."""
     store, hash_, module = settled(tmp_path)
-    store.check(hash_)
+    store.verify(hash_)
     before = module.stat()
     data = bytearray(module.read_bytes())
     data[-1] ^= 1
     module.write_bytes(bytes(data))
     os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(HashMismatch):
-        store.check(hash_)
+        store.verify(hash_)
     module.unlink()
     with pytest.raises(NotFound):
-        store.check(hash_)
+        store.verify(hash_)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors in /proc")

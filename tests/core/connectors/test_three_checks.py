@@ -8,7 +8,7 @@ import pytest
 
 from aileron_core.connectors.http.addresses import AddressGuard
 from aileron_core.connectors.http.client import OutgoingClient
-from aileron_core.connectors.http.target import Target
+from aileron_core.connectors.http.target import RequestTarget
 from aileron_core.connectors.protocol import OpResult, Route
 from aileron_core.connectors.wasm import host
 from aileron_core.connectors.wasm.connector import WasmConnector
@@ -23,7 +23,7 @@ Text = Callable[..., str]
 class Unguarded(OutgoingClient):
     """The sandbox's own check off: whatever the manifest's check lets through is sent."""
 
-    def check_host(self, target: Target, allowed: Collection[str]) -> None:
+    def check_host(self, target: RequestTarget, allowed: Collection[str]) -> None:
         pass
 
 

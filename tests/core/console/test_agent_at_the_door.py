@@ -77,8 +77,8 @@ async def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
                 assert (said["call"], said["thread"]) == ("call_7", "thread-1")
                 assert said["session"] == "x" * 512 + "… (600 characters)"
                 assert list(said) == ["client", "call", "thread", "session"]
-                told = [fact for fact in core.facts if isinstance(fact, SessionsUpdated)][-1]
-                assert claims(told.sessions[0].claims) == {"client": said["client"]}
+                update = [event for event in core.events if isinstance(event, SessionsUpdated)][-1]
+                assert claims(update.sessions[0].claims) == {"client": said["client"]}
                 (record,) = await core.records("run.requested")
                 assert dict(record["claims"]) == said
                 assert view.stopped_waiting_at is None

@@ -28,12 +28,12 @@ from tests.support.core_harness import Core, furnish
 
 async def page(core: Core, before: int | None, limit: int = 4) -> RecordsRead:
     await core.app.console.carry_out(ReadRecords(before_seq=before, limit=limit))
-    return [fact for fact in core.facts if isinstance(fact, RecordsRead)][-1]
+    return [event for event in core.events if isinstance(event, RecordsRead)][-1]
 
 
 async def verified(core: Core) -> AuditVerified:
     await core.app.console.carry_out(VerifyAudit())
-    return [fact for fact in core.facts if isinstance(fact, AuditVerified)][-1]
+    return [event for event in core.events if isinstance(event, AuditVerified)][-1]
 
 
 def spoil(home: Path, statement: str) -> None:
@@ -79,7 +79,7 @@ async def test_one_record_comes_whole_as_it_is_stored(home: Path) -> None:
         )
         for seq, body, hash_, prev in rows:
             await core.app.console.carry_out(ReadRecord(seq=seq))
-            assert core.facts[-1] == RecordRead(
+            assert core.events[-1] == RecordRead(
                 seq=seq, body=body, hash=hash_.hex(), prev=prev.hex()
             )
         with pytest.raises(NotFound, match="no record 4711"):
@@ -99,11 +99,11 @@ async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(home: Path) 
         assert "does not have the content" in (await verified(core)).problems[0]
         await page(core, None)  # and it is read all the same
         await core.app.console.carry_out(ReadRecord(seq=1))
-        assert "konsole" in json.dumps(core.facts[-1].body)  # type: ignore[union-attr]
+        assert "konsole" in json.dumps(core.events[-1].body)  # type: ignore[union-attr]
 
 
-async def test_an_audit_that_somebody_rewrote_is_not_told_record_by_record(home: Path) -> None:
-    """A fact stays small: two hundred problems, then how many there are besides."""
+async def test_an_audit_that_somebody_rewrote_is_not_reported_record_by_record(home: Path) -> None:
+    """An event stays small: two hundred problems, then how many there are besides."""
     furnish(home)
 
     async with Core.open(home) as core:
@@ -153,11 +153,11 @@ async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alon
             lambda c: [body for (body,) in c.execute("SELECT body FROM audit ORDER BY seq")]
         )
         await core.app.console.carry_out(ExportAudit())
-        told = [fact for fact in core.facts if isinstance(fact, AuditExported)][-1]
-        path = Path(told.path)
+        exported = [event for event in core.events if isinstance(event, AuditExported)][-1]
+        path = Path(exported.path)
         assert path.parent == home / "exports"
         assert path.read_text(encoding="utf-8").splitlines() == stored
-        assert told.records == len(stored) > 0
+        assert exported.records == len(stored) > 0
         assert [each.stat().st_mode & 0o777 for each in (path, path.parent)] == [0o600, 0o700]
         path.write_text("kept")
         with pytest.raises(Conflict, match="is there already"):

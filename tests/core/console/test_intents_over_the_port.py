@@ -1,4 +1,4 @@
-"""The new intents from another thread: answers and refusals are facts, the snapshot agrees."""
+"""The new intents from another thread: answers and refusals are events, the snapshot agrees."""
 
 import queue
 from pathlib import Path
@@ -30,20 +30,20 @@ _F = TypeVar("_F")
 
 
 def test_every_new_intent_is_answered_by_its_fact_or_refused_with_a_sentence(home: Path) -> None:
-    """Intents go over and return at once; whatever came of them arrives as a fact."""
+    """Intents go over and return at once; whatever came of them arrives as an event."""
     furnish(home)
     options = AppOptions(accept_installed=True)
     core = CoreThread(lambda: App.open(Home(home), options))
     core.start()
-    facts: queue.Queue[CoreEvent] = queue.Queue()
+    events: queue.Queue[CoreEvent] = queue.Queue()
 
     def answer(kind: type[_F]) -> _F:
-        while not isinstance(fact := facts.get(timeout=10), kind):
-            assert not isinstance(fact, IntentRefused), fact.message
-        return fact
+        while not isinstance(event := events.get(timeout=10), kind):
+            assert not isinstance(event, IntentRefused), event.message
+        return event
 
     try:
-        snapshot = core.subscribe(facts.put)
+        snapshot = core.subscribe(events.put)
         assert snapshot.paused_at is None
         assert [item.state for item in snapshot.library] == ["ready"] * 4
         core.submit(SetPause(on=True))

@@ -26,14 +26,14 @@ async def library(core: Core) -> tuple[LibraryItemView, ...]:
     return (await core.app.console.snapshot()).library
 
 
-async def hold_back(core: Core, name: str) -> None:
+async def withdraw(core: Core, name: str) -> None:
     found = item(await library(core), name)
     await core.app.console.carry_out(
         WithdrawAcceptance(kind=found.kind, name=name, digest=found.digest)
     )
 
 
-async def take_in(core: Core, name: str) -> None:
+async def accept(core: Core, name: str) -> None:
     found = item(await library(core), name)
     await core.app.console.carry_out(Accept(kind=found.kind, name=name, digest=found.digest))
 
@@ -42,7 +42,7 @@ def seen(core: Core) -> list[str]:
     return [action.name for action in core.app.library.ready()]
 
 
-async def test_what_a_person_holds_back_is_gone_for_agents_at_once_and_comes_back(
+async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back(
     home: Path,
 ) -> None:
     """Recorded, published at once, and undone by accepting it again."""
@@ -50,13 +50,13 @@ async def test_what_a_person_holds_back_is_gone_for_agents_at_once_and_comes_bac
 
     async with Core.open(home) as core:
         assert seen(core) == ["get-draft", "list-drafts", "send-draft"]
-        await hold_back(core, "get-draft")
+        await withdraw(core, "get-draft")
         assert seen(core) == ["list-drafts"]  # send-draft's preview asks what get-draft may ask
-        told = [fact for fact in core.facts if isinstance(fact, LibraryUpdated)][-1]
-        shown = item(told.library, "get-draft")
+        update = [event for event in core.events if isinstance(event, LibraryUpdated)][-1]
+        shown = item(update.library, "get-draft")
         assert (shown.state, shown.why) == ("held_back", "You withdrew its acceptance.")
         assert (shown.accepted_at, shown.accepted_by) == (None, "")
-        assert [each.name for each in told.not_accepted] == ["get-draft"]
+        assert [each.name for each in update.not_accepted] == ["get-draft"]
         with pytest.raises(Conflict, match="is not accepted"):
             await core.call("get-draft", {"id": "r-1"})
         query = "SELECT name FROM pins WHERE kind = 'action' ORDER BY name"
@@ -70,10 +70,10 @@ async def test_what_a_person_holds_back_is_gone_for_agents_at_once_and_comes_bac
             "get-draft.md",
         )
         with pytest.raises(Conflict, match="Nothing changed"):
-            await hold_back(core, "get-draft")
+            await withdraw(core, "get-draft")
     async with Core.open(home, accept=False) as core:  # over a restart too
         assert item(await library(core), "get-draft").why == "You withdrew its acceptance."
-        await take_in(core, "get-draft")
+        await accept(core, "get-draft")
         shown = item(await library(core), "get-draft")
         assert (shown.state, shown.why, shown.accepted_by) == ("ready", "", "person")
         assert shown.accepted_at is not None
@@ -94,12 +94,12 @@ async def test_holding_back_asks_for_the_bytes_that_were_shown(home: Path) -> No
         assert await core.records("library.withdrawn") == []
 
 
-async def test_a_connector_held_back_takes_its_actions_with_it(home: Path) -> None:
+async def test_a_withdrawn_connector_takes_its_actions_with_it(home: Path) -> None:
     """Agents see none of them, and each says which connector is missing."""
     furnish(home)
 
     async with Core.open(home) as core:
-        await hold_back(core, CONNECTOR)
+        await withdraw(core, CONNECTOR)
         assert seen(core) == []
         shown = await library(core)
         assert item(shown, CONNECTOR).state == "held_back"
@@ -108,19 +108,19 @@ async def test_a_connector_held_back_takes_its_actions_with_it(home: Path) -> No
         broken = item(shown, "get-draft")
         assert broken.state == "error"
         assert f"{CONNECTOR} is not accepted" in broken.why
-        await take_in(core, CONNECTOR)
+        await accept(core, CONNECTOR)
         assert len(seen(core)) == 3
 
 
 @pytest.mark.parametrize("name", ["send-draft", CONNECTOR])
-async def test_an_approval_of_what_was_held_back_runs_nothing(home: Path, name: str) -> None:
+async def test_an_approval_of_what_was_withdrawn_runs_nothing(home: Path, name: str) -> None:
     """Approving covers what was accepted; one after the acceptance was withdrawn ends as a conflict."""
     furnish(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
-            await hold_back(core, name)
+            await withdraw(core, name)
             await core.approve(view)
             ended = await core.ended(view)
             assert ended.state == "failed"
@@ -128,7 +128,7 @@ async def test_an_approval_of_what_was_held_back_runs_nothing(home: Path, name: 
         assert mailbox.state()["sent"] == []
 
 
-@pytest.mark.parametrize("moment", ["held back", "taken in in another form"])
+@pytest.mark.parametrize("moment", ["withdrawn", "accepted in another form"])
 async def test_a_row_that_is_put_back_takes_nothing_in(home: Path, moment: str) -> None:
     """The newest record of a name counts, not a row that names an older one."""
     furnish(home)
@@ -144,12 +144,12 @@ async def test_a_row_that_is_put_back_takes_nothing_in(home: Path, moment: str) 
 
     async with Core.open(home) as core:
         (old,) = rows("SELECT * FROM pins WHERE name = 'get-draft.md'")
-        if moment == "held back":
-            await hold_back(core, "get-draft")
+        if moment == "withdrawn":
+            await withdraw(core, "get-draft")
         else:
             path.write_text(earlier + "\nMore.\n", encoding="utf-8")
             await core.app.library.poll()
-            await take_in(core, "get-draft")
+            await accept(core, "get-draft")
     path.write_text(earlier, encoding="utf-8")
     rows("INSERT OR REPLACE INTO pins VALUES(?, ?, ?, ?, ?, ?)", *old)
     async with Core.open(home, accept=False) as core:
@@ -160,7 +160,7 @@ async def test_a_row_that_is_put_back_takes_nothing_in(home: Path, moment: str) 
 async def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_it(
     home: Path,
 ) -> None:
-    """Ready, held back (new, changed) and broken; actions by name, then connectors."""
+    """Ready, not accepted (new, changed) and broken; actions by name, then connectors."""
     furnish(home)
     folder = home / "actions"
     async with Core.open(home) as core:

@@ -52,7 +52,7 @@ async def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> 
 
 
 async def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(home: Path) -> None:
-    """Its file was taken in, and its op is not among the capabilities: every call of it is refused."""
+    """Its file was accepted, and its op is not among the capabilities: every call of it is refused."""
     furnish(home)
     path = home / "actions" / "send-draft.md"
     sent = path.read_text(encoding="utf-8")

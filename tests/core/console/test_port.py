@@ -1,4 +1,4 @@
-"""The core on its own thread: intents go over, facts come back, its end is told."""
+"""The core on its own thread: intents go over, events come back, its end is told."""
 
 import asyncio
 import queue
@@ -24,25 +24,25 @@ from aileron_core.runs import Call
 from tests.support.core_harness import DRAFT, Mailbox, furnish, open_session
 
 
-def until(facts: "queue.Queue[CoreEvent]", wanted: type, state: str = "") -> CoreEvent:
+def until(events: "queue.Queue[CoreEvent]", wanted: type, state: str = "") -> CoreEvent:
     while True:
-        fact = facts.get(timeout=10)
-        if isinstance(fact, wanted) and (
-            not state or (isinstance(fact, ApprovalUpdated) and fact.view.state == state)
+        event = events.get(timeout=10)
+        if isinstance(event, wanted) and (
+            not state or (isinstance(event, ApprovalUpdated) and event.view.state == state)
         ):
-            return fact
+            return event
 
 
-def looked(facts: "queue.Queue[CoreEvent]") -> ApprovalView:
+def looked(events: "queue.Queue[CoreEvent]") -> ApprovalView:
     while True:
-        fact = until(facts, ApprovalUpdated)
-        assert isinstance(fact, ApprovalUpdated)
-        if fact.view.digest:
-            return fact.view
+        event = until(events, ApprovalUpdated)
+        assert isinstance(event, ApprovalUpdated)
+        if event.view.digest:
+            return event.view
 
 
-def test_a_decision_from_another_thread_is_carried_out_and_answered_by_facts(home: Path) -> None:
-    """Intents return at once; what came of them arrives as facts, refusals too."""
+def test_a_decision_from_another_thread_is_carried_out_and_answered_by_events(home: Path) -> None:
+    """Intents return at once; what came of them arrives as events, refusals too."""
     furnish(home)
     with Mailbox() as mailbox:
         route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
@@ -50,8 +50,8 @@ def test_a_decision_from_another_thread_is_carried_out_and_answered_by_facts(hom
         core = CoreThread(lambda: App.open(Home(home), options))
         app = core.start()
         try:
-            facts: queue.Queue[CoreEvent] = queue.Queue()
-            snapshot = core.subscribe(facts.put)
+            events: queue.Queue[CoreEvent] = queue.Queue()
+            snapshot = core.subscribe(events.put)
             assert (snapshot.approvals, snapshot.actions_ready) == ((), 3)
             assert core._loop is not None
 
@@ -66,16 +66,16 @@ def test_a_decision_from_another_thread_is_carried_out_and_answered_by_facts(hom
                 asyncio.run_coroutine_threadsafe(ask(), core._loop).result(10)
 
             call(DRAFT)
-            view = looked(facts)
+            view = looked(events)
             core.submit(Approve(approval_id=view.approval_id, digest="0" * 64))
-            refused = until(facts, IntentRefused)
+            refused = until(events, IntentRefused)
             assert isinstance(refused, IntentRefused)
             assert refused.approval_id == view.approval_id
             assert "changed" in refused.message
             core.submit(Approve(approval_id=view.approval_id, digest=view.digest))
-            until(facts, ApprovalUpdated, "completed")
+            until(events, ApprovalUpdated, "completed")
             core.submit(Deny(approval_id=view.approval_id))
-            refused = until(facts, IntentRefused)
+            refused = until(events, IntentRefused)
             assert isinstance(refused, IntentRefused)
             assert "completed" in refused.message
             assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
@@ -84,10 +84,10 @@ def test_a_decision_from_another_thread_is_carried_out_and_answered_by_facts(hom
         assert core.failure is None
         core.submit(Deny(approval_id=view.approval_id))  # no effect and no error
         with pytest.raises(Unavailable):
-            core.subscribe(facts.put)
+            core.subscribe(events.put)
 
 
-def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_told(home: Path) -> None:
+def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_reported(home: Path) -> None:
     """The root waits until it is ready or failed; `CoreLost` disarms every key."""
     Home(home).prepare()
     lock = HomeLock(Home(home))
@@ -98,10 +98,10 @@ def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_told(home: Path)
     lock.release()
     core = CoreThread(lambda: App.open(Home(home), AppOptions()))
     core.start()
-    facts: queue.Queue[CoreEvent] = queue.Queue()
-    core.subscribe(facts.put)
+    events: queue.Queue[CoreEvent] = queue.Queue()
+    core.subscribe(events.put)
     assert core._loop is not None
     assert core._stop is not None
     core._loop.call_soon_threadsafe(core._stop.set)  # it ends, and nobody had asked it to
-    until(facts, CoreLost)
+    until(events, CoreLost)
     core.wait()

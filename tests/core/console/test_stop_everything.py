@@ -29,7 +29,7 @@ OTHERS = ("r-8842190312", "r-8842189950", "r-8842189771")
 
 async def stop(core: Core) -> EverythingStopped:
     await core.app.console.carry_out(StopEverything())
-    return [fact for fact in core.facts if isinstance(fact, EverythingStopped)][-1]
+    return [event for event in core.events if isinstance(event, EverythingStopped)][-1]
 
 
 def calling(core: Core, action: str, args: dict[str, str]) -> "asyncio.Task[object]":
@@ -195,8 +195,8 @@ async def test_ending_one_session_leaves_its_approvals_and_the_other_sessions(ho
             assert core.app.sessions.authenticate(core.token) is None
             marked = core.views(view.approval_id)[-1]
             assert (marked.state, marked.requester_gone) == ("pending", True)
-            told = [fact for fact in core.facts if isinstance(fact, SessionsUpdated)][-1]
-            assert [each.session_id for each in told.sessions] == [other.session_id]
+            update = [event for event in core.events if isinstance(event, SessionsUpdated)][-1]
+            assert [each.session_id for each in update.sessions] == [other.session_id]
             with pytest.raises(NotFound, match="ended already"):
                 await core.app.console.carry_out(end)
             (record,) = await core.records("session.ended")

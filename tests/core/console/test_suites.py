@@ -42,7 +42,7 @@ async def held(core: Core) -> tuple[NotAcceptedView, ...]:
     return tuple(each for each in views if each.kind == "action")
 
 
-def take_in(*files: NotAcceptedView) -> AcceptSuite:
+def accept_suite(*files: NotAcceptedView) -> AcceptSuite:
     (suite_id,) = {each.suite.suite_id for each in files if each.suite}
     return AcceptSuite(suite_id=suite_id, files=tuple((each.file, each.digest) for each in files))
 
@@ -95,7 +95,7 @@ async def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
         assert sum(each.is_read_only and not each.gated for each in files) == READS
         assert sum(not each.is_read_only and not each.gated for each in files) == FIRST
         begun = time.process_time()
-        await core.app.console.carry_out(take_in(*files))
+        await core.app.console.carry_out(accept_suite(*files))
         assert time.process_time() - begun < SECONDS
         assert await held(core) == ()
         assert len(core.app.library.ready()) == ALL
@@ -123,16 +123,16 @@ def few(home: Path, tmp_path: Path) -> Path:
     return home
 
 
-async def test_what_is_left_out_stays_held_back_and_stands_alone(few: Path) -> None:
+async def test_what_is_left_out_stays_unaccepted_and_stands_alone(few: Path) -> None:
     """The one to look at first was not said yes to; nothing groups it any more."""
     async with Core.open(few, accept=False) as core:
         files = await held(core)
         rest = [each for each in files if each.gated or each.is_read_only]
-        await core.app.console.carry_out(take_in(*rest))
+        await core.app.console.carry_out(accept_suite(*rest))
         (left,) = await held(core)
         assert (left.name, left.suite) == ("first-002", None)
-        told = [fact for fact in core.facts if isinstance(fact, LibraryUpdated)][-1]
-        assert [each.name for each in told.not_accepted if each.kind == "action"] == ["first-002"]
+        update = [event for event in core.events if isinstance(event, LibraryUpdated)][-1]
+        assert [each.name for each in update.not_accepted if each.kind == "action"] == ["first-002"]
 
 
 async def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_so(
@@ -144,7 +144,7 @@ async def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_s
         changed = few / "actions" / "read-001.md"
         changed.write_bytes(changed.read_bytes() + b"\nAnd more.\n")
         with pytest.raises(Conflict, match=r"Accepted 2 of 3\. read-001\.md changed or went"):
-            await core.app.console.carry_out(take_in(*files))
+            await core.app.console.carry_out(accept_suite(*files))
         (left,) = await held(core)
         assert left.name == "read-001"
         records = await core.records("library.accepted")
@@ -164,7 +164,7 @@ async def test_a_file_that_no_add_brought_is_an_item_of_its_own(few: Path) -> No
         assert alone == {"late", "first-002"}
 
 
-async def test_what_a_person_held_back_again_is_not_brought_together(few: Path) -> None:
+async def test_what_a_person_withdrew_is_not_brought_together(few: Path) -> None:
     """It was looked at by itself; nor is what is left of a suite when one file is."""
     async with Core.open(few) as core:
         for each in core.app.library.items():

@@ -142,17 +142,13 @@ async def test_a_session_says_how_many_of_its_calls_wait_and_run(home: Path) -> 
             first, _ = await core.ask(DRAFT), await core.ask(OTHER)
             await core.call("list-drafts", {})
             assert (view(core).waiting, view(core).running) == (2, 0)
-            told = await core.until(
-                lambda: next(
-                    (
-                        f
-                        for f in core.facts
-                        if isinstance(f, SessionsUpdated) and f.sessions[0].waiting == 2
-                    ),
-                    None,
+            await core.until(
+                lambda: any(
+                    (event.sessions[0].waiting, event.sessions[0].running) == (2, 0)
+                    for event in core.events
+                    if isinstance(event, SessionsUpdated)
                 )
             )
-            assert (told.sessions[0].waiting, told.sessions[0].running) == (2, 0)
             with standing_still(mailbox, "POST send"):
                 await core.approve(first)
                 await core.view(first.approval_id, lambda v: v.state == "executing")

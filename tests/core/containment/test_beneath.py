@@ -9,7 +9,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from aileron_core.containment import beneath
-from aileron_core.containment.beneath import folder_at, folder_beneath, open_beneath, remove_tree
+from aileron_core.containment.beneath import (
+    open_beneath,
+    open_folder,
+    open_folder_beneath,
+    remove_tree,
+)
 from tests.support.ordinary import as_ordinary, ordinary_folder
 
 
@@ -35,7 +40,7 @@ def test_nothing_is_opened_through_a_link_or_outside(way: str, tmp_path: Path, p
     (root / "link").symlink_to(outside)
     (root / "in" / "link").symlink_to(outside)
     (root / "in" / "file").symlink_to(outside / "secret")
-    with folder_at(root) as handle, pytest.raises(OSError) as refused:
+    with open_folder(root) as handle, pytest.raises(OSError) as refused:
         open_beneath(handle, path, os.O_RDONLY)
     assert refused.value.errno == (errno.ELOOP if path.startswith(("link", "in")) else errno.EXDEV)
 
@@ -46,12 +51,12 @@ def test_folders_are_made_and_noted_and_none_through_a_link(way: str, tmp_path: 
     (tmp_path / "outside").mkdir()
     (tmp_path / "root" / "link").symlink_to(tmp_path / "outside")
     made: list[PurePosixPath] = []
-    with folder_at(tmp_path / "root") as root:
-        with folder_beneath(root, PurePosixPath("there/a/b"), made=made):
+    with open_folder(tmp_path / "root") as root:
+        with open_folder_beneath(root, PurePosixPath("there/a/b"), created=made):
             assert (tmp_path / "root" / "there" / "a" / "b").is_dir()
         with (
             pytest.raises(OSError),
-            folder_beneath(root, PurePosixPath("link/a"), made=made),
+            open_folder_beneath(root, PurePosixPath("link/a"), created=made),
         ):
             pass
     assert made == [PurePosixPath("there/a"), PurePosixPath("there/a/b")]
@@ -79,7 +84,7 @@ def test_no_race_leads_out(way: str, tmp_path: Path) -> None:
     thread.start()
     found: set[str] = set()
     try:
-        with folder_at(tmp_path / "root") as root:
+        with open_folder(tmp_path / "root") as root:
             for _ in range(3000):
                 try:
                     handle = open_beneath(root, "folder/file", os.O_RDONLY)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from aileron_core.containment.hard_links import (
-    copy_out,
-    linked_outside,
+    break_hard_links,
+    find_outside_links,
+    hard_linked_files,
     own_folders,
-    shared_files,
 )
 from aileron_core.errors import Forbidden
 from aileron_core.launch.doctor.ownership import check_hard_links
@@ -34,16 +34,16 @@ def test_a_file_of_ours_with_another_name_becomes_one_of_its_own(tmp_path: Path)
     """Same mode and time; what is written to the other name reaches it no more, and who has it open reads on."""
     ours, cache = installed(tmp_path)
     (tmp_path / "site-packages" / "alone.py").write_text("x")
-    assert shared_files([tmp_path / "site-packages"]) == [ours]
+    assert hard_linked_files([tmp_path / "site-packages"]) == [ours]
     with ours.open() as opened:
-        copy_out([ours])
+        break_hard_links([ours])
         cache.write_text("evil")
         assert opened.read() == "evil"  # it was open before: the running process keeps what it had
     assert ours.read_text() == "good"
     assert stat.S_IMODE(ours.stat().st_mode) == 0o640
     assert (ours.stat().st_mtime, ours.stat().st_nlink) == (1, 1)
     assert [each.name for each in ours.parent.iterdir()] == ["__init__.py"]
-    assert shared_files([tmp_path / "site-packages"]) == []
+    assert hard_linked_files([tmp_path / "site-packages"]) == []
 
 
 def test_where_that_cannot_be_done_the_launch_is_refused() -> None:
@@ -53,7 +53,7 @@ def test_where_that_cannot_be_done_the_launch_is_refused() -> None:
         ours, _ = installed(folder)
         ours.parent.chmod(0o555)
         with pytest.raises(Forbidden, match="UV_LINK_MODE=copy uv"):
-            copy_out([ours])
+            break_hard_links([ours])
         assert [each.name for each in ours.parent.iterdir()] == ["__init__.py"]
         ours.parent.chmod(0o755)
 
@@ -76,7 +76,7 @@ def test_what_we_run_is_looked_at(tmp_path: Path) -> None:
     beside.mkdir(parents=True)
     (beside / "a.py").write_text("x")
     (tmp_path / "a.py").hardlink_to(beside / "a.py")
-    assert shared_files([tmp_path / "lib"]) == []
+    assert hard_linked_files([tmp_path / "lib"]) == []
 
 
 def test_the_doctor_warns_of_them(tmp_path: Path) -> None:
@@ -87,13 +87,13 @@ def test_the_doctor_warns_of_them(tmp_path: Path) -> None:
     assert (found.level, found.topic) == ("warning", "code")
     assert str(ours) in found.text or str(tmp_path / "cache.py") in found.text
     assert "UV_LINK_MODE=copy" in found.text
-    copy_out([ours])
+    break_hard_links([ours])
     assert check_hard_links([tmp_path]) is None
 
 
 def test_files_of_a_project_with_names_outside_are_counted(project: Path, tmp_path: Path) -> None:
     """Once each, however many names; links inside the project, and git's objects, are nobody else's."""
-    assert linked_outside(project).sentence() is None
+    assert find_outside_links(project).warning() is None
     (project / ".git").mkdir()
     for name in ("a", "inside", ".git/object"):
         (project / name).write_text("x")
@@ -101,9 +101,9 @@ def test_files_of_a_project_with_names_outside_are_counted(project: Path, tmp_pa
         other.hardlink_to(project / name)
     (project / "a2").hardlink_to(project / "a")
     (project / "inside2").hardlink_to(project / "inside")
-    found = linked_outside(project)
-    assert (found.count, found.whole) == (1, True)
-    said = found.sentence()
+    found = find_outside_links(project)
+    assert (found.count, found.is_complete) == (1, True)
+    said = found.warning()
     assert said is not None
     assert said.startswith("Files of this project that have names outside it too: 1, ")
     assert "UV_LINK_MODE=copy" in said
@@ -126,7 +126,7 @@ def test_a_running_program_does_not_notice(tmp_path: Path) -> None:
     ) as running:  # fmt: skip
         assert running.stdout is not None
         assert running.stdout.readline() == "up\n"
-        copy_out(shared_files([package]))
+        break_hard_links(hard_linked_files([package]))
         (tmp_path / "later.py").write_text("name = 'evil'\n")
         out, _ = running.communicate("\n", timeout=20)
     assert out == "later\n"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.containment.peer import worse
+from aileron_core.containment.peer import weaker_containment
 from tests.support.ordinary import AS_ORDINARY, OWNS
 
 pytestmark = [
@@ -94,6 +94,6 @@ def test_a_number_that_is_anothers_now_tells_nothing() -> None:
 
 def test_the_worse_of_two_stays() -> None:
     """What was seen once is not made good by what is seen later."""
-    assert worse("seen", "none") == worse("none", "seen") == "none"
-    assert worse("said", "seen") == worse("seen", "said") == "said"
-    assert worse("other_user", "seen") == "other_user"
+    assert weaker_containment("seen", "none") == weaker_containment("none", "seen") == "none"
+    assert weaker_containment("said", "seen") == weaker_containment("seen", "said") == "said"
+    assert weaker_containment("other_user", "seen") == "other_user"

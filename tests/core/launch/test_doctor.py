@@ -47,7 +47,7 @@ def test_the_version_is_what_the_program_says(
     assert (report.version, report.is_tested_version, report.problem) == (found, tried, "")
 
 
-def test_a_program_without_a_version_is_told(tmp_path: Path, project: Path) -> None:
+def test_a_program_without_a_version_is_reported(tmp_path: Path, project: Path) -> None:
     """It is there; what is wrong with it stands beside."""
     report = version(tmp_path / "bin", project, "exit 1")
     assert report.program == tmp_path / "bin" / "codex"

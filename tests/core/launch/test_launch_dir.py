@@ -131,11 +131,11 @@ def test_a_folder_that_the_person_keeps_elsewhere_is_copied_in(
     (person / "dotfiles").mkdir()
     (person / ".codex").rename(person / "dotfiles" / "codex")
     (person / ".codex").symlink_to(person / "dotfiles" / "codex" if absolute else "dotfiles/codex")
-    told: list[str] = []
-    copied = copy_in(person, own, [FOLDER], told.append)
+    notices: list[str] = []
+    copied = copy_in(person, own, [FOLDER], notices.append)
     assert (own / ".codex" / "auth.json").read_text() == BEFORE
     assert not (own / ".codex").is_symlink()
-    (only,) = told
+    (only,) = notices
     assert "a login that it renews is not written back" in only
     (own / ".codex" / "auth.json").write_text(BEFORE.replace("old", "new"))
     assert copy_back(copied) == []

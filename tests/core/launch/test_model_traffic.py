@@ -128,8 +128,8 @@ def test_a_variable_of_yours_that_sends_it_elsewhere_is_left_alone(
 )
 def test_a_project_that_sends_it_elsewhere_is_asked_about(agent: str, path: str, text: str) -> None:
     """A repository moves no upstream, and no key to a proxy, without a person's yes."""
-    (told,) = AGENTS[agent].overrides({path: text})
-    assert told.startswith(f"{path} sets ")
+    (sentence,) = AGENTS[agent].overrides({path: text})
+    assert sentence.startswith(f"{path} sets ")
 
 
 def test_a_proxy_in_claudes_own_settings_is_not_asked_for_the_gateway() -> None:
@@ -304,9 +304,9 @@ def test_opencodes_own_providers_and_logins_are_left_alone_one_by_one() -> None:
     found = traffic("opencode", settings)
     assert found.providers == {"anthropic"}
     assert len(found.bypass_reasons) == 3
-    told = " ".join(bypass_warnings(AGENTS["opencode"], found))
-    assert told.startswith("Not all of OpenCode's model traffic passes Aileron: ")
-    assert "secret" not in told
+    sentence = " ".join(bypass_warnings(AGENTS["opencode"], found))
+    assert sentence.startswith("Not all of OpenCode's model traffic passes Aileron: ")
+    assert "secret" not in sentence
     given = json.loads(plan("opencode", settings).env["OPENCODE_CONFIG_CONTENT"])
     assert list(given["provider"]) == ["anthropic"]
 
@@ -351,7 +351,7 @@ def test_a_providers_own_host_leaves_the_others_to_pass(
         ("opencode", ("run", "-m", "openrouter/x", "hello"), {}),
     ],
 )
-def test_another_provider_that_is_chosen_is_told(
+def test_another_provider_that_is_chosen_is_reported(
     agent: str, args: tuple[str, ...], env: dict[str, str]
 ) -> None:
     """The models that pass are set all the same: they may be chosen later."""
@@ -377,8 +377,8 @@ def test_settings_that_cannot_be_read_leave_the_agent_alone(
     found = predict_traffic(AGENTS[agent], KEYS, tmp_path, project)
     assert found.providers == frozenset()
     assert found.bypass_reasons == (f"~/{path} cannot be read",)
-    (told,) = bypass_warnings(AGENTS[agent], found)
-    assert told.endswith(f"does not pass Aileron: ~/{path} cannot be read.")
+    (sentence,) = bypass_warnings(AGENTS[agent], found)
+    assert sentence.endswith(f"does not pass Aileron: ~/{path} cannot be read.")
 
 
 def test_the_persons_settings_come_before_the_projects(tmp_path: Path, project: Path) -> None:

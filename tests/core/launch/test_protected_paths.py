@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.containment.beneath import folder_at
+from aileron_core.containment.beneath import open_folder
 from aileron_core.errors import Forbidden
 from aileron_core.launch.protected_paths import (
     ProtectedPaths,
@@ -64,7 +64,8 @@ def test_no_mode_keeps_a_name_in_place(folder: Path, spoil: Callable[[Path], Non
         assert len(restored.notices) == 4
         for name in (".mcp.json", ".envrc", ".Rprofile", ".vscode"):
             assert any(
-                told.startswith(f"{name} is new and was moved to") for told in restored.notices
+                reported.startswith(f"{name} is new and was moved to")
+                for reported in restored.notices
             )
 
     as_ordinary(check)
@@ -98,7 +99,7 @@ def test_what_cannot_go_to_another_file_system_gets_another_name(project: Path) 
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="files of another user are made by root")
-def test_what_stays_is_told_remembered_and_refused(folder: Path) -> None:
+def test_what_stays_is_reported_remembered_and_refused(folder: Path) -> None:
     """Here it belongs to somebody else; the others go, and no launch trusts it until it is away."""
     project, home = folder / "project", folder / "home"
     project.mkdir()
@@ -113,14 +114,14 @@ def test_what_stays_is_told_remembered_and_refused(folder: Path) -> None:
     os.chown(project, 0, 0)
 
     def ended() -> None:
-        (stays,) = [told for told in watch.finish() if "could not be moved" in told]
+        (stays,) = [reported for reported in watch.finish() if "could not be moved" in reported]
         assert stays.startswith(".claude is new")
         assert not (project / ".envrc").exists()
 
     def launched_again() -> None:
-        told = list(finish_sessions(home))
-        assert len(told) == 1
-        assert ".claude is new and could not be moved away" in told[0]
+        reported = list(finish_sessions(home))
+        assert len(reported) == 1
+        assert ".claude is new and could not be moved away" in reported[0]
         with pytest.raises(Forbidden, match=r"left \.claude in"):
             refuse_unfinished(home, project)
         refuse_unfinished(home, folder)  # another project is not meant
@@ -166,20 +167,20 @@ def test_a_killed_launcher_leaves_its_doors_to_others(project: Path, tmp_path: P
     launcher.wait(20)
     launcher.stdin.close()
     launcher.stdout.close()
-    (told,) = finish_sessions(home)
-    assert told.startswith(f"In {project}: .envrc is new and was moved to {home}")
+    (reported,) = finish_sessions(home)
+    assert reported.startswith(f"In {project}: .envrc is new and was moved to {home}")
     assert not (project / ".envrc").exists()
     assert list(finish_sessions(home)) == []
 
 
-def test_a_record_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     """Nothing is dropped in silence, and nothing stops."""
     watched = tmp_path / "aside" / "watched"
     watched.mkdir(parents=True)
     (watched / "1.json").write_text("[1]")
     (watched / "2.json").write_bytes(b"\xff")
-    told = list(finish_sessions(tmp_path))
-    assert ["cannot be read" in each for each in told] == [True, True]
+    reported = list(finish_sessions(tmp_path))
+    assert ["cannot be read" in each for each in reported] == [True, True]
     refuse_unfinished(tmp_path, tmp_path)
 
 
@@ -207,8 +208,8 @@ def test_a_link_that_leads_to_something_else_is_moved_aside(
     protected = ProtectedPaths.capture(project)
     assert protected.restore(tmp_path / "aside").notices == ()
     change(project)
-    (told,) = protected.restore(tmp_path / "aside").notices
-    assert told.startswith(f"{name} is a link and leads to something else now")
+    (reported,) = protected.restore(tmp_path / "aside").notices
+    assert reported.startswith(f"{name} is a link and leads to something else now")
     assert not os.path.lexists(project / name)
 
 
@@ -218,7 +219,7 @@ def test_nothing_is_moved_through_a_link(project: Path, tmp_path: Path) -> None:
     outside.mkdir()
     (outside / "config").write_text("theirs")
     (project / "conf").symlink_to(outside)
-    with folder_at(project) as handle, pytest.raises(OSError, match="symbolic links"):
+    with open_folder(project) as handle, pytest.raises(OSError, match="symbolic links"):
         move_aside(handle, "conf/config", tmp_path / "aside")
     assert (outside / "config").read_text() == "theirs"
 

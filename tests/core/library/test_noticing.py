@@ -150,23 +150,25 @@ async def test_young_files_are_read_whatever_the_file_system_says_of_them(
             assert ("list-drafts" in [action.name for action in library.ready()]) is offered
 
 
-async def test_what_did_not_change_is_not_told(home: Path) -> None:
+async def test_what_did_not_change_is_not_reported(home: Path) -> None:
     """A touched file is read again, and nobody hears of it: nothing on a screen moves."""
     furnish(home)
 
     async with Core.open(home) as core:
         library = core.app.library
         await library.poll()
-        core.facts.clear()
+        core.events.clear()
         for path in (home / "actions").iterdir():
             path.touch()
         for _ in range(3):
             await library.poll()
-        assert not [fact for fact in core.facts if isinstance(fact, LibraryUpdated)]
+        assert not [event for event in core.events if isinstance(event, LibraryUpdated)]
         assert len(library.ready()) == 3
 
 
-async def test_a_removed_file_is_gone_and_one_under_another_name_is_held_back(home: Path) -> None:
+async def test_a_removed_file_is_gone_and_one_under_another_name_is_not_accepted(
+    home: Path,
+) -> None:
     """A person took those bytes in under that name; what of them comes back stands in `test_removal`."""
     furnish(home)
     path = home / "actions" / "list-drafts.md"
@@ -203,7 +205,7 @@ async def test_an_unreadable_folder_holds_everything_back_and_nothing_up(home: P
         assert len(library.ready()) == 3
 
 
-async def test_taking_in_an_action_names_the_bytes_that_it_will_run(home: Path) -> None:
+async def test_accepting_an_action_names_the_bytes_that_it_will_run(home: Path) -> None:
     """What a placeholder was bound to is on record, not only in a file that may change."""
     furnish(home)
 

@@ -167,7 +167,7 @@ async def test_a_file_that_is_saved_as_it_was_was_not_removed(home: Path, save: 
 
 
 async def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(home: Path) -> None:
-    """What was taken in when the person looked counts no more when they say yes."""
+    """What was accepted when the person looked counts no more when they say yes."""
     furnish(home)
     path = home / "actions" / "send-draft.md"
     kept = beside(home, path)

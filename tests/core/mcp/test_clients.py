@@ -24,7 +24,7 @@ async def until(check: Any) -> None:
 
 
 def approval(console: ThreadConsole, id_: str) -> dict[str, Any]:
-    return next(a for a in console.control.facts()["approvals"] if a["approval_id"] == id_)
+    return next(a for a in console.control.state()["approvals"] if a["approval_id"] == id_)
 
 
 @WAYS
@@ -35,14 +35,14 @@ async def test_a_client_lists_the_actions_and_is_promised_list_changes(
     async with official_client(console, how, era) as client:
         tools = (await client.list_tools()).tools
         if era == NEW:  # a pinned version asks nothing at connect; ask here what it would be told
-            told = (await client.session.send_discover(NEW))["capabilities"]["tools"]
+            capability = (await client.session.send_discover(NEW))["capabilities"]["tools"]
         else:
-            told = client.server_capabilities.model_dump(by_alias=True)["tools"]
+            capability = client.server_capabilities.model_dump(by_alias=True)["tools"]
     assert {"read_inbox", "send_draft", "check_action_status", "withdraw_action"} <= {
         tool.name for tool in tools
     }
     assert all(tool.input_schema["additionalProperties"] is False for tool in tools)
-    assert told["listChanged"] is True
+    assert capability["listChanged"] is True
 
 
 @WAYS
@@ -54,7 +54,7 @@ async def test_an_ungated_call_runs_as_the_session_of_its_own_token(
         result = await client.call_tool("read_inbox", {"text": "hello"})
     assert not result.is_error
     assert result.structured_content["output"]["args"] == {"text": "hello"}
-    assert console.control.facts()["runs"][-1]["session"] == console.session_of(TOKEN)
+    assert console.control.state()["runs"][-1]["session"] == console.session_of(TOKEN)
 
 
 @WAYS
@@ -127,7 +127,7 @@ async def test_a_denial_reaches_the_agent_with_its_reason(
             result.append(await client.call_tool("send_draft", {"text": f"no {how} {era}"}))
 
         group.start_soon(ask)
-        await until(lambda: patient.control.facts()["polls"])
+        await until(lambda: patient.control.state()["polls"])
         patient.control.deny("not today")
     assert result[0].is_error
     assert result[0].structured_content["status"] == "denied"
@@ -140,13 +140,13 @@ async def test_a_cancelled_call_ends_the_hold_and_leaves_the_approval(
 ) -> None:
     """Whoever waited is gone at once; what waits for a person still does."""
     async with official_client(patient, how, era) as client:
-        before = len(patient.control.facts()["approvals"])
+        before = len(patient.control.state()["approvals"])
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "send_draft", {"text": f"cancelled {how} {era}"})
-            await until(lambda: patient.control.facts()["polls"] == 1)
+            await until(lambda: patient.control.state()["polls"] == 1)
             group.cancel_scope.cancel()
-        await until(lambda: patient.control.facts()["polls"] == 0)
-        (left,) = patient.control.facts()["approvals"][before:]
+        await until(lambda: patient.control.state()["polls"] == 0)
+        (left,) = patient.control.state()["approvals"][before:]
         assert left["status"] == "pending_approval"
         again = await client.call_tool("read_inbox", {"text": "still here"})
         assert not again.is_error
@@ -157,7 +157,7 @@ async def test_a_client_that_leaves_ends_the_hold_and_leaves_the_approval(
     patient: ThreadConsole, how: str, era: str
 ) -> None:
     """A dropped connection is no withdrawal either."""
-    before = len(patient.control.facts()["approvals"])
+    before = len(patient.control.state()["approvals"])
 
     async def hold() -> None:
         async with official_client(patient, how, era) as client:
@@ -165,10 +165,10 @@ async def test_a_client_that_leaves_ends_the_hold_and_leaves_the_approval(
 
     async with anyio.create_task_group() as group:
         group.start_soon(hold)
-        await until(lambda: patient.control.facts()["polls"] == 1)
+        await until(lambda: patient.control.state()["polls"] == 1)
         group.cancel_scope.cancel()
-    await until(lambda: patient.control.facts()["polls"] == 0)
-    (left,) = patient.control.facts()["approvals"][before:]
+    await until(lambda: patient.control.state()["polls"] == 0)
+    (left,) = patient.control.state()["approvals"][before:]
     assert left["status"] == "pending_approval"
 
 
@@ -252,9 +252,9 @@ async def test_calls_do_not_wait_for_a_held_one(patient: ThreadConsole, how: str
     """While a person thinks, the agent's other calls go on."""
     async with official_client(patient, how, era) as client, anyio.create_task_group() as group:
         group.start_soon(client.call_tool, "send_draft", {"text": f"held {how} {era}"})
-        await until(lambda: patient.control.facts()["polls"] == 1)
+        await until(lambda: patient.control.state()["polls"] == 1)
         for _ in range(5):
             assert not (await client.call_tool("read_inbox", {})).is_error
         # Between one long poll and the next there is none for an instant.
-        await until(lambda: patient.control.facts()["polls"] == 1)
+        await until(lambda: patient.control.state()["polls"] == 1)
         patient.control.approve()

@@ -50,7 +50,7 @@ async def test_one_token_may_not_use_the_mcp_session_of_another(console: ThreadC
         assert "read_inbox" in listed.text
 
 
-async def test_what_changed_before_a_client_had_its_stream_open_is_told_once_it_is(
+async def test_what_changed_before_a_client_had_its_stream_open_is_announced_once_it_is(
     console: ThreadConsole,
 ) -> None:
     """The client lists the tools while it opens the stream: else it never hears of a change then."""
@@ -185,7 +185,7 @@ async def test_a_session_that_its_socket_proves_needs_no_token(console: ThreadCo
     assert answer.json()["result"]["capabilities"]["tools"]["listChanged"] is True
 
 
-async def test_a_fault_of_ours_is_a_result_and_its_message_is_neither_told_nor_logged(
+async def test_a_fault_of_ours_is_a_result_and_its_message_is_neither_sent_nor_logged(
     console: ThreadConsole, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The exception's text may quote arguments."""
@@ -260,10 +260,10 @@ async def test_the_first_request_waits_for_the_import_and_none_is_served_outside
             ) as agent:
                 return (await agent.post("/mcp", json=DISCOVER)).status_code
 
-        told = [await ask(TOKEN)]
+        listings = [await ask(TOKEN)]
         async with lazy.run():
-            told += [await ask(TOKEN), await ask("other")]
-        return [*told, await ask(TOKEN)]
+            listings += [await ask(TOKEN), await ask("other")]
+        return [*listings, await ask(TOKEN)]
 
     assert await asyncio.to_thread(console.on_loop, story()) == [503, 200, 401, 503]
 

@@ -115,7 +115,7 @@ def test_an_id_that_is_in_use_is_refused_and_the_first_request_goes_on(
     relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="send_draft", arguments={})
-    eventually(lambda: patient.control.facts()["polls"] == 1, "the call is held")
+    eventually(lambda: patient.control.state()["polls"] == 1, "the call is held")
     relay.send("ping", 1)
     assert "in use" in relay.read()["error"]["message"]
     patient.control.approve()
@@ -147,10 +147,10 @@ def test_stdin_that_ends_ends_the_relay_at_once_though_a_call_is_held(
     relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="send_draft", arguments={}, **({"_meta": era} if era else {}))
-    eventually(lambda: patient.control.facts()["polls"] == 1, "the call is held")
+    eventually(lambda: patient.control.state()["polls"] == 1, "the call is held")
     assert relay.end() == (0, "")
-    eventually(lambda: patient.control.facts()["polls"] == 0, "the hold has ended")
-    assert patient.control.facts()["approvals"][-1]["status"] == "pending_approval"
+    eventually(lambda: patient.control.state()["polls"] == 0, "the hold has ended")
+    assert patient.control.state()["approvals"][-1]["status"] == "pending_approval"
 
 
 @pytest.mark.parametrize("era", [None, NEW])
@@ -161,11 +161,11 @@ def test_a_relay_that_is_killed_ends_the_hold_and_leaves_the_approval(
     relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="send_draft", arguments={}, **({"_meta": era} if era else {}))
-    eventually(lambda: patient.control.facts()["polls"] == 1, "the call is held")
+    eventually(lambda: patient.control.state()["polls"] == 1, "the call is held")
     relay.process.kill()
     assert relay.outcome() == (-signal.SIGKILL, "")
-    eventually(lambda: patient.control.facts()["polls"] == 0, "the hold has ended")
-    assert patient.control.facts()["approvals"][-1]["status"] == "pending_approval"
+    eventually(lambda: patient.control.state()["polls"] == 0, "the hold has ended")
+    assert patient.control.state()["approvals"][-1]["status"] == "pending_approval"
 
 
 @pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT"])
@@ -175,21 +175,21 @@ def test_without_a_token_the_relay_opens_a_session_of_its_own_and_ends_it(
     """It says who it is, keeps the session's stream open while it lives, and ends it when it ends."""
     relay = RawRelay(console.home)
     relay.handshake()
-    opened = console.control.facts()["opened"][-1]
+    opened = console.control.state()["opened"][-1]
     assert opened["label"] == "self-opened"
     assert opened["pid"] == os.getpid()
     assert opened["agent"] == Path("/proc/self/exe").readlink().name
     assert opened["cwd"] == str(Path.cwd())
     session = opened["session_id"]
-    eventually(lambda: session in console.control.facts()["holding"], "the session is held")
+    eventually(lambda: session in console.control.state()["holding"], "the session is held")
     if how == "eof":
         assert relay.end() == (0, "")
     else:
         relay.process.send_signal(getattr(signal, how))
         assert relay.outcome() == (0 if how == "SIGTERM" else 130, "")
     # The relay waits a second for the answer to its farewell, the console may take longer.
-    eventually(lambda: session in console.control.facts()["ended"], "it was ended")
-    eventually(lambda: session not in console.control.facts()["holding"], "its stream is closed")
+    eventually(lambda: session in console.control.state()["ended"], "it was ended")
+    eventually(lambda: session not in console.control.state()["holding"], "its stream is closed")
 
 
 def test_a_session_that_the_console_forgot_is_opened_anew(console: ThreadConsole) -> None:
@@ -200,7 +200,7 @@ def test_a_session_that_the_console_forgot_is_opened_anew(console: ThreadConsole
     try:
         relay.send("tools/call", 1, name="read_inbox", arguments={})
         assert not relay.answer(1)["result"]["isError"]
-        assert [s["agent"] for s in console.control.facts()["opened"][-2:]] == ["named", "named"]
+        assert [s["agent"] for s in console.control.state()["opened"][-2:]] == ["named", "named"]
         assert relay.end() == (0, "")
     finally:
         console.control.know(TOKEN)
@@ -210,13 +210,13 @@ def test_a_given_token_that_opens_nothing_is_an_error_with_the_next_step(
     console: ThreadConsole,
 ) -> None:
     """The relay does not slip into a session of its own when it was given one."""
-    before = len(console.control.facts()["opened"])
+    before = len(console.control.state()["opened"])
     relay = RawRelay(console.home, AILERON_TOKEN="of-an-ended-session")
     answer = relay.handshake()
     assert "start the agent again" in answer["error"]["message"]
     assert "of-an-ended-session" not in json.dumps(answer)
     assert relay.end() == (0, "")
-    assert len(console.control.facts()["opened"]) == before
+    assert len(console.control.state()["opened"]) == before
 
 
 def test_a_token_file_is_read_again_when_its_token_has_been_renewed(

@@ -132,10 +132,12 @@ def test_a_new_console_hears_that_the_client_is_ready_though_the_old_one_is_stil
         agent.handshake()
         agent.send("tools/list", 1)
         assert agent.answer(1)["result"] == {"tools": []}
-        told = heard.copy()
+        sequence = heard.copy()
         over.set()
         assert agent.end() == (0, "")
-    assert told.index(("new", "notifications/initialized")) < told.index(("new", "tools/list"))
+    assert sequence.index(("new", "notifications/initialized")) < sequence.index(
+        ("new", "tools/list")
+    )
 
 
 def test_an_id_that_is_used_again_at_once_stays_the_new_requests(

@@ -109,9 +109,13 @@ def running() -> Iterator[Running]:
     asked=Message(lines=[b"X: \xff\t\x80", b"x: y", b"X: y"], pieces=[b"\0\r\n\r\n"], chunked=True),
     status=599,
     reason=b"\xff",
-    told=Message(lines=[b"a: b", b"A: b"], pieces=[b"0\r\n\r\n", b"HTTP/1.1 200"], chunked=True),
+    answered=Message(
+        lines=[b"a: b", b"A: b"], pieces=[b"0\r\n\r\n", b"HTTP/1.1 200"], chunked=True
+    ),
 )
-@given(method=METHODS, target=PATHS, asked=MESSAGES, status=STATUSES, reason=REASONS, told=MESSAGES)
+@given(
+    method=METHODS, target=PATHS, asked=MESSAGES, status=STATUSES, reason=REASONS, answered=MESSAGES
+)
 def test_what_goes_in_comes_out(
     running: Running,
     method: bytes,
@@ -119,25 +123,25 @@ def test_what_goes_in_comes_out(
     asked: Message,
     status: int,
     reason: bytes,
-    told: Message,
+    answered: Message,
 ) -> None:
     """Each byte of method, target, header lines in order, body, status, reason, chunks."""
 
     async def one() -> None:
         gateway = running.gateway
-        running.answer = told.wire(b"HTTP/1.1 %d %b" % (status, reason))
+        running.answer = answered.wire(b"HTTP/1.1 %d %b" % (status, reason))
         before = len(gateway.upstream.raw)
         client = await gateway.client()
         first = b"%b /gw/%b%b HTTP/1.1\r\nHost: %b" % (method, client.token, target, client.host)
         client.writer.write(asked.wire(first))
         async with asyncio.timeout(10):
             head = await read_head(client.reader)
-            if told.chunked:
-                assert await read_chunks(client.reader) == told.pieces
+            if answered.chunked:
+                assert await read_chunks(client.reader) == answered.pieces
             else:
-                assert await client.reader.readexactly(len(told.body)) == told.body
+                assert await client.reader.readexactly(len(answered.body)) == answered.body
         lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
-        assert lines == [b"HTTP/1.1 %d %b" % (status, reason), *told.lines, told.framing]
+        assert lines == [b"HTTP/1.1 %d %b" % (status, reason), *answered.lines, answered.framing]
         seen = gateway.upstream.seen[-1]
         assert seen.line == b"%b %b HTTP/1.1" % (method, target)
         assert seen.lines[1:] == [*asked.lines, asked.framing]
@@ -146,6 +150,6 @@ def test_what_goes_in_comes_out(
         sent = bytes(gateway.upstream.raw[before:])
         assert client.token not in sent
         client.hang_up()
-        event(f"{'chunks' if asked.chunked else 'length'} up, {len(told.pieces)} pieces down")
+        event(f"{'chunks' if asked.chunked else 'length'} up, {len(answered.pieces)} pieces down")
 
     running.runner.run(one())

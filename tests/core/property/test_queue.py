@@ -14,8 +14,8 @@ from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedV
 from aileron_core.errors import Problem
 from aileron_tui.state.ordered_keys import OrderedKeys
 from aileron_tui.state.queue import (
+    DECIDED_HERE_SECONDS,
     ELSEWHERE_SECONDS,
-    MINE_SECONDS,
     Item,
     Queue,
 )
@@ -121,13 +121,15 @@ class Lists(RuleBasedStateMachine):
         if key in self.ended:
             return  # what has ended does not live again
         row = self.find(key)
-        came = self.queue.apply(view, self.now)
+        came = self.queue.update(view, self.now)
         if state in ENDS:
             self.ended.add(key)
             assert not came
             if row is not None:
                 row.view = view
-                row.leaves_at = self.now + (MINE_SECONDS if key in self.mine else ELSEWHERE_SECONDS)
+                row.leaves_at = self.now + (
+                    DECIDED_HERE_SECONDS if key in self.mine else ELSEWHERE_SECONDS
+                )
             return
         assert came is (row is None)
         if row is None:
@@ -180,7 +182,7 @@ class Lists(RuleBasedStateMachine):
     @precondition(lambda self: self.selected in {r.view.approval_id for r in self.rows})
     @rule()
     def decide(self) -> None:
-        self.queue.decided_here(self.selected or "")
+        self.queue.mark_decided_here(self.selected or "")
         self.mine.add(self.selected or "")
 
     @rule()
@@ -215,7 +217,7 @@ class Lists(RuleBasedStateMachine):
         assert queue.selected == self.selected
         assert queue.by_deadline is (self.sorted_at is not None)
         newer = [row for row in self.rows if row.came > (self.sorted_at or 0)]
-        assert queue.newer == (0 if self.sorted_at is None else len(newer))
+        assert queue.newer_count == (0 if self.sorted_at is None else len(newer))
         assert queue.waiting == sum(row.view.state in WAITING_STATES for row in self.rows)
         assert (queue.not_accepted, queue.problems) == (len(self.held), len(self.problems))
         ends = [
@@ -273,12 +275,12 @@ def test_nothing_per_key_arrival_or_second_walks_over_all_that_wait() -> None:
         queue.select(count - 1)
         queue.index(queue.selected)
         queue.advance()
-        queue.apply(approval(count, 1000.0), 1000.0)
-        queue.apply(approval(3, 1000.0, state="executing", decided_at=1000.0), 1000.0)
+        queue.update(approval(count, 1000.0), 1000.0)
+        queue.update(approval(3, 1000.0, state="executing", decided_at=1000.0), 1000.0)
         queue.nearest_deadline()
         assert (queue.waiting, len(queue.items)) == (count, count + 1)
         assert isinstance(queue.items[count // 2], Item)
-        queue.apply(approval(3, 1000.0, state="completed", ended_at=1000.0), 1000.0)
+        queue.update(approval(3, 1000.0, state="completed", ended_at=1000.0), 1000.0)
         queue.tick(1100.0)
 
     small, large = filled(100), filled(10_000)
@@ -288,10 +290,10 @@ def test_nothing_per_key_arrival_or_second_walks_over_all_that_wait() -> None:
 def test_an_answered_call_under_the_cursor_goes_where_nothing_else_waits() -> None:
     """There is nothing left to protect it from, and the screen becomes calm."""
     queue = filled(1)
-    queue.decided_here(queue.selected or "")
-    queue.apply(approval(0, 1000.0, state="denied", ended_at=1000.0), 1000.0)
-    assert not queue.tick(1000.0 + MINE_SECONDS - 0.1)
-    assert queue.tick(1000.0 + MINE_SECONDS)
+    queue.mark_decided_here(queue.selected or "")
+    queue.update(approval(0, 1000.0, state="denied", ended_at=1000.0), 1000.0)
+    assert not queue.tick(1000.0 + DECIDED_HERE_SECONDS - 0.1)
+    assert queue.tick(1000.0 + DECIDED_HERE_SECONDS)
     assert queue.selected is None
     assert not queue.items
 
@@ -300,7 +302,7 @@ def test_ten_thousand_that_end_at_once_are_passed_over_without_a_walk() -> None:
     """After `stop everything` the cursor goes to the one that still waits, wherever it stands."""
     queue = filled(10_000)
     for number in range(9_999):
-        queue.apply(approval(number, 1000.0, state="denied", ended_at=1000.0), 1000.0)
+        queue.update(approval(number, 1000.0, state="denied", ended_at=1000.0), 1000.0)
     assert counted(queue.advance) < 20
     assert queue.selected == approval(9_999, 0.0).approval_id
 

@@ -79,10 +79,10 @@ async def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
         assert {each["session"] for each in records} == {core.session.session_id}
         first = gone[0]
         assert first.approval_id is not None
-        told = await core.app.approvals.wait_for_result(
+        withdrawn_run = await core.app.approvals.wait_for_result(
             core.session.session_id, first.approval_id, 0
         )
-        assert (told.state, told.args_sha256) == ("withdrawn", first.args_sha256)
+        assert (withdrawn_run.state, withdrawn_run.args_sha256) == ("withdrawn", first.args_sha256)
         assert core.views(first.approval_id)[-1].sent == ()
         session = core.session
     assert problems(home) == []

@@ -255,8 +255,8 @@ async def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(hom
             assert found == (0,)
 
 
-async def test_what_nobody_took_in_cannot_be_called(home: Path) -> None:
-    """A file that lies there is held back; a key that names its digest takes it in."""
+async def test_what_nobody_accepted_cannot_be_called(home: Path) -> None:
+    """A file that lies there is not accepted; a key that names its digest accepts it."""
     furnish(home)
 
     with Mailbox() as mailbox:
@@ -280,7 +280,7 @@ async def test_what_nobody_took_in_cannot_be_called(home: Path) -> None:
                 connector.name,
                 "get-draft.md",
             ]
-            # Other bytes are held back again, at the next look into the folder.
+            # Other bytes do not count, at the next look into the folder.
             path = home / "actions" / "get-draft.md"
             path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
             await library.poll()

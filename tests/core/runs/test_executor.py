@@ -72,8 +72,8 @@ def failed(
         failure=failure,
         requests_sent=writes + reads,
         writes_sent=writes,
-        writes_lost=lost,
-        own_word=own,
+        writes_unanswered=lost,
+        reported_by_connector=own,
     )
 
 

@@ -63,8 +63,8 @@ async def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) 
                 ("console.resumed", "run.started"),
             ):
                 assert events.index(earlier) < events.index(later)
-            told = [event.paused_at for event in core.facts if isinstance(event, PauseChanged)]
-            assert (len(told), told[0] is None, told[1]) == (2, False, None)
+            changes = [event.paused_at for event in core.events if isinstance(event, PauseChanged)]
+            assert (len(changes), changes[0] is None, changes[1]) == (2, False, None)
 
 
 async def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: Path) -> None:
@@ -154,7 +154,7 @@ async def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Pa
 
 
 async def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path) -> None:
-    """What was held back, and whose session ended, during the pause does not run after it."""
+    """What was withdrawn, and whose session ended, during the pause does not run after it."""
     furnish(home)
 
     with Mailbox() as mailbox:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from aileron_core.connectors.posted_reads import AWS
+from aileron_core.connectors.posted_reads import AWS_PREFIX
 from aileron_core.console_port import Accept, ApprovalView, NotAcceptedView, WithdrawAcceptance
 from tests.support.core_harness import Core
 from tests.support.scripted_guest import FQN, ScriptedService, furnish_guest, scripted_service
@@ -106,7 +106,7 @@ async def test_each_operation_of_aws_is_a_row_of_its_own(home: Path) -> None:
         async with Core.open(home, routes=service.route(*HOSTS), accept=False) as core:
             await accept_files(core)
             first = await asked(core)
-            names = [f"{REF} {AWS}{each}" for each in (ATHENA, TOKEN)]
+            names = [f"{REF} {AWS_PREFIX}{each}" for each in (ATHENA, TOKEN)]
             assert [each.name for each in offers(core)] == names
             assert service.seen == []
             await accept(core, offers(core)[0])
@@ -118,8 +118,8 @@ async def test_each_operation_of_aws_is_a_row_of_its_own(home: Path) -> None:
             await accept(core, offers(core)[0])
             third = await core.looked(first.approval_id, after=second.version)
             assert third.preview.accepted_reads == (
-                (AWS + ATHENA, "person"),
-                (AWS + TOKEN, "person"),
+                (AWS_PREFIX + ATHENA, "person"),
+                (AWS_PREFIX + TOKEN, "person"),
             )
 
 
@@ -131,12 +131,12 @@ async def test_accept_installed_accepts_reads_too_and_marks_them(home: Path) -> 
         async with Core.open(home, routes=service.route(*HOSTS)) as core:
             view = await asked(core)
             assert view.preview.status == "ready"
-            assert view.preview.accepted_reads == ((AWS + ATHENA, "--accept-installed"),)
+            assert view.preview.accepted_reads == ((AWS_PREFIX + ATHENA, "--accept-installed"),)
             record = (await core.records("library.accepted"))[-1]
             assert record["summary"].endswith("(--accept-installed)")
 
 
-async def test_held_back_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing(
+async def test_withdrawn_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing(
     home: Path,
 ) -> None:
     """The digest covers it: a recheck under other terms is something else than what was seen."""
@@ -197,5 +197,5 @@ async def test_what_an_agent_could_choose_is_offered_sixteen_times_at_most(home:
         await accept_files(core)
         (connector,) = core.app.library._files.connectors.values()
         for number in range(40):
-            await core.app.library.offer_read(connector.identity, f"{AWS}A.Op{number}")
+            await core.app.library.offer_read(connector.identity, f"{AWS_PREFIX}A.Op{number}")
         assert len(offers(core)) == 16

@@ -79,20 +79,20 @@ async def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
     async with App.open(Home(home), options()) as app:
         every = app.publisher.approvals()
         snapshot = await app.console.snapshot()
-        told = list(snapshot.approvals)
-        assert (len(told), snapshot.approvals_left) == (50, MANY - 50)
+        listed = list(snapshot.approvals)
+        assert (len(listed), snapshot.approvals_left) == (50, MANY - 50)
         gone = every[-2]
         await app.approvals.deny(gone.approval_id, "not any more")
         read: list[ApprovalsRead] = []
         app.events.subscribe(
             lambda event: read.append(event) if isinstance(event, ApprovalsRead) else None
         )
-        last = told[-1]
+        last = listed[-1]
         await app.console.carry_out(
             ReadApprovals(requested_at=last.requested_at, run_id=last.run_id)
         )
-        told += [view for event in read for view in event.views]
-        assert [v.run_id for v in told] == [v.run_id for v in every if v is not gone]
+        listed += [view for event in read for view in event.views]
+        assert [v.run_id for v in listed] == [v.run_id for v in every if v is not gone]
         assert [len(event.views) for event in read] == [50, 50, MANY - 151]
         assert [event.left for event in read] == [MANY - 101, MANY - 151, 0]
 
@@ -112,9 +112,9 @@ async def test_what_is_answered_before_it_was_taken_up_stays_answered(home: Path
                 "SELECT event FROM audit WHERE run = ? ORDER BY seq", (late.run_id,)
             ).fetchall()
         )
-        told = [event for (event,) in events]
-        assert told[-1] == "approval.denied"
-        assert "run.recovered" not in told
+        listed = [event for (event,) in events]
+        assert listed[-1] == "approval.denied"
+        assert "run.recovered" not in listed
     connection = open_reader(home / "aileron.db")
     assert verify_home(connection, home).problems == ()
     connection.close()

@@ -34,7 +34,7 @@ async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
     """Through every end, every body, the log, the audit and the row of the run."""
     furnish(home)
     caplog.set_level(logging.DEBUG)
-    told: list[dict[str, Any]] = []
+    bodies: list[dict[str, Any]] = []
     secrets: list[str] = []
     cores: list[Core] = []
     statuses: set[str] = set()
@@ -44,7 +44,7 @@ async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
         for core in cores:
             for live_run in core.app.registry:
                 body = result_body(live_run.row)
-                told.append(body)
+                bodies.append(body)
                 statuses.add(f"{live_run.row.state}:{body['status']}")
 
     with Mailbox() as mailbox:
@@ -53,7 +53,9 @@ async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
             _plant(mailbox)
             view = await core.ask()
             assert CANARIES[1] in {field.value for field in view.preview.fields}
-            told.append(pending_body((await core.call()).row, "http://127.0.0.1:1", attached=True))
+            bodies.append(
+                pending_body((await core.call()).row, "http://127.0.0.1:1", attached=True)
+            )
             mailbox.control(change={"id": DRAFT, "cc": CANARIES[1]})
             await core.approve(view)  # drifts
             await core.back(view)
@@ -74,10 +76,10 @@ async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
                 await core.approve(view)
                 await core.ended(view)
             recorded = await _recorded(core)
-        public = str(told) + recorded + caplog.text + _logged(home)
+        public = str(bodies) + recorded + caplog.text + _logged(home)
         for secret in (*CANARIES, *secrets):
             assert secret not in public
-        words = {word for body in told for word in body.get("digest_words", ())}
+        words = {word for body in bodies for word in body.get("digest_words", ())}
         assert words, "the completed run tells its words"
     # Until it is final the agent reads `pending_approval`, whatever it really is.
     assert {s for s in statuses if s.split(":")[0] in ("checking", "approved", "executing")} == {

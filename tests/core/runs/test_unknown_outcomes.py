@@ -42,7 +42,7 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             end = await lost(core, mailbox, clock)
-            told = await core.app.approvals.wait_for_result(
+            first_answer = await core.app.approvals.wait_for_result(
                 core.session.session_id, end.approval_id, 0
             )
             mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
@@ -63,7 +63,9 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
             again = await core.app.approvals.wait_for_result(
                 core.session.session_id, end.approval_id, 0
             )
-            assert replace(again, last_record=0) == replace(told, last_record=0), "told no agent"
+            assert replace(again, last_record=0) == replace(first_answer, last_record=0), (
+                "told no agent"
+            )
         assert writes(mailbox) == [GET, GET, "POST send", GET]
 
 

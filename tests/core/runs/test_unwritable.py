@@ -30,14 +30,20 @@ async def test_no_run_begins_while_the_audit_cannot_be_written(home: Path) -> No
                 assert caught.value.to_failure().class_ == "unavailable"
                 assert caught.value.to_failure().retriable
             assert writes(mailbox) == []
-            told = await core.until(
-                lambda: next((f for f in core.facts if isinstance(f, StorageHealth)), None)
+            health = await core.until(
+                lambda: next(
+                    (event for event in core.events if isinstance(event, StorageHealth)), None
+                )
             )
-            assert not told.writable
+            assert not health.writable
             writable(core, yes=True)
             # The console finds out by itself that it can be written again.
             await core.until(
-                lambda: [f for f in core.facts if isinstance(f, StorageHealth) and f.writable]
+                lambda: [
+                    event
+                    for event in core.events
+                    if isinstance(event, StorageHealth) and event.writable
+                ]
             )
             assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
             assert not (await core.call()).attached

@@ -100,7 +100,7 @@ def test_a_session_that_takes_all_its_places_ends_no_connection_of_anothers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is beyond goes, of its own; a silent one of another session's stays, and a request goes on."""
-    monkeypatch.setattr("aileron_core.server.connection_limits._MOST_OF_SESSION", 5)
+    monkeypatch.setattr("aileron_core.server.connection_limits._MAX_SESSION", 5)
 
     async def test() -> None:
         async with passing() as gateway, asyncio.timeout(PATIENCE):
@@ -234,8 +234,8 @@ async def test_the_same_holds_on_unix_sockets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session's own, where it takes the session's places, and the home's."""
-    monkeypatch.setattr("aileron_core.server.connection_limits._MOST_OF_SESSION", 20)
-    monkeypatch.setattr("aileron_core.server.connection_limits._MOST_OF_PERSON", 20)
+    monkeypatch.setattr("aileron_core.server.connection_limits._MAX_SESSION", 20)
+    monkeypatch.setattr("aileron_core.server.connection_limits._MAX_PERSON", 20)
 
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         own = gateway.session.session.session_id

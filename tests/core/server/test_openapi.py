@@ -140,8 +140,8 @@ def test_what_is_sent_is_bounded_as_the_document_says() -> None:
 
 def test_a_contained_sessions_socket_is_described() -> None:
     """It is answered to the launcher alone."""
-    told = {"session_id": "", "token": "", "gateway_token": "", "url": ""}
-    held("OpenedSession", {**told, "expires_at": "2026-01-01T00:00:00.000Z", "socket": "/run/s"})
+    opened = {"session_id": "", "token": "", "gateway_token": "", "url": ""}
+    held("OpenedSession", {**opened, "expires_at": "2026-01-01T00:00:00.000Z", "socket": "/run/s"})
 
 
 def test_the_error_classes_have_the_agreed_statuses() -> None:

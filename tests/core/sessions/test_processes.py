@@ -49,7 +49,7 @@ def test_the_kernel_names_program_folder_parents_and_start(tmp_path: Path) -> No
     assert read_process(pid) is None
 
 
-def test_a_name_that_is_no_text_is_told_in_marks_and_kept_exactly(tmp_path: Path) -> None:
+def test_a_name_that_is_no_text_is_shown_in_marks_and_kept_exactly(tmp_path: Path) -> None:
     """Blanks, parentheses and bytes that are no UTF-8 in names mislead nobody."""
     with running(tmp_path, HOSTILE) as pid:
         found = read_process(pid)

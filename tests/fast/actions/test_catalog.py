@@ -181,7 +181,7 @@ def test_a_second_scan_parses_only_what_changed(tmp_path: Path, manifest: Build)
     assert second.files[1].action.name == "c"
 
 
-def test_only_bytes_that_were_taken_in_are_ready(tmp_path: Path, manifest: Build) -> None:
+def test_only_bytes_that_were_accepted_are_ready(tmp_path: Path, manifest: Build) -> None:
     """By file name or by action name; one changed byte holds the file back."""
     (tmp_path / "a.md").write_bytes(named(manifest, "a"))
     (tmp_path / "b.md").write_bytes(named(manifest, "b"))
@@ -212,7 +212,7 @@ def test_of_two_files_with_one_name_the_later_is_an_error(tmp_path: Path, manife
     assert "tool name a_b is taken by 1.md" in second.message
 
 
-def test_a_file_that_nobody_took_in_cannot_push_out_one_that_was(
+def test_a_file_that_nobody_accepted_cannot_push_out_one_that_was(
     tmp_path: Path, manifest: Build
 ) -> None:
     """Else whoever may write a file could switch an action off."""
@@ -223,7 +223,7 @@ def test_a_file_that_nobody_took_in_cannot_push_out_one_that_was(
 
 
 def test_extra_problems_keep_an_action_from_being_offered(tmp_path: Path, manifest: Build) -> None:
-    """Errors do, warnings do not; what was not taken in is not asked about."""
+    """Errors do, warnings do not; what was not accepted is not asked about."""
     (tmp_path / "a.md").write_bytes(named(manifest, "a"))
     (tmp_path / "b.md").write_bytes(named(manifest, "b"))
     (tmp_path / "c.md").write_bytes(named(manifest, "c"))
@@ -248,7 +248,7 @@ def test_extra_problems_keep_an_action_from_being_offered(tmp_path: Path, manife
 def test_a_preview_may_ask_only_what_a_ready_action_declares_idempotent(
     tmp_path: Path, manifest: Build
 ) -> None:
-    """A held back file lends nothing; taken in, it does."""
+    """A file that is not accepted lends nothing; accepted, it does."""
     (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
     reads = named(
         manifest,

@@ -109,7 +109,7 @@ def bound(path: Path) -> bytes:
 
 @pytest.mark.skipif(not STRICT, reason="no corpus beside the checkout")
 def test_a_published_file_that_was_copied_by_hand_says_what_to_do(tmp_path: Path) -> None:
-    """Nothing runs under the placeholder, taken in or not; `action add` binds it."""
+    """Nothing runs under the placeholder, accepted or not; `action add` binds it."""
     (tmp_path / "a.md").write_bytes(STRICT[0].read_bytes())
     found = scan(tmp_path)
     asked: list[Action] = []
@@ -130,7 +130,7 @@ def test_a_published_file_that_was_copied_by_hand_says_what_to_do(tmp_path: Path
 
 
 @pytest.mark.skipif(not STRICT, reason="no corpus beside the checkout")
-def test_the_published_suites_are_all_ready_once_taken_in(tmp_path: Path) -> None:
+def test_the_published_suites_are_all_ready_once_accepted(tmp_path: Path) -> None:
     """Every published preview keeps the rules that span files."""
     for path in STRICT:
         (tmp_path / f"{path.parent.name}.md").write_bytes(bound(path))

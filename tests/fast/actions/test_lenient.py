@@ -146,7 +146,7 @@ def test_an_input_declared_twice_takes_either_type(read: Read) -> None:
         ("\ud800", "holds a lone surrogate"),
     ],
 )
-def test_an_argument_that_fits_no_declaration_is_told_the_nearest(
+def test_an_argument_that_fits_no_declaration_is_answered_with_the_nearest(
     read: Read, value: Any, said: str
 ) -> None:
     """Of the type that it has, else of all."""

@@ -83,7 +83,7 @@ def test_a_second_call_keeps_what_is_there(tmp_path: Path) -> None:
     assert len(list((home / "actions").iterdir())) == 3
 
 
-def test_settings_that_cannot_be_used_are_told_at_once(tmp_path: Path) -> None:
+def test_settings_that_cannot_be_used_are_reported_at_once(tmp_path: Path) -> None:
     """Not only when the console starts."""
     home = tmp_path / "home"
     made(home)
@@ -99,7 +99,7 @@ def test_the_folder_of_another_program_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_example_is_the_repositorys_own(tmp_path: Path) -> None:
-    """The connector and the actions over it, held back; what is shipped is what is tested."""
+    """The connector and the actions over it, not accepted; what is shipped is what is tested."""
     home = tmp_path / "home"
     said = made(home, "--example")["example"]
     assert said == {

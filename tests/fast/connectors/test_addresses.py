@@ -97,7 +97,7 @@ def test_addresses_of_the_internet_pass(address: str) -> None:
 @pytest.mark.parametrize("address", ["10.1.2.3", "192.168.1.1", "fc00::1"])
 def test_a_private_address_passes_where_the_manifest_lists_it_itself(address: str) -> None:
     """A person saw that address; a name that happens to lead there is another thing."""
-    assert AddressGuard().problem(address, named=True) is None
+    assert AddressGuard().problem(address, is_listed=True) is None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_private_address_passes_where_the_manifest_lists_it_itself(address: st
 )
 def test_loopback_and_metadata_never_pass(address: str) -> None:
     """Not even where a manifest lists them."""
-    assert AddressGuard().problem(address, named=True) is not None
+    assert AddressGuard().problem(address, is_listed=True) is not None
 
 
 def test_a_connection_to_ourselves_is_refused() -> None:

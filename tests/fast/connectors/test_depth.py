@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.connectors.protocol import deeper_than, is_small
+from aileron_core.connectors.protocol import is_deeper_than, is_small
 
 
 @pytest.mark.parametrize(
@@ -28,5 +28,5 @@ def test_small_is_what_has_few_values_and_short_texts(value: Any, small: bool) -
 
 def test_depth_counts_objects_and_arrays() -> None:
     """The last level that may be there, and the first that may not."""
-    assert not deeper_than(2, {"a": [1]})
-    assert deeper_than(2, {"a": [[1]]})
+    assert not is_deeper_than(2, {"a": [1]})
+    assert is_deeper_than(2, {"a": [[1]]})

@@ -163,6 +163,6 @@ def test_the_example_manifest_loads() -> None:
     ],
 )
 def test_a_listed_host_has_one_spelling(entry: str, normal: str) -> None:
-    """What a person takes in is shown as what will be reached."""
+    """What a person accepts is shown as what will be reached."""
     text = HEAD + f'[capabilities.network]\nhosts = ["{entry}"]\n'
     assert parse_manifest(text.encode(), "m").hosts == (normal,)

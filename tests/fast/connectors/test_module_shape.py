@@ -7,7 +7,7 @@ import wasmtime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.connectors.module_shape import check_shape, read_shape
+from aileron_core.connectors.module_shape import check_interface, read_interface
 from aileron_core.errors import FileProblems
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "connector" / "connector.wasm").read_bytes()
@@ -22,7 +22,7 @@ def test_the_shape_is_what_wasmtime_sees() -> None:
       (func (export "_start")) (global (export "x") i32 (i32.const 0)))"""
     for wasm in (bytes(wasmtime.wat2wasm(text)), EXAMPLE):
         module = wasmtime.Module(engine, wasm)
-        shape = read_shape(wasm)
+        shape = read_interface(wasm)
         assert list(shape.imports) == [(i.module, i.name) for i in module.imports]
         assert list(shape.exports) == [e.name for e in module.exports]
 
@@ -32,7 +32,7 @@ def test_damaged_modules_are_read_or_refused(at: int, noise: bytes) -> None:
     """Never an index error, never a hang."""
     damaged = EXAMPLE[:at] + noise + EXAMPLE[at + len(noise) :]
     try:
-        read_shape(damaged)
+        read_interface(damaged)
     except ValueError:
         return
 
@@ -41,7 +41,7 @@ def test_damaged_modules_are_read_or_refused(at: int, noise: bytes) -> None:
 def test_any_bytes_after_the_magic_are_read_or_refused(rest: bytes) -> None:
     """Every length is held against what is there."""
     try:
-        read_shape(b"\0asm\1\0\0\0" + rest)
+        read_interface(b"\0asm\1\0\0\0" + rest)
     except ValueError:
         return
 
@@ -50,7 +50,7 @@ def test_any_bytes_after_the_magic_are_read_or_refused(rest: bytes) -> None:
 def test_a_cut_module_is_refused_or_empty(cut: int) -> None:
     """What ends early has no shape, or none that could run."""
     try:
-        shape = read_shape(EXAMPLE[:cut])
+        shape = read_interface(EXAMPLE[:cut])
     except ValueError:
         return
     assert shape.exports == ()
@@ -59,7 +59,9 @@ def test_a_cut_module_is_refused_or_empty(cut: int) -> None:
 def problems(text: str) -> list[str]:
     """What is wrong with the shape of a module in WAT."""
     try:
-        check_shape(read_shape(bytes(wasmtime.wat2wasm(f"(module {text})"))), "connector.wasm")
+        check_interface(
+            read_interface(bytes(wasmtime.wat2wasm(f"(module {text})"))), "connector.wasm"
+        )
     except FileProblems as error:
         return [problem.message for problem in error.problems]
     return []
@@ -81,7 +83,7 @@ COMMAND = '(memory (export "memory") 1) (func (export "_start"))'
         ('(memory 1) (func (export "_start"))', "does not export 'memory'"),
     ],
 )
-def test_a_module_that_was_built_for_something_else_is_told_how_to_be_built(
+def test_a_module_that_was_built_for_something_else_is_refused_with_how_to_build_it(
     text: str, words: str
 ) -> None:
     """One sentence for what it imports or lacks; with the compiler's switch where that is known."""

@@ -72,7 +72,7 @@ def test_a_url_that_could_mean_two_things_is_refused(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["https://a@a.example/", "https://user:pw@a.example:443/", "http://a.example@[::1]/"]
 )
-def test_user_information_is_told_as_that(url: str) -> None:
+def test_user_information_is_reported_as_that(url: str) -> None:
     """A secret does not belong into a URL, and the message does not repeat it."""
     with pytest.raises(ValueError, match="user information") as caught:
         parse_target(url)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
-from aileron_core.containment.git.repository import repository_of
-from aileron_core.containment.programs import find_program, own_code, roots_of
+from aileron_core.containment.git.repository import find_repository
+from aileron_core.containment.programs import find_program, mount_roots, own_code_folders
 from aileron_core.errors import Forbidden, NotFound
 from aileron_core.launch.protected_paths import ProtectedPaths
 
@@ -24,7 +24,7 @@ def mounts(project: Path) -> list[tuple[str, str]]:
         bwrap="bwrap",
         project=project,
         home=project / "home",
-        own_home=project / "own",
+        private_home=project / "own",
         launch_dir=project / "private",
         socket=None,
     )
@@ -60,10 +60,10 @@ def test_a_submodules_repository_is_found_above_it(tmp_path: Path) -> None:
     git(main, "commit", "-qm", "part")
     git(main, "worktree", "add", "-q", str(tree))
     git(tree, "submodule", "update", "-q", "--init")
-    found = repository_of(main / "a" / "part")
+    found = find_repository(main / "a" / "part")
     assert found is not None
     assert found.git_dir == found.common_dir == main / ".git" / "modules" / "a" / "part"
-    found = repository_of(tree / "a" / "part")
+    found = find_repository(tree / "a" / "part")
     assert found is not None
     assert found.git_dir == main / ".git" / "worktrees" / "tree" / "modules" / "a" / "part"
 
@@ -73,17 +73,17 @@ def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
 ) -> None:
     """The file is the project's word: any folder of the person's could stand in it."""
     real = (worktree / ".git").read_text()
-    found = repository_of(worktree)
+    found = find_repository(worktree)
     assert found is not None
     assert found.common_dir == worktree.parent / "main" / ".git"
     (project / ".git").write_text(real)
-    assert repository_of(project) is None
+    assert find_repository(project) is None
     (project / ".git").write_text(f"gitdir: {worktree.parent / 'main' / '.git'}\n")
-    assert repository_of(project) is None
+    assert find_repository(project) is None
     (project / ".git").write_text("gitdir: /etc\n")
-    assert repository_of(project) is None
+    assert find_repository(project) is None
     (project / ".git").write_bytes(b"\xff" * 100)
-    assert repository_of(project) is None
+    assert find_repository(project) is None
 
 
 def test_what_a_protected_link_leads_to_is_protected(project: Path) -> None:
@@ -97,7 +97,7 @@ def test_what_a_protected_link_leads_to_is_protected(project: Path) -> None:
     assert [what for _, what in found if what == "/etc"] == ["/etc"]
 
 
-def test_a_link_that_was_replaced_is_put_back_and_told(project: Path, tmp_path: Path) -> None:
+def test_a_link_that_was_replaced_is_put_back_and_reported(project: Path, tmp_path: Path) -> None:
     """Nothing can be mounted over a link, so it is compared."""
     (project / "env").write_text("export A=1")
     (project / ".envrc").symlink_to("env")
@@ -105,8 +105,8 @@ def test_a_link_that_was_replaced_is_put_back_and_told(project: Path, tmp_path: 
     assert protected.restore(tmp_path / "aside").notices == ()
     (project / ".envrc").unlink()
     (project / ".envrc").write_text("evil")
-    (told,) = protected.restore(tmp_path / "aside").notices
-    assert told.startswith(".envrc was a link and was replaced")
+    (notice,) = protected.restore(tmp_path / "aside").notices
+    assert notice.startswith(".envrc was a link and was replaced")
     assert str((project / ".envrc").readlink()) == "env"
     assert (tmp_path / "aside" / ".envrc").read_text() == "evil"
 
@@ -114,7 +114,7 @@ def test_a_link_that_was_replaced_is_put_back_and_told(project: Path, tmp_path: 
 def test_a_checkout_of_aileron_is_read_only_to_its_agent() -> None:
     """A project that holds Aileron's own code does not hand the agent the console."""
     root = Path(__file__).resolve().parents[3]
-    for path in own_code():
+    for path in own_code_folders():
         if path.is_relative_to(root):
             assert ("--ro-bind", str(path)) in mounts(root)
     assert ("--ro-bind", str(root / "aileron_core")) in mounts(root)
@@ -136,7 +136,7 @@ def test_an_agent_of_nvm_brings_its_packages_and_its_node(tmp_path: Path) -> Non
         "#!/usr/bin/env node\n",
     )
     (node / "bin" / "codex").symlink_to(real)
-    found = roots_of(node / "bin" / "codex", str(node / "bin"), home=tmp_path, never=())
+    found = mount_roots(node / "bin" / "codex", str(node / "bin"), home=tmp_path, excluded=())
     assert set(found) == {node, node / "lib" / "node_modules"}
 
 
@@ -148,8 +148,8 @@ def test_of_dot_local_the_program_alone_is_shown(tmp_path: Path) -> None:
     script = program(tmp_path / ".local" / "bin" / "pi", "#!/usr/bin/env node\n")
     node = program(tmp_path / ".local" / "bin" / "node")
     path = str(codex.parent)
-    assert roots_of(codex, path, home=tmp_path, never=()) == (codex,)
-    assert set(roots_of(script, path, home=tmp_path, never=())) == {script, node}
+    assert mount_roots(codex, path, home=tmp_path, excluded=()) == (codex,)
+    assert set(mount_roots(script, path, home=tmp_path, excluded=())) == {script, node}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_of_dot_local_the_program_alone_is_shown(tmp_path: Path) -> None:
         ("#!/usr/bin/env projects\n", "there is no projects on PATH"),
     ],
 )
-def test_a_script_whose_interpreter_is_not_in_the_sandbox_is_told(
+def test_a_script_whose_interpreter_is_not_in_the_sandbox_is_reported(
     project: Path, tmp_path: Path, script: str, said: str
 ) -> None:
     """At the launch, with what to do; not as "No such file or directory" out of the sandbox."""
@@ -177,7 +177,7 @@ def test_a_script_whose_interpreter_is_not_in_the_sandbox_is_told(
     inside = program(project / "bin" / "projects").parent
     path = f"{inside}:{bin_}:{shims}:/usr/bin:/bin"
     with pytest.raises(NotFound, match=said):
-        roots_of(codex, path, home=home, never=(project,))
+        mount_roots(codex, path, home=home, excluded=(project,))
 
 
 def test_a_home_by_another_name_is_still_the_home(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_home_by_another_name_is_still_the_home(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(real)
     with pytest.raises(Forbidden, match="would show"):
-        roots_of(codex, str(codex.parent), home=link, never=())
+        mount_roots(codex, str(codex.parent), home=link, excluded=())
 
 
 def test_a_program_of_the_project_is_never_the_agent(project: Path) -> None:

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from aileron_core.containment.seccomp import REFUSED, filter_for
+from aileron_core.containment.seccomp import REFUSED_CALLS, build_filter
 
 ALLOW, KILL, ENOSYS = 0x7FFF0000, 0x80000000, 0x00050000 | errno.ENOSYS
 X86_64, AARCH64, I386, ARM = 0xC000003E, 0xC00000B7, 0x40000003, 0x40000028
@@ -16,7 +16,7 @@ KEYCTL = {"x86_64": 250, "aarch64": 219}
 
 def answer(machine: str, architecture: int, number: int) -> int:
     """Return what the filter for *machine* says to a call."""
-    program = filter_for(machine)
+    program = build_filter(machine)
     assert program is not None
     lines = list(struct.iter_unpack("=HBBI", program))
     data = struct.pack("=iI", number if number < 2**31 else number - 2**32, architecture)
@@ -35,13 +35,13 @@ def answer(machine: str, architecture: int, number: int) -> int:
             return value
 
 
-@pytest.mark.parametrize("machine", sorted(REFUSED))
+@pytest.mark.parametrize("machine", sorted(REFUSED_CALLS))
 def test_the_refused_calls_and_no_others_do_not_exist(machine: str) -> None:
     """Every number of a call that there is or will be soon."""
     refused = {
         each for each in range(1024) if answer(machine, ARCHITECTURES[machine], each) != ALLOW
     }
-    assert refused == {*REFUSED[machine].values()}
+    assert refused == {*REFUSED_CALLS[machine].values()}
     assert {answer(machine, ARCHITECTURES[machine], each) for each in refused} == {ENOSYS}
     assert KEYCTL[machine] in refused
     assert len(refused) == 11
@@ -61,4 +61,4 @@ def test_x32_has_no_calls() -> None:
 
 def test_an_unknown_architecture_has_no_filter() -> None:
     """Numbers are not guessed."""
-    assert filter_for("s390x") is None
+    assert build_filter("s390x") is None

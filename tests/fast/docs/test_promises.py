@@ -118,8 +118,8 @@ def test_each_promise_is_proved_by_tests_that_are_there_and_run() -> None:
 
 
 def test_nothing_is_promised_twice_in_the_manifest() -> None:
-    told = [(promise.page, promise.text) for promise in promises()]
-    assert len(set(told)) == len(told)
+    listed = [(promise.page, promise.text) for promise in promises()]
+    assert len(set(listed)) == len(listed)
 
 
 @pytest.mark.parametrize("anchor", sorted(sections(THREAT_MODEL).keys() - _NO_PROMISES))

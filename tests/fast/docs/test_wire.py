@@ -41,31 +41,31 @@ def rows(heading: str, table: int = 0) -> list[list[str]]:
 
 
 def test_routes_are_those_that_are_served_and_described() -> None:
-    told = {(method, path): who for method, path, who in rows("Routes")}
-    assert told == {(spec.method, spec.path): spec.who for spec in ROUTES}
+    documented = {(method, path): who for method, path, who in rows("Routes")}
+    assert documented == {(spec.method, spec.path): spec.who for spec in ROUTES}
     paths = document()["paths"]
-    assert told.keys() == {(m.upper(), path) for path, each in paths.items() for m in each}
+    assert documented.keys() == {(m.upper(), path) for path, each in paths.items() for m in each}
 
 
 def test_an_agent_is_told_of_these_states_alone() -> None:
-    told = {state for row in rows("Running an action", 1) for state in row[0].split(", ")}
-    assert told == {"pending_approval", *FINAL}
+    documented = {state for row in rows("Running an action", 1) for state in row[0].split(", ")}
+    assert documented == {"pending_approval", *FINAL}
 
 
 def test_the_error_body_has_these_members_in_this_order() -> None:
-    told = re.search(r'"error": {(.*?)}', section("Errors"))
-    assert told is not None
+    documented = re.search(r'"error": {(.*?)}', section("Errors"))
+    assert documented is not None
     body = Failure(class_="x", message="").to_json()
-    assert re.findall(r'"(\w+)"', told[1]) == list(body)
+    assert re.findall(r'"(\w+)"', documented[1]) == list(body)
 
 
 def test_error_classes_have_these_statuses_and_may_be_tried_again_or_not() -> None:
     assert {name: int(status) for name, status, _ in rows("Errors")} == STATUS
-    told = {name: word for name, _, word in rows("Errors") if word in ("yes", "no")}
+    documented = {name: word for name, _, word in rows("Errors") if word in ("yes", "no")}
     # A home that cannot be used is `unavailable` too, on the command line alone.
     again = {each.class_ for each in _below(AileronError) if each.retriable}
-    assert told == {name: "yes" if name in again else "no" for name in told}
-    assert STATUS.keys() - told.keys() == {"external_api_error"}
+    assert documented == {name: "yes" if name in again else "no" for name in documented}
+    assert STATUS.keys() - documented.keys() == {"external_api_error"}
 
 
 def _below(error: type[AileronError]) -> set[type[AileronError]]:
@@ -108,28 +108,28 @@ def test_limits_that_nobody_sets() -> None:
         if is_dataclass(holder)
         for each in fields(holder)
     }
-    told = {name: float(value) for _, value, name in rows("Defaults", 1)}
-    assert told == {name: value for name, value in known.items() if name not in settable}
+    documented = {name: float(value) for _, value, name in rows("Defaults", 1)}
+    assert documented == {name: value for name, value in known.items() if name not in settable}
 
 
 def test_limits_of_an_action_file() -> None:
-    told = section("Defaults")
+    documented = section("Defaults")
     for name, value in (
         ("wall_seconds", ActionLimits().wall_seconds),
         ("memory_mib", ActionLimits().memory_mib),
     ):
-        assert f"`limits.{name}` (default {value}," in told
+        assert f"`limits.{name}` (default {value}," in documented
         assert getattr(Limits(), name) == value
 
 
 def test_how_long_each_client_is_held() -> None:
-    told = {name: float(seconds) for name, seconds in rows("Holding a call")}
-    assert told == {**CLIENT_LIMITS, "any other": UNKNOWN_CLIENT_LIMIT}
+    documented = {name: float(seconds) for name, seconds in rows("Holding a call")}
+    assert documented == {**CLIENT_LIMITS, "any other": UNKNOWN_CLIENT_LIMIT}
 
 
 def test_the_tools_that_are_no_actions() -> None:
-    told = {name: re.findall(r"[a-z_]+_[a-z]+", names) for name, names in rows("MCP")}
-    assert told == {
+    documented = {name: re.findall(r"[a-z_]+_[a-z]+", names) for name, names in rows("MCP")}
+    assert documented == {
         each["name"]: list(each["inputSchema"]["properties"]) for each in builtin_tools()
     }
 
@@ -143,19 +143,19 @@ def test_the_digest_covers_these_members(monkeypatch: pytest.MonkeyPatch) -> Non
             preview="none", expires_at=None, preview_reads=("x",), nonce="",
         )
     )  # fmt: skip
-    told = re.findall(r'^    [{ ]"(\w+)":', section("Digest"), re.MULTILINE)
-    assert sorted(told) == sorted(covered[0])
+    documented = re.findall(r'^    [{ ]"(\w+)":', section("Digest"), re.MULTILINE)
+    assert sorted(documented) == sorted(covered[0])
 
 
 def test_the_columns_of_the_audit() -> None:
-    told = re.search(r"`audit\((.*?)\)`", section("Audit records"))
-    assert told is not None
+    documented = re.search(r"`audit\((.*?)\)`", section("Audit records"))
+    assert documented is not None
     (statement,) = (each for each in SCHEMA if each.startswith("CREATE TABLE audit("))
-    assert told[1].split(", ") == re.findall(r"(\w+) (?:INTEGER|TEXT|BLOB)", statement)
+    assert documented[1].split(", ") == re.findall(r"(\w+) (?:INTEGER|TEXT|BLOB)", statement)
 
 
 def test_every_event_that_is_recorded_and_who_acts_in_it() -> None:
-    told = {event: actor for event, actor, _ in rows("Events")}
-    assert told == {
+    documented = {event: actor for event, actor, _ in rows("Events")}
+    assert documented == {
         str(each): each.actor for each in AuditEvent if each is not AuditEvent.AUDIT_UNREADABLE
     }

@@ -36,7 +36,7 @@ def test_any_text_is_a_filter_or_is_explained(text: str) -> None:
 
 
 @given(st.lists(terms, max_size=5))
-def test_every_term_takes_part_or_is_told_of(parts: list[str]) -> None:
+def test_every_term_takes_part_or_is_reported(parts: list[str]) -> None:
     """No term is dropped in silence: the parts of the query and the problems are as many."""
     parsed = parse(" ".join(parts), FIELDS)
     query = parsed.query

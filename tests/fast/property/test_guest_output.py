@@ -9,7 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from aileron_core.clock import SystemClock
-from aileron_core.connectors.http.host_names import normal_host, normal_host_port
+from aileron_core.connectors.http.host_names import normalize_host, normalize_host_port
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.wasm.envelope import read_envelope
@@ -65,7 +65,7 @@ def test_any_output_is_a_value_or_a_failure(printed: bytes, how: Any, code: int,
     run = invocation()
     run.stdout += printed
     run.stderr += said
-    result = guest_result(GuestExit(how=how, code=code if how == "exited" else 0), run)
+    result = guest_result(GuestExit(ending=how, code=code if how == "exited" else 0), run)
     if result.failure is None:
         json.dumps(result.output, ensure_ascii=False, allow_nan=False).encode()
         return
@@ -80,7 +80,7 @@ def test_integers_come_out_as_they_were_printed(number: int) -> None:
     """Never through a float."""
     run = invocation()
     run.stdout += b'{"output": [%d]}' % number
-    assert guest_result(GuestExit(how="returned"), run).output == [number]
+    assert guest_result(GuestExit(ending="returned"), run).output == [number]
 
 
 def at_once() -> None:
@@ -205,13 +205,13 @@ HOSTS = st.one_of(
 def test_a_host_has_one_spelling_that_is_its_own(host: str, port: int) -> None:
     """Whatever is taken is ASCII, lower case, and comes out of a second round unchanged."""
     try:
-        found = normal_host(host)
-        entry = normal_host_port(f"{host}:{port}")
+        found = normalize_host(host)
+        entry = normalize_host_port(f"{host}:{port}")
     except ValueError as error:
         words = str(error)
     else:
-        assert entry == f"{found}:{port}" == normal_host_port(entry)
-        assert found == normal_host(found)
+        assert entry == f"{found}:{port}" == normalize_host_port(entry)
+        assert found == normalize_host(found)
         assert found.isascii()
         assert found == found.lower()
         return

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.connectors.wasm import json_slices
-from aileron_core.connectors.wasm.json_slices import BadText, LongText, TooMuchStructure, load_json
+from aileron_core.connectors.wasm.json_slices import (
+    LongString,
+    MalformedString,
+    StructureTooLarge,
+    load_json,
+)
 
 LONG = st.text(min_size=60, max_size=300)
 VALUES = st.recursive(
@@ -32,7 +37,7 @@ def at_once() -> None:
 
 def read(data: bytes, errors: str = "strict") -> Any:
     return load_json(
-        data, at_once, long_text=lambda text: text.text(at_once, errors), errors=errors
+        data, at_once, convert_long_string=lambda text: text.text(at_once, errors), errors=errors
     )
 
 
@@ -71,13 +76,15 @@ def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str, at: int,
     inside = json.dumps(text)[1:-1] if text.isascii() and "\\" not in text else "x" * 100
     spelled = f"{inside[:at]}{half}{inside[at:]}"
     for data in (f'["{spelled}"]', f'{{"{spelled}": 1}}', f'["{"y" * 100}", "{half}"]'):
-        with pytest.raises(BadText, match="half of a surrogate pair"):
+        with pytest.raises(MalformedString, match="half of a surrogate pair"):
             read(data.encode())
-    with pytest.raises(BadText):
+    with pytest.raises(MalformedString):
         load_json(
             f'["{spelled}{"z" * 70}"]'.encode(),
             at_once,
-            long_text=lambda found: found.utf8(at_once) if to_utf8 else found.text(at_once),
+            convert_long_string=lambda found: (
+                found.utf8(at_once) if to_utf8 else found.text(at_once)
+            ),
         )
     escaped = f'["{"x" * 100}\\{half}"]'
     assert read(escaped.encode()) == json.loads(escaped)
@@ -87,7 +94,9 @@ def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str, at: int,
 def test_a_long_text_is_the_same_in_utf8(text: str) -> None:
     """As bytes, for what leaves again as bytes."""
     (found,) = load_json(
-        json.dumps([text + "x" * 64]).encode(), at_once, long_text=lambda long: long.utf8(at_once)
+        json.dumps([text + "x" * 64]).encode(),
+        at_once,
+        convert_long_string=lambda long: long.utf8(at_once),
     )
     assert found == (text + "x" * 64).encode()
 
@@ -98,7 +107,7 @@ def test_more_than_so_much_beside_long_texts_is_refused(unit: bytes) -> None:
     text = b'"' + b"x" * 500_000 + b'"'
     many = unit * (400_000 // len(unit))
     for data in (b"[" + many + b"1]", b"[" + text + b"," + many + b"1]"):
-        with pytest.raises(TooMuchStructure):
+        with pytest.raises(StructureTooLarge):
             read(data)
     assert len(read(b"[" + text + b"," + text + b"]")[1]) == 500_000
 
@@ -112,7 +121,9 @@ def test_others_get_a_turn_after_each_slice_and_may_end_it(monkeypatch: pytest.M
     def turn() -> None:
         turns.append(1)
 
-    assert load_json(data, turn, long_text=lambda text: text.text(turn)) == ["\n" * 50_000]
+    assert load_json(data, turn, convert_long_string=lambda text: text.text(turn)) == [
+        "\n" * 50_000
+    ]
     assert len(turns) >= 2 * len(data) // 1000  # once to find its end, once to read it
 
     class Over(Exception):
@@ -122,4 +133,4 @@ def test_others_get_a_turn_after_each_slice_and_may_end_it(monkeypatch: pytest.M
         raise Over
 
     with pytest.raises(Over):
-        load_json(data, over, long_text=LongText.__len__)
+        load_json(data, over, convert_long_string=LongString.__len__)

@@ -90,7 +90,7 @@ def test_two_answers_differ_exactly_where_their_digests_do(
 
 
 @given(OUTPUT, VALUE, RENDER, st.data())
-def test_one_replaced_value_is_told(
+def test_one_replaced_value_is_reported(
     before: Any, new: Any, render: dict[str, str], data: st.DataObject
 ) -> None:
     """Wherever in the answer it stands."""

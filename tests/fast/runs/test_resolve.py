@@ -136,7 +136,7 @@ def test_every_header_of_a_name_is_shown_in_whatever_spelling(
         ({"BCC": "eve", "bcc": None}, "eve", 1, ("bcc", "BCC")),
     ],
 )
-def test_keys_that_differ_in_case_alone_are_all_shown_and_told(
+def test_keys_that_differ_in_case_alone_are_all_shown_and_reported(
     value: Any, text: str, count: int, spellings: tuple[str, ...]
 ) -> None:
     """The one that is written as in the path comes first."""
@@ -175,7 +175,7 @@ def test_a_gist_names_every_value_on_one_line() -> None:
         (5, "text"),
     ],
 )
-def test_a_text_that_reads_like_another_kind_of_value_is_told_from_it(
+def test_a_text_that_reads_like_another_kind_of_value_is_distinguished_from_it(
     value: Any, shape: str
 ) -> None:
     """The field says which of the two it is."""

@@ -81,7 +81,7 @@ def test_the_steps_lead_word_for_word_to_todays_schema() -> None:
 
 
 def test_every_row_of_an_older_home_is_kept(old: Path) -> None:
-    """Calls, sessions, what was taken in and the record: all columns as they were."""
+    """Calls, sessions, what was accepted and the record: all columns as they were."""
     before = content(old)
     assert [len(before[table]) for table in TABLES] == [3, 30, 2, 7, 4]
     after = content(carried(old))

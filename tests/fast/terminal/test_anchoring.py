@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len, get_character_cell_size, set_cell_size
 
 from aileron_core.text import inline
-from aileron_tui.terminal.glyph_width import anchored
+from aileron_tui.terminal.glyph_width import pin_glyphs
 from tests.support.attacks import ATTACKS
 from tests.support.terminal import Cells
 
@@ -35,7 +35,7 @@ def drawn(gist: str, width_of: Callable[[str], int]) -> list[str]:
     left = set_cell_size(gist, LEFT - 4)
     frame = f"\x1b[1;1H\x1b[1m▌● {left} \x1b[0mLABEL ┃ value\x1b[2;1Hnext"
     cells = Cells(WIDTH, 2, width_of=width_of)
-    cells.feed("\x1b[1;1H" + "¤" * WIDTH + anchored(frame))
+    cells.feed("\x1b[1;1H" + "¤" * WIDTH + pin_glyphs(frame))
     assert cells.strangers == []
     return cells.row(0)
 
@@ -66,7 +66,7 @@ def test_it_holds_for_any_text(text: str) -> None:
 def test_nothing_is_added_but_blanks_and_places(text: str) -> None:
     """The glyphs come out in order and whole; what needs no help is not touched."""
     frame = f"\x1b[1;1H\x1b[38;2;1;2;3m{text}\x1b[0m"
-    held = anchored(frame)
+    held = pin_glyphs(frame)
     cells = Cells(max(cell_len(text), 1) + 4, 1)
     cells.feed(held)
     plain = Cells(max(cell_len(text), 1) + 4, 1)
@@ -79,4 +79,4 @@ def test_nothing_is_added_but_blanks_and_places(text: str) -> None:
 
 def test_text_before_the_first_place_is_left_alone() -> None:
     """Titles and modes are no frames."""
-    assert anchored("\x1b]2;(3) aileron\x07👍🏽") == "\x1b]2;(3) aileron\x07👍🏽"
+    assert pin_glyphs("\x1b]2;(3) aileron\x07👍🏽") == "\x1b]2;(3) aileron\x07👍🏽"

@@ -12,8 +12,8 @@ from aileron_core.console_port import FieldView, PreviewView
 from aileron_tui.draw.blocks import COMPACT_GUTTER, lay_out
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.fields import Field, fields_in_view
-from aileron_tui.terminal.browser import browser_command, open_beside
-from aileron_tui.terminal.multiplexer import through
+from aileron_tui.terminal.browser import browser_command, open_in_browser
+from aileron_tui.terminal.multiplexer import wrap_for_multiplexer
 from aileron_tui.terminal.pager import pager_command, pager_environment, start_pager
 from tests.support.screens.calls import approval
 
@@ -66,9 +66,12 @@ def test_no_copy_holds_a_character_that_a_terminal_would_obey(text: str) -> None
 def test_a_sequence_goes_through_a_multiplexer_only_where_there_is_one() -> None:
     """tmux wants its escapes doubled, screen takes them as they are."""
     sequence = "\x1b]52;c;YQ==\x07"
-    assert through(sequence, {}) == sequence
-    assert through(sequence, {"TMUX": "/tmp/x"}) == "\x1bPtmux;\x1b\x1b]52;c;YQ==\x07\x1b\\"
-    assert through(sequence, {"STY": "1.x"}) == f"\x1bP{sequence}\x1b\\"
+    assert wrap_for_multiplexer(sequence, {}) == sequence
+    assert (
+        wrap_for_multiplexer(sequence, {"TMUX": "/tmp/x"})
+        == "\x1bPtmux;\x1b\x1b]52;c;YQ==\x07\x1b\\"
+    )
+    assert wrap_for_multiplexer(sequence, {"STY": "1.x"}) == f"\x1bP{sequence}\x1b\\"
 
 
 def test_the_pager_is_the_persons_own_and_less_without_one() -> None:
@@ -114,14 +117,16 @@ def test_the_browser_gets_the_address_as_one_word_and_no_terminal(tmp_path: Path
     program = tmp_path / "open"
     program.write_text(f'#!/bin/sh\nprintf "%s|" "$@" > {tmp_path}/got\ntest ! -t 0\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    told: list[bool] = []
+    results: list[bool] = []
     done = threading.Event()
     url = "http://127.0.0.1:8517/review/act-20261008T140152-0000000000000001"
-    open_beside(str(program), url, lambda worked: (told.append(worked), done.set()))
+    open_in_browser(str(program), url, lambda worked: (results.append(worked), done.set()))
     assert done.wait(10)
-    assert told == [True]
+    assert results == [True]
     assert (tmp_path / "got").read_text() == f"{url}|"
     done.clear()
-    open_beside(str(tmp_path / "none"), url, lambda worked: (told.append(worked), done.set()))
+    open_in_browser(
+        str(tmp_path / "none"), url, lambda worked: (results.append(worked), done.set())
+    )
     assert done.wait(10)
-    assert told == [True, False]
+    assert results == [True, False]

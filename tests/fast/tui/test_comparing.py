@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aileron_core.console_port import FieldChangeView
 from aileron_tui.draw.drift import BoundedDiff, Opcode, _change
 from aileron_tui.draw.hidden_characters import HiddenCharacters
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "c c"]), max_size=12)
 
@@ -26,7 +26,7 @@ def applied(ops: Sequence[Opcode], old: Sequence[str], new: Sequence[str]) -> li
 
 
 @given(LINES, LINES, st.integers(0, 2000))
-def test_what_is_told_leads_from_the_old_to_the_new(
+def test_what_is_reported_leads_from_the_old_to_the_new(
     old: list[str], new: list[str], work: int
 ) -> None:
     """However little work is left."""
@@ -74,6 +74,9 @@ def test_the_words_that_differ_are_marked_and_the_others_are_not() -> None:
     """Bounding the work took nothing from what an honest change shows."""
     change = FieldChangeView(label="Total", before="pay 10 EUR now", after="pay 99 EUR now")
     blocks = list(_change(change, HiddenCharacters(), unfold=False))
-    assert [plain(block.pieces) for block in blocks] == ["− pay 10 EUR now", "+ pay 99 EUR now"]
-    strong = [p.text for b in blocks for p in b.pieces if p.role in ("delword", "addword")]
+    assert [plain_text(block.pieces) for block in blocks] == [
+        "− pay 10 EUR now",
+        "+ pay 99 EUR now",
+    ]
+    strong = [p.text for b in blocks for p in b.pieces if p.role in ("del-word", "add-word")]
     assert strong == ["10", "99"]

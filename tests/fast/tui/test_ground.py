@@ -10,7 +10,7 @@ import pytest
 
 from aileron_tui.styles.choosing import choose_theme
 from aileron_tui.styles.tokens import DARK, LIGHT
-from aileron_tui.terminal.background_color import LATE, background_is_light
+from aileron_tui.terminal.background_color import LATE_REPLY, background_is_light
 
 QUESTION = b"\x1b]11;?\x1b\\\x1b[c"
 LAST = b"\x1b[?62;4c"
@@ -81,8 +81,8 @@ def test_a_terminal_that_answers_nothing_is_not_waited_for(terminal: Terminal) -
 
 def test_a_late_answer_is_no_key() -> None:
     """It is taken out of what is read; what a hand typed beside it stays."""
-    assert LATE.sub("", "a\x1b]11;rgb:ffff/ffff/ffff\x1b\\b\x1b[?62;4cc") == "abc"
-    assert LATE.sub("", "\x1b[A\x1b[<35;1;1M\x1b[1;3R") == "\x1b[A\x1b[<35;1;1M\x1b[1;3R"
+    assert LATE_REPLY.sub("", "a\x1b]11;rgb:ffff/ffff/ffff\x1b\\b\x1b[?62;4cc") == "abc"
+    assert LATE_REPLY.sub("", "\x1b[A\x1b[<35;1;1M\x1b[1;3R") == "\x1b[A\x1b[<35;1;1M\x1b[1;3R"
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,18 @@ import pytest
 
 from aileron_core.console_port import ApprovalView
 from aileron_tui.draw.header import approval_head
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 from tests.support.screens.calls import fixtures
 
 MANY = tuple(f"athena.{number}.example:443" for number in range(34))
 
 
 def head(view: ApprovalView) -> str:
-    return "\n".join(plain(line) for line in approval_head(view, (), 0.0, 100, compact=False))
+    return "\n".join(plain_text(line) for line in approval_head(view, (), 0.0, 100, compact=False))
 
 
 @pytest.mark.parametrize(
-    ("op_hosts", "hosts", "told"),
+    ("op_hosts", "hosts", "expected"),
     [
         (MANY[1:2], MANY[1:2], "on athena.1.example"),
         (MANY, MANY, "on one of 34 hosts, see the record"),
@@ -25,11 +25,11 @@ def head(view: ApprovalView) -> str:
     ],
 )
 def test_before_anything_was_asked_no_host_is_guessed(
-    op_hosts: tuple[str, ...], hosts: tuple[str, ...], told: str
+    op_hosts: tuple[str, ...], hosts: tuple[str, ...], expected: str
 ) -> None:
     """The first of a list is no answer; what later steps reach is not left out."""
     view = replace(fixtures(0.0)[0], hosts=hosts, op_hosts=op_hosts)
-    assert told in head(view)
+    assert expected in head(view)
 
 
 def test_a_call_that_is_over_names_the_hosts_that_were_asked() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from aileron_core.errors import FileProblems
-from aileron_tui.input.commands import COMMANDS, DEFAULT
+from aileron_tui.input.commands import COMMANDS, DEFAULT_REGISTRY
 from aileron_tui.input.keymap import remapped
 
 
@@ -16,31 +16,31 @@ def refused(**keys: str) -> dict[str, str]:
 
 def test_nothing_given_changes_nothing() -> None:
     """The default table is itself without a clash."""
-    assert remapped(()) == DEFAULT
+    assert remapped(()) == DEFAULT_REGISTRY
 
 
 def test_a_key_takes_the_place_of_the_one_that_the_footer_names() -> None:
     """Second keys stay: the arrows go on moving."""
     registry = remapped((("approve", "y"), ("copy", "c"), ("next", "n"), ("page_down", "ctrl+f")))
-    assert registry.action("approve").keys == ("y",)
-    assert registry.face("approve") == "y"
-    assert registry.action("next").keys == ("n", "down")
-    assert registry.faces(registry.action("next")) == "n k"
-    assert registry.action("page_down").keys == ("ctrl+f",)
+    assert registry.command("approve").keys == ("y",)
+    assert registry.key_label("approve") == "y"
+    assert registry.command("next").keys == ("n", "down")
+    assert registry.key_labels(registry.command("next")) == "n k"
+    assert registry.command("page_down").keys == ("ctrl+f",)
 
 
 def test_characters_have_the_names_that_the_terminal_layer_gives_them() -> None:
     """A sign is written as itself."""
     registry = remapped((("approve", "!"), ("deny", "-"), ("help", "f1"), ("quit", "Q")))
-    assert registry.action("approve").keys == ("exclamation_mark",)
-    assert registry.action("deny").keys == ("minus",)
-    assert registry.action("quit").keys == ("Q", "ctrl+q", "ctrl+c")
+    assert registry.command("approve").keys == ("exclamation_mark",)
+    assert registry.command("deny").keys == ("minus",)
+    assert registry.command("quit").keys == ("Q", "ctrl+q", "ctrl+c")
 
 
 def test_pausing_and_going_on_keep_one_key() -> None:
     """Who moves the one has moved the other."""
     registry = remapped((("pause", "H"),))
-    assert registry.action("pause").keys == registry.action("go_on").keys == ("H",)
+    assert registry.command("pause").keys == registry.command("go_on").keys == ("H",)
 
 
 @pytest.mark.parametrize("key", ["escape", "enter", "ctrl+a", "alt+a", "f5", "space", " ", "up"])
@@ -53,36 +53,36 @@ def test_a_key_that_decides_is_one_character_alone(key: str) -> None:
 
 def test_two_actions_of_one_place_do_not_share_a_key() -> None:
     """Least of all two that decide."""
-    told = refused(approve="t")
-    assert "two actions that decide cannot share a key" in told["console.keys.approve"]
-    assert "accept" in told["console.keys.approve"]
+    refusals = refused(approve="t")
+    assert "two actions that decide cannot share a key" in refusals["console.keys.approve"]
+    assert "accept" in refusals["console.keys.approve"]
     assert "is the key of refresh already" in refused(approve="r")["console.keys.approve"]
-    assert remapped((("approve", "r"), ("refresh", "R"))).face("refresh") == "R"
+    assert remapped((("approve", "r"), ("refresh", "R"))).key_label("refresh") == "R"
 
 
 def test_a_swap_is_no_clash() -> None:
     """What counts is the whole table."""
     registry = remapped((("approve", "d"), ("deny", "a")))
-    assert (registry.face("approve"), registry.face("deny")) == ("d", "a")
+    assert (registry.key_label("approve"), registry.key_label("deny")) == ("d", "a")
 
 
 def test_what_does_not_exist_is_named_with_what_is_meant() -> None:
     """Action and key alike; a panel keeps its keys; all problems come at once."""
-    told = refused(aprove="a", deny="nokey", deny_enter="x", go_on="G")
-    assert "did you mean approve?" in told["console.keys.aprove"]
-    assert "is no key" in told["console.keys.deny"]
-    assert "keeps its key, enter" in told["console.keys.deny_enter"]
-    assert "console.keys.go_on" in told
+    refusals = refused(aprove="a", deny="nokey", deny_enter="x", go_on="G")
+    assert "did you mean approve?" in refusals["console.keys.aprove"]
+    assert "is no key" in refusals["console.keys.deny"]
+    assert "keeps its key, enter" in refusals["console.keys.deny_enter"]
+    assert "console.keys.go_on" in refusals
 
 
 def test_every_action_that_may_move_can_be_moved() -> None:
     """To a key that nothing has, without a clash."""
     for each in COMMANDS:
         if not each.fixed:
-            assert remapped(((each.id, "é"),)).face(each.id) == "é"
+            assert remapped(((each.id, "é"),)).key_label(each.id) == "é"
 
 
 def test_a_name_that_an_action_had_before_still_gives_it_a_key() -> None:
     """A settings file outlives a change of words."""
-    assert remapped((("take_in", "T"), ("take_in_rest", "R"))).face("accept") == "T"
-    assert remapped((("hold_back", "X"),)).face("withdraw_acceptance") == "X"
+    assert remapped((("take_in", "T"), ("take_in_rest", "R"))).key_label("accept") == "T"
+    assert remapped((("hold_back", "X"),)).key_label("withdraw_acceptance") == "X"

@@ -14,13 +14,13 @@ from aileron_tui.draw.blocks import (
     value,
 )
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.text import Piece, plain
+from aileron_tui.draw.text import Piece, plain_text
 
 FORGED = "WILL HAPPEN  checked by Aileron"
 
 
 def drawn(blocks: tuple[Block, ...], width: int, gutter: int) -> list[str]:
-    return [plain(each) for each in lay_out(blocks, width, gutter).lines]
+    return [plain_text(each) for each in lay_out(blocks, width, gutter).lines]
 
 
 @pytest.mark.parametrize("gutter", [GUTTER, COMPACT_GUTTER])
@@ -37,7 +37,7 @@ def test_a_long_label_from_a_file_goes_on_in_its_own_column(
     named = value(foreign_text(label), (Piece("0"),), kind)
     more = (value("", (Piece(str(number)),), kind) for number in range(1, lines))
     layout = lay_out((named, *more, heading("NEXT")), 80, gutter)
-    *rows, last = (plain(each) for each in layout.lines)
+    *rows, last = (plain_text(each) for each in layout.lines)
     assert (last, layout.blocks[-1]) == (" NEXT", lines)
     split = [row.partition(bar) for row in rows]
     assert [text for _, found, text in split if found] == [f" {n}" for n in range(lines)]
@@ -67,7 +67,7 @@ def test_what_is_left_of_a_label_has_no_bar_beside_it() -> None:
 def test_a_long_label_of_ours_stands_on_a_line_of_its_own() -> None:
     """Nobody else can write one."""
     first, _ = (
-        plain(each)
+        plain_text(each)
         for each in lay_out((value("Look-alike names", (Piece("x"),)),), 80, COMPACT_GUTTER).lines
     )
     assert first == " Look-alike names"

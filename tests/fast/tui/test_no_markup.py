@@ -142,7 +142,7 @@ def test_the_console_hands_no_text_to_what_parses_markup() -> None:
     """A breach is mended by painting pieces, not by listing it here."""
     files = list(_files())
     assert len(files) > 40
-    assert [told for path, source in files for told in breaches(path, source)] == []
+    assert [breach for path, source in files for breach in breaches(path, source)] == []
 
 
 def test_the_command_line_knows_neither_rich_nor_textual() -> None:

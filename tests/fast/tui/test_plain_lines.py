@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aileron_core.console_port import ApprovalView, FieldView
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.text import Line, Piece, plain
+from aileron_tui.draw.text import Line, Piece, plain_text
 from aileron_tui.items import Item
 from aileron_tui.plain.lines import item_list, item_page, sentence_lines, text_of
 from aileron_tui.state.document_cache import DocumentCache
@@ -36,7 +36,7 @@ def cells_at_most(pieces: Line) -> int:
 
 def page(text: str, columns: int) -> tuple[Line, ...]:
     item = Item(key="a", approval=spoilt(text))
-    made = item_page(DocumentCache(), item, NOW, columns, file_moved=False)
+    made = item_page(DocumentCache(), item, NOW, columns, file_changed=False)
     return (*made, *item_list([item], "a", NOW, columns))
 
 
@@ -54,15 +54,16 @@ def test_no_attack_begins_a_line_or_is_broken_by_the_terminal(columns: int) -> N
 def test_no_text_begins_a_line_or_is_broken_by_the_terminal(text: str, columns: int) -> None:
     """The same of any text."""
     for pieces in page(text, columns):
-        assert not plain(pieces).strip(" ") or plain(pieces).startswith(" ")
+        assert not plain_text(pieces).strip(" ") or plain_text(pieces).startswith(" ")
         assert cells_at_most(pieces) <= columns
 
 
 @given(st.text(max_size=300), st.sampled_from(WIDTHS))
 @example("0000000000000000000¡", 40)
+@example("0000000000000000000\u093a", 40)
 def test_a_sentence_that_quotes_goes_on_indented(text: str, columns: int) -> None:
     """Reports quote titles and reasons."""
     first, *others = sentence_lines((Piece("Denied: "), *foreign_text(text)), columns)
-    assert plain(first).startswith("Denied:")
-    assert all(plain(each).startswith("  ") for each in others)
+    assert plain_text(first).startswith("Denied:")
+    assert all(plain_text(each).startswith("  ") for each in others)
     assert all(cells_at_most(each) <= columns for each in (first, *others))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from aileron_core.console_port import ReadRecords, RecordsRead, RecordView
 from aileron_tui.state.filter import parse
-from aileron_tui.state.tables.record_pages import PAGE, RecordPages
+from aileron_tui.state.tables.record_pages import PAGE_SIZE, RecordPages
 
 NOW = 1_000_000.0
 TOTAL = 10_482
@@ -46,10 +46,10 @@ def started() -> RecordPages:
 
 def read(book: RecordPages, top: int, index: int = 0, **core_is: frozenset[int]) -> Iterator[int]:
     """Carry out what is wanted around *top* until nothing is; yield each `before_seq`."""
-    while (asked := book.wanted(top, HEIGHT, index)) is not None:
+    while (asked := book.next_read(top, HEIGHT, index)) is not None:
         assert asked.before_seq is not None
         yield asked.before_seq
-        book.take(core(asked, **core_is), NOW)
+        book.add_page(core(asked, **core_is), NOW)
 
 
 def test_what_is_known_from_the_start_is_not_read_again() -> None:
@@ -76,11 +76,11 @@ def test_the_end_is_reached_by_one_jump_that_reads_one_page_or_two() -> None:
 def test_one_reading_is_under_way_at_a_time_and_a_refused_one_may_be_repeated() -> None:
     """A storm of keys asks once."""
     book = started()
-    first = book.wanted(TOTAL - HEIGHT, HEIGHT, 0)
+    first = book.next_read(TOTAL - HEIGHT, HEIGHT, 0)
     assert first is not None
-    assert book.wanted(0, HEIGHT, 0) is None
-    book.refused()
-    assert book.wanted(TOTAL - HEIGHT, HEIGHT, 0) == first
+    assert book.next_read(0, HEIGHT, 0) is None
+    book.on_refused()
+    assert book.next_read(TOTAL - HEIGHT, HEIGHT, 0) == first
 
 
 def test_a_number_without_a_record_is_a_gap_once_its_page_was_read() -> None:
@@ -96,31 +96,33 @@ def test_a_number_without_a_record_is_a_gap_once_its_page_was_read() -> None:
 def test_pages_that_were_left_long_ago_are_dropped_and_read_again() -> None:
     """Going through an audit of any length keeps a bounded part of it."""
     book = RecordPages([record(TOTAL)])
-    book.newest = 200 * PAGE
+    book.newest = 200 * PAGE_SIZE
     seen = 0
     for page in range(200):
-        asked = ReadRecords(before_seq=(page + 1) * PAGE + 1, limit=PAGE)
-        numbers = range(page * PAGE + 1, (page + 1) * PAGE + 1)
-        told = tuple(record(seq) for seq in numbers)
-        book.take(RecordsRead(records=told, before_seq=asked.before_seq, total=200 * PAGE), NOW)
-        seen += len(told)
-    assert seen == 200 * PAGE
-    kept = sum(book.get(seq) is not None for seq in range(1, 200 * PAGE + 1))
-    assert kept <= 61 * PAGE
-    assert book.wanted(200 * PAGE - HEIGHT, HEIGHT, 0) is not None
+        asked = ReadRecords(before_seq=(page + 1) * PAGE_SIZE + 1, limit=PAGE_SIZE)
+        numbers = range(page * PAGE_SIZE + 1, (page + 1) * PAGE_SIZE + 1)
+        answer = tuple(record(seq) for seq in numbers)
+        book.add_page(
+            RecordsRead(records=answer, before_seq=asked.before_seq, total=200 * PAGE_SIZE), NOW
+        )
+        seen += len(answer)
+    assert seen == 200 * PAGE_SIZE
+    kept = sum(book.get(seq) is not None for seq in range(1, 200 * PAGE_SIZE + 1))
+    assert kept <= 61 * PAGE_SIZE
+    assert book.next_read(200 * PAGE_SIZE - HEIGHT, HEIGHT, 0) is not None
 
 
 def test_a_filter_looks_at_what_is_at_hand_and_reads_on_to_the_first_record() -> None:
     """The one match at the very start of the audit is found; every record is looked at once."""
     book = started()
     book.search(parse("agent:goose", FIELDS).query, NOW)
-    assert book.found == []
-    assert book.down_to == TOTAL - 499
+    assert book.matches == []
+    assert book.searched_down_to == TOTAL - 499
     pages = list(read(book, 0))
-    assert book.found == [3]
-    assert book.down_to == 1
+    assert book.matches == [3]
+    assert book.searched_down_to == 1
     assert pages == sorted(pages, reverse=True)
-    assert len(pages) == -(-(TOTAL - 500) // PAGE)
+    assert len(pages) == -(-(TOTAL - 500) // PAGE_SIZE)
     assert book.get(3) is not None
 
 
@@ -129,7 +131,7 @@ def test_a_filter_that_finds_enough_stops_reading_until_the_cursor_goes_on() -> 
     book = started()
     book.search(parse("run.started", FIELDS).query, NOW)
     assert list(read(book, 0, index=0)) == []
-    assert list(read(book, 0, index=len(book.found) - 1))
+    assert list(read(book, 0, index=len(book.matches) - 1))
 
 
 def test_matches_are_newest_first_also_with_records_that_come_in() -> None:
@@ -137,7 +139,7 @@ def test_matches_are_newest_first_also_with_records_that_come_in() -> None:
     book = started()
     book.search(parse("state:denied", FIELDS).query, NOW)
     list(read(book, 0))
-    assert book.found == list(range(10_000, 0, -1000))
+    assert book.matches == list(range(10_000, 0, -1000))
     book.add(record(11_000), NOW)
     book.add(record(11_001), NOW)
-    assert book.found[:2] == [11_000, 10_000]
+    assert book.matches[:2] == [11_000, 10_000]

@@ -11,7 +11,7 @@ def test_a_screen_is_found_by_a_record_of_the_same_millisecond() -> None:
     """A record's time holds no parts of a millisecond, so it may lie before the screen's."""
     view, screens = approval(1, MOMENT), DecisionScreens()
     seen = DecisionScreen(at=MOMENT, item=Item(key="a", approval=view))
-    screens.keep(seen)
+    screens.add(seen)
     assert screens.find(view.run_id, 1_790_000_000.256) is seen
     assert screens.find(view.run_id, 1_790_000_000.255) is None
     assert screens.find("another", MOMENT + 1) is None

@@ -1,9 +1,9 @@
-"""A host that stands for another: both spellings, in a call and in a connector to take in."""
+"""A host that stands for another: both spellings, in a call and in a connector to accept."""
 
 from aileron_core.console_port import NotAcceptedView
 from aileron_tui.draw.document import approval_blocks, file_blocks
 from aileron_tui.draw.hidden_characters import hidden_characters_of
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 from tests.support.screens.calls import approval
 
 NOW = 1_791_468_120.0
@@ -14,14 +14,14 @@ TOLD = "xn--pypal-4ve.com is pаypal.com, not paypal.com"
 def test_a_call_to_a_punycode_host_says_what_it_stands_for() -> None:
     """In the record, and as a warning in the head."""
     view = approval(1, NOW, hosts=(HOST, "api.github.com:443"))
-    lines = [plain(block.pieces) for block in approval_blocks(view, NOW)]
+    lines = [plain_text(block.pieces) for block in approval_blocks(view, NOW)]
     assert HOST in lines
     assert TOLD in lines
     assert hidden_characters_of(view).warnings() == ["1 look-alike name"]
     assert hidden_characters_of(approval(1, NOW)).warnings() == []
 
 
-def test_a_connector_that_asks_for_such_a_host_says_so_before_it_is_taken_in() -> None:
+def test_a_connector_that_asks_for_such_a_host_says_so_before_it_is_accepted() -> None:
     """That is when it matters most."""
     held = NotAcceptedView(
         kind="connector",
@@ -33,4 +33,4 @@ def test_a_connector_that_asks_for_such_a_host_says_so_before_it_is_taken_in() -
         connector="",
         hosts=(HOST,),
     )
-    assert TOLD in [plain(block.pieces) for block in file_blocks(held)]
+    assert TOLD in [plain_text(block.pieces) for block in file_blocks(held)]

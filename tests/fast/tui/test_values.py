@@ -8,7 +8,7 @@ from aileron_core.console_port import FieldView, StepView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 from aileron_tui.draw.values import field_text, value_lines
 from tests.support.screens.calls import approval
 
@@ -16,7 +16,7 @@ NOW = 1_790_000_000.0
 
 
 def drawn(field: FieldView) -> list[str]:
-    return [plain(each) for each in value_lines(field, field_text(field))]
+    return [plain_text(each) for each in value_lines(field, field_text(field))]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_arguments_steps_and_fetched_fields_are_drawn_alike() -> None:
     view = approval(1, NOW)
     preview = replace(view.preview, fields=(looks_like,))
     view = replace(view, sent=(looks_like,), steps=(step,), preview=preview)
-    texts = [plain(block.pieces) for block in approval_blocks(view, NOW)]
+    texts = [plain_text(block.pieces) for block in approval_blocks(view, NOW)]
     assert texts.count('‹text› {"id": 5}‹1 blank›') == 3
 
 
@@ -74,5 +74,5 @@ def test_several_values_of_one_name_are_a_warning_of_the_head() -> None:
     twice = FieldView(label="Bcc", value="a\nb", count=2, spellings=("Bcc",))
     view = replace(view, preview=replace(view.preview, fields=(twice,)))
     assert "Bcc: 2 values" in [
-        plain(w) for w in warnings(view, HiddenCharacters(), file_moved=False)
+        plain_text(w) for w in warnings(view, HiddenCharacters(), file_changed=False)
     ]

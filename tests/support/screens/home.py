@@ -169,13 +169,13 @@ PAST = 100
 
 def records(now: float, rounds: int = 2) -> tuple[RecordView, ...]:
     """Return *rounds* of records, oldest first, one every ten seconds."""
-    told: list[RecordView] = []
+    views: list[RecordView] = []
     for seq in range(1, rounds * len(_RECORDS) + 1):
         turn, place = divmod(seq - 1, len(_RECORDS))
         event, summary = _RECORDS[place]
         run = _RUNS[place]
         named = {2: "list-drafts", None: None}.get(run, "send-draft")
-        told.append(
+        views.append(
             RecordView(
                 seq=seq,
                 at=now - 10.0 * (rounds * len(_RECORDS) - seq) - 40,
@@ -188,4 +188,4 @@ def records(now: float, rounds: int = 2) -> tuple[RecordView, ...]:
                 summary=summary,
             )
         )
-    return tuple(told)
+    return tuple(views)

@@ -130,8 +130,8 @@ class FixtureCore:
                 views = [replace(view, preview=replace(view.preview, since=now))]
         self._views[view.approval_id] = views[-1]
         events: list[CoreEvent] = [ApprovalUpdated(view=each) for each in views]
-        told = [self._record(event, view.title, view) for event in _EVENTS[type(intent)]]
-        return [*events, *told]
+        update = [self._record(event, view.title, view) for event in _EVENTS[type(intent)]]
+        return [*events, *update]
 
     def _move_file(self, intent: Accept | WithdrawAcceptance) -> list[CoreEvent]:
         accepts = isinstance(intent, Accept)
@@ -155,13 +155,13 @@ class FixtureCore:
             else ("Withdrew the acceptance of", AuditEvent.LIBRARY_WITHDRAWN)
         )
         ready = sum(item.state == "ready" and item.kind == "action" for item in self._library)
-        told = LibraryUpdated(
+        update = LibraryUpdated(
             not_accepted=self._not_accepted,
             problems=self._problems,
             actions_ready=ready,
             library=self._library,
         )
-        return [told, self._record(event, f"{verb} the {intent.kind} {intent.name}")]
+        return [update, self._record(event, f"{verb} the {intent.kind} {intent.name}")]
 
     def _accept_suite(self, intent: AcceptSuite) -> list[CoreEvent]:
         self._not_accepted = tuple(
@@ -169,7 +169,7 @@ class FixtureCore:
             for each in self._not_accepted
             if (each.file, each.digest) not in intent.files
         )
-        told = LibraryUpdated(
+        update = LibraryUpdated(
             not_accepted=self._not_accepted,
             problems=self._problems,
             actions_ready=len(intent.files),
@@ -179,7 +179,7 @@ class FixtureCore:
             self._record(AuditEvent.LIBRARY_ACCEPTED, f"Accepted the action {file}")
             for file, _ in intent.files
         )
-        return [told, *names]
+        return [update, *names]
 
     def _read(self, intent: ReadRecords | ReadRecord | VerifyAudit | ExportAudit) -> CoreEvent:
         total = len(self._records)
@@ -205,8 +205,8 @@ class FixtureCore:
         runs = [view.run_id for view in views]
         behind = [v for v in views[runs.index(intent.run_id) + 1 :] if v.state in WAITING_STATES]
         for first in range(0, len(behind), TOGETHER):
-            told = tuple(behind[first : first + TOGETHER])
-            yield ApprovalsRead(views=told, left=len(behind[first + TOGETHER :]))
+            update = tuple(behind[first : first + TOGETHER])
+            yield ApprovalsRead(views=update, left=len(behind[first + TOGETHER :]))
 
     def _end(self, session_id: str) -> list[CoreEvent]:
         self._sessions = tuple(s for s in self._sessions if s.session_id != session_id)
@@ -232,8 +232,8 @@ class FixtureCore:
         running = sum(session.running for session in self._sessions)
         ended, self._sessions = len(self._sessions), ()
         stopped = EverythingStopped(denied=len(waiting), sessions_ended=ended, runs_stopped=running)
-        told = self._record(AuditEvent.CONSOLE_EVERYTHING_STOPPED, "A person stopped everything")
-        return [*events, SessionsUpdated(sessions=()), stopped, told]
+        update = self._record(AuditEvent.CONSOLE_EVERYTHING_STOPPED, "A person stopped everything")
+        return [*events, SessionsUpdated(sessions=()), stopped, update]
 
 
 def _whole(record: RecordView) -> RecordRead:

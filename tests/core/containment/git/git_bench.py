@@ -52,10 +52,10 @@ class Agent:
             bwrap=BWRAP,
             project=self.project,
             home=self.bench.person,
-            own_home=own,
+            private_home=own,
             launch_dir=self.bench.folder / "private",
             socket=None,
-            git=self.folders.mounts,
+            git_mounts=self.folders.mounts,
         )
         done = subprocess.run(
             bwrap_argv(spec, ["/bin/sh", "-ec", script]),
@@ -103,7 +103,7 @@ class Bench:
         folders = prepare_repositories(
             bwrap=BWRAP,
             parent=self.aileron / "git",
-            aside=self.aileron / "aside" / session,
+            leftovers=self.aileron / "aside" / session,
             session=session,
             project=project,
             env=person(self.person),

@@ -10,8 +10,8 @@ import pytest
 from git_bench import HOOKS, Bench, armed, everything, names_of_git
 
 import aileron_core.containment.git.new_repositories as new_repositories
-from aileron_core.containment.git.new_repositories import disable_new_repositories, identity
-from aileron_core.containment.git.repository import RepositoryScan, scan
+from aileron_core.containment.git.new_repositories import disable_new_repositories, file_identity
+from aileron_core.containment.git.repository import RepositoryScan, scan_project
 from aileron_core.errors import Forbidden
 
 ME = "git config user.name A; git config user.email a@b;"
@@ -48,10 +48,10 @@ def test_commondir(bench: Bench) -> None:
         "cp -r .git/refs .git/objects .git/packed-refs elsewhere; echo ../elsewhere > .git/commondir"
     )
     bench.git("status")
-    told = agent.end()
+    reported = agent.end()
     at_work(bench)
     nothing_ran(bench)
-    assert "elsewhere is new and git would take it for a repository" in told
+    assert "elsewhere is new and git would take it for a repository" in reported
 
 
 def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(bench: Bench) -> None:
@@ -67,16 +67,18 @@ def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(bench: Bench
     for words in (("status",), ("diff",), ("submodule", "status"), ("commit", "-am", "mine")):
         bench.git(*words, code=None)  # while the agent still runs
     nothing_ran(bench)
-    told = agent.end()
+    reported = agent.end()
     at_work(bench, bench.project / "nested")
     nothing_ran(bench)
     assert "160000" not in bench.git("ls-files", "--stage")
     for name in ("main", "second", "third"):
-        assert f"{name} was not moved (its commits put another repository into the tree)" in told
+        assert (
+            f"{name} was not moved (its commits put another repository into the tree)" in reported
+        )
         assert "160000" not in bench.git("ls-tree", "-r", "main")
     assert not {"refs/heads/second", "refs/tags/third"} & {*bench.refs()}
-    assert "nested was staged as another repository" in told
-    assert "nested/.git is a new repository. It is nested/.git.disarmed now" in told
+    assert "nested was staged as another repository" in reported
+    assert "nested/.git is a new repository. It is nested/.git.disarmed now" in reported
     assert bench.git("cat-file", "-t", "refs/aileron/ses-1/heads/second") == "commit"
 
 
@@ -105,10 +107,10 @@ def test_a_gitlink_in_a_merge_or_in_history_alone(bench: Bench) -> None:
         "git commit -qm y; git update-index --add --cacheinfo 160000,$o,evilmerge; t=$(git write-tree);"
         "git reset -q; git branch merged $(git commit-tree -p b -p c -m m $t)"
     )
-    told = agent.end()
+    reported = agent.end()
     refs = bench.refs()
-    assert "main was not moved (its commits put" in told
-    assert "merged was not moved (its commits put" in told
+    assert "main was not moved (its commits put" in reported
+    assert "merged was not moved (its commits put" in reported
     assert "refs/heads/merged" not in refs
     assert {"refs/heads/b", "refs/heads/c"} <= {*refs}
 
@@ -282,10 +284,10 @@ def test_a_folder_of_a_repositorys_shape(bench: Bench, name: str) -> None:
     evil, arm = armed(bench)
     agent = bench.begin()
     agent.does(arm + FAKE.format(name, evil, bench.project))
-    told = agent.end()
+    reported = agent.end()
     at_work(bench, bench.project / name, bench.project / name / "refs")
     nothing_ran(bench)
-    assert f"{name} is new and git would take it for a repository" in told
+    assert f"{name} is new and git would take it for a repository" in reported
     assert (bench.project / name / "HEAD.disarmed").read_text() == "ref: refs/heads/main\n"
 
 
@@ -309,8 +311,8 @@ def test_a_new_repository_in_the_project(bench: Bench, attack: str, left: str) -
     elsewhere = FAKE.format("elsewhere", evil, bench.project)
     agent = bench.begin()
     agent.does(arm + attack.format(fake=fake, elsewhere=elsewhere))
-    told = agent.end()
-    assert "sub/.git is a new repository" in told
+    reported = agent.end()
+    assert "sub/.git is a new repository" in reported
     sub = bench.project / "sub"
     sub.chmod(0o755)
     assert (bench.project / left).exists() or (bench.project / left).is_symlink()
@@ -407,13 +409,13 @@ def test_no_setting_that_git_knows_reaches_the_person(bench: Bench, names: tuple
     agent = bench.begin()
     agent.does(arm + everything(evil, names))
     at_work(bench)
-    told = agent.end()
+    reported = agent.end()
     at_work(bench)
     for words in {*PROGRAMS.values()}:
         use(bench, words)
     nothing_ran(bench)
-    assert "Git settings and hooks of the agent's were not carried over" in told
-    assert "The agent's git settings cannot be read" not in told
+    assert "Git settings and hooks of the agent's were not carried over" in reported
+    assert "The agent's git settings cannot be read" not in reported
 
 
 @pytest.mark.parametrize("name", [*PROGRAMS])
@@ -472,18 +474,20 @@ def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.Mon
     (bench.project / "sub" / ".git").mkdir(parents=True)
 
     def swapped(project: Path) -> RepositoryScan:
-        found = scan(project)
+        found = scan_project(project)
         if (project / "sub").is_dir() and not (project / "sub").is_symlink():
             (project / "sub").rename(project / "was")
             (project / "sub").symlink_to(real)
         return found
 
-    monkeypatch.setattr(new_repositories, "scan", swapped)
-    told = disable_new_repositories(bench.project, {".git": identity(bench.project / ".git")}, ())
+    monkeypatch.setattr(new_repositories, "scan_project", swapped)
+    reported = disable_new_repositories(
+        bench.project, {".git": file_identity(bench.project / ".git")}, ()
+    )
     assert (real / ".git" / "HEAD").exists()
     assert (
         "sub/.git is new, git would take it for a repository, and it could not be renamed"
-        in told[0]
+        in reported[0]
     )
     assert (bench.project / "was" / ".git.disarmed").is_dir()
 

@@ -9,7 +9,7 @@ import pytest
 from git_bench import BWRAP, Bench
 
 from aileron_core.containment.git.sandboxed_git import GitFailed
-from aileron_core.containment.git.session import recover
+from aileron_core.containment.git.session import recover_sessions
 
 ME = "git config user.name A; git config user.email a@b;"
 
@@ -21,13 +21,13 @@ def test_what_an_agent_commits_arrives(bench: Bench) -> None:
         ME + "git status; echo two >> file; git commit -qam second; git checkout -qb feature"
     )
     agent.does("echo new > new; git add new; git commit -qm third; echo staged > st; git add st")
-    told = agent.end()
+    reported = agent.end()
     assert bench.git("log", "--format=%s") == "third\nsecond\nfirst"
     assert bench.git("symbolic-ref", "HEAD") == "refs/heads/feature"
     assert bench.git("log", "--format=%s", "main") == "second\nfirst"
     assert bench.git("status", "--porcelain") == "A  st"
     assert bench.git("fsck", "--strict") == ""
-    assert "feature, main" in told
+    assert "feature, main" in reported
     assert not list((bench.aileron / "git").glob("*"))
 
 
@@ -51,10 +51,10 @@ def test_a_ref_that_moved_on_both_sides_is_kept_beside(bench: Bench) -> None:
     agent = bench.begin()
     agent.does(ME + "echo agent > theirs; git add .; git commit -qm theirs")
     mine = bench.commit("mine", "mine", "x")
-    told = agent.end()
+    reported = agent.end()
     assert bench.refs()["refs/heads/main"] == mine
-    assert "main was not moved (it was changed here too)" in told
-    assert "refs/aileron/ses-1/heads/main" in told
+    assert "main was not moved (it was changed here too)" in reported
+    assert "refs/aileron/ses-1/heads/main" in reported
     assert bench.git("log", "-1", "--format=%s", "refs/aileron/ses-1/heads/main") == "theirs"
     assert bench.git("diff", "--cached", "--name-only") == ""
 
@@ -67,13 +67,13 @@ def test_two_sessions_at_once(bench: Bench) -> None:
     one.folders.import_changes()
     two.folders.import_changes()
     two.does("echo 3 >> file; git commit -qam three")
-    told = [one.end(), two.end()]
+    reported = [one.end(), two.end()]
     refs = bench.refs()
     assert {"refs/heads/a", "refs/heads/b"} <= {*refs}
     assert bench.git("log", "--format=%s") == "one\nfirst"
-    assert "refs/aileron/ses-2/heads/main" in told[1]
+    assert "refs/aileron/ses-2/heads/main" in reported[1]
     assert bench.git("log", "--format=%s", "refs/aileron/ses-2/heads/main") == "three\ntwo\nfirst"
-    assert "not moved" not in told[0]
+    assert "not moved" not in reported[0]
 
 
 def test_an_index_that_the_person_touched_is_left_alone(bench: Bench) -> None:
@@ -82,12 +82,12 @@ def test_an_index_that_the_person_touched_is_left_alone(bench: Bench) -> None:
     agent.does(ME + "echo more > more; git add more; git commit -qm second; git branch side")
     (bench.project / "staged").write_text("x")
     bench.git("add", "staged")
-    told = agent.end()
+    reported = agent.end()
     assert bench.git("log", "-1", "--format=%s") == "first"
     assert bench.git("log", "-1", "--format=%s", "side") == "second"
     assert bench.git("log", "-1", "--format=%s", "refs/aileron/ses-1/heads/main") == "second"
     assert bench.git("diff", "--cached", "--name-only") == "staged"
-    assert "main was not moved (you changed the index meanwhile)" in told
+    assert "main was not moved (you changed the index meanwhile)" in reported
     bench.git("commit", "-qm", "mine")
     assert bench.git("show", "--format=", "--name-status") == "A\tstaged"
 
@@ -111,10 +111,10 @@ def test_marks_and_conflicts_in_the_index_arrive_or_stay(bench: Bench) -> None:
         ME + "git checkout -qb side; echo s >> file; git commit -qam s; git checkout -q main;"
         "echo m >> file; git commit -qam m; git merge side || true"
     )
-    told = agent.end()
+    reported = agent.end()
     assert bench.git("ls-files", "-v", "other") == "h other"
     assert bench.git("diff", "--name-only", "--diff-filter=U") == "file"
-    assert "The agent's MERGE_HEAD is kept as refs/aileron/ses-1/MERGE_HEAD" in told
+    assert "The agent's MERGE_HEAD is kept as refs/aileron/ses-1/MERGE_HEAD" in reported
 
 
 def test_a_merge_of_the_persons_that_the_agent_ends(bench: Bench) -> None:
@@ -140,12 +140,12 @@ def test_a_branch_that_the_agent_deleted_can_be_had_again(bench: Bench) -> None:
     agent = bench.begin()
     agent.does("git branch -q -D old both")
     bench.git("update-ref", "refs/heads/both", bench.git("commit-tree", "-m", "x", "HEAD^{tree}"))
-    told = agent.end()
+    reported = agent.end()
     refs = bench.refs()
     assert "refs/heads/old" not in refs
     assert refs["refs/aileron/ses-1/deleted/heads/old"] == was
     assert "refs/heads/both" in refs
-    assert "both is still there, though the agent deleted it" in told
+    assert "both is still there, though the agent deleted it" in reported
 
 
 def test_a_stash_of_the_agents_is_named_and_the_persons_stays(bench: Bench) -> None:
@@ -156,10 +156,10 @@ def test_a_stash_of_the_agents_is_named_and_the_persons_stays(bench: Bench) -> N
     agent = bench.begin()
     assert agent.does("git stash list").count("\n") == 0
     agent.does(ME + "echo a > file; git stash -q; echo b > file; git stash -q; git stash list")
-    told = agent.end()
+    reported = agent.end()
     assert bench.git("stash", "list") == mine
     for number, text in enumerate(("b", "a")):
-        assert f"A stash of the agent's is kept as refs/aileron/ses-1/stash/{number}" in told
+        assert f"A stash of the agent's is kept as refs/aileron/ses-1/stash/{number}" in reported
         assert bench.git("show", f"refs/aileron/ses-1/stash/{number}:file") == text
 
 
@@ -173,10 +173,10 @@ def test_a_detached_head_moves_and_one_that_conflicts_is_kept(bench: Bench) -> N
     agent = bench.begin("ses-2")
     agent.does(ME + "echo three >> file; git commit -qam third")
     mine = bench.commit("mine", "mine", "x")
-    told = agent.end()
+    reported = agent.end()
     assert bench.git("rev-parse", "HEAD") == mine
     assert bench.git("log", "-1", "--format=%s", "refs/aileron/ses-2/HEAD") == "third"
-    assert "HEAD" in told
+    assert "HEAD" in reported
 
 
 def test_a_project_without_a_commit(bench: Bench) -> None:
@@ -208,11 +208,11 @@ def test_a_shallow_clone(bench: Bench) -> None:
         ME + f"echo x >> file; git commit -qam mine; {allow} fetch -q --depth=1 "
         f"file://{shallow}/up.git main:upstream"
     )
-    told = agent.end()
+    reported = agent.end()
     assert bench.git("log", "--format=%s", where=shallow) == "mine\nc2"
     assert bench.git("log", "--format=%s", "upstream", where=shallow) == "latest"
     assert (shallow / ".git" / "shallow").read_text().startswith(before)
-    assert "cut off at 1 commit (a shallow fetch)" in told
+    assert "cut off at 1 commit (a shallow fetch)" in reported
     assert bench.git("fsck", where=shallow) == ""
 
 
@@ -224,12 +224,12 @@ def test_a_worktree(bench: Bench) -> None:
     assert agent.does("git status --porcelain; git rev-parse --abbrev-ref HEAD") == "side"
     agent.does(ME + "echo x > new; git add new; git commit -qm inside; git branch -f main HEAD")
     agent.does("echo y > .git", code=2)
-    told = agent.end()
+    reported = agent.end()
     assert bench.git("log", "-1", "--format=%s", where=tree) == "inside"
     assert bench.git("status", "--porcelain", where=tree) == ""
     assert bench.git("log", "-1", "--format=%s") == "first"
     assert bench.git("status", "--porcelain") == ""
-    assert "main was not moved (another work tree of yours has it checked out)" in told
+    assert "main was not moved (another work tree of yours has it checked out)" in reported
 
 
 def test_submodules(bench: Bench) -> None:
@@ -283,8 +283,8 @@ def test_the_objects_of_the_person_cannot_be_changed(bench: Bench) -> None:
         "echo x > .git/config; rm -rf .git/refs .git/objects; mv .git .g2 || echo held"
     )
     assert said.endswith("held")
-    told = agent.end()
-    assert "could not be brought back" in told
+    reported = agent.end()
+    assert "could not be brought back" in reported
     assert bench.git("fsck") == ""
     assert bench.git("log", "--format=%s") == "first"
 
@@ -297,12 +297,12 @@ def test_what_does_not_pass_gits_checks_is_kept_aside_and_named(bench: Bench) ->
         "tree=$(printf '100644 blob %s\\t.git\\n' $(git rev-parse HEAD:n) | git mktree);"
         "git update-ref refs/heads/bad $(git commit-tree -m bad $tree)"
     )
-    told = agent.end()
+    reported = agent.end()
     assert bench.git("log", "-1", "--format=%s") == "good"
     assert "refs/heads/bad" not in bench.refs()
-    assert "bad could not be brought back" in told
+    assert "bad could not be brought back" in reported
     (kept,) = (bench.aileron / "aside" / "ses-1").iterdir()
-    assert str(kept) in told
+    assert str(kept) in reported
     assert "fsmonitor" not in (kept / "config").read_text()
     assert bench.git(f"--git-dir={kept}", "log", "-1", "--format=%s", "bad") == "bad"
 
@@ -315,14 +315,14 @@ def test_refs_that_are_no_branches_are_kept_beside(bench: Bench) -> None:
         "git update-ref refs/tags/tree HEAD^{tree}; git update-ref refs/aileron/ses-1/heads/x HEAD;"
         "git symbolic-ref refs/heads/alias refs/heads/main"
     )
-    told = agent.end()
+    reported = agent.end()
     refs = bench.refs()
     assert not [name for name in refs if name.startswith("refs/replace")]
     assert "refs/tags/tree" not in refs
     assert "refs/heads/alias" not in refs
-    assert "refs/aileron/ses-1/tags/tree" in told
-    assert "refs/aileron/ses-1/replace/" in told
-    assert "alias only names another ref" in told
+    assert "refs/aileron/ses-1/tags/tree" in reported
+    assert "refs/aileron/ses-1/replace/" in reported
+    assert "alias only names another ref" in reported
 
 
 def test_logins_and_programs_stay_out_of_the_agents_settings(bench: Bench) -> None:
@@ -423,9 +423,9 @@ def test_a_broken_git_folder_is_kept_aside_and_breaks_nothing(bench: Bench, scri
     """What cannot be read is not lost, the person is told, and their repository stays as it is."""
     agent = bench.begin()
     agent.does(ME + "echo two >> file; git commit -qam second;" + script)
-    told = agent.end()
-    assert "What the agent did last in git could not be brought back" in told
-    assert str(bench.aileron / "aside" / "ses-1" / "git-0") in told
+    reported = agent.end()
+    assert "What the agent did last in git could not be brought back" in reported
+    assert str(bench.aileron / "aside" / "ses-1" / "git-0") in reported
     assert (bench.aileron / "aside" / "ses-1" / "git-0").is_dir()
     assert bench.git("log", "--format=%s") == "first"
     assert bench.git("diff", "--name-only") == "file"
@@ -438,10 +438,10 @@ def test_an_additional_work_tree_of_the_agents(bench: Bench) -> None:
     agent.does(
         ME + "git worktree add -q --detach wt; cd wt; echo z > z; git add z; git commit -qm inside"
     )
-    told = agent.end()
+    reported = agent.end()
     assert bench.git("log", "-1", "--format=%s", "refs/aileron/ses-1/worktrees/wt") == "inside"
-    assert "refs/aileron/ses-1/worktrees/wt" in told
-    assert "wt/.git is a new repository" in told
+    assert "refs/aileron/ses-1/worktrees/wt" in reported
+    assert "wt/.git is a new repository" in reported
 
 
 def test_many_refs_are_one_sentence(bench: Bench) -> None:
@@ -453,10 +453,10 @@ def test_many_refs_are_one_sentence(bench: Bench) -> None:
         "git branch | grep b | xargs git branch -q -D;"
         "for i in $(seq 30); do echo create refs/odd/$i HEAD; done | git update-ref --stdin"
     )
-    told = agent.end()
-    assert len(told.splitlines()) == 2
-    assert "The agent deleted 20 refs" in told
-    assert "30 refs were not changed as the agent did" in told
+    reported = agent.end()
+    assert len(reported.splitlines()) == 2
+    assert "The agent deleted 20 refs" in reported
+    assert "30 refs were not changed as the agent did" in reported
     assert len([name for name in bench.refs() if name.startswith("refs/aileron/")]) == 50
 
 
@@ -467,15 +467,16 @@ def test_a_killed_launch_is_brought_back_by_whoever_comes_next(bench: Bench) -> 
         ME + "echo two >> file; git commit -qam second; git init -q nested; echo x > x; git add x"
     )
     home = bench.aileron
-    again = partial(recover, bwrap=BWRAP, parent=home / "git", aside=home / "aside")
+    again = partial(recover_sessions, bwrap=BWRAP, parent=home / "git", leftovers=home / "aside")
     assert again() == []
     assert bench.git("log", "--format=%s") == "first"
-    os.close(agent.folders.handle)
-    told = "\n".join(again())
+    os.close(agent.folders.lock_descriptor)
+    reported = "\n".join(again())
     assert bench.git("log", "--format=%s") == "second\nfirst"
     assert "x" in bench.git("diff", "--cached", "--name-only")
     assert (
-        f"{bench.project}, after a launch that was killed: nested/.git is a new repository" in told
+        f"{bench.project}, after a launch that was killed: nested/.git is a new repository"
+        in reported
     )
     assert again() == []
     assert not list((bench.aileron / "git").iterdir())
@@ -501,11 +502,11 @@ def test_hostile_names_are_shown_and_never_obeyed(bench: Bench) -> None:
         "name=$(printf 'odd/\\342\\200\\256\\377'); git update-ref \"refs/$name\" HEAD;"
         "git update-ref refs/heads/other/$(printf '\\342\\200\\256') HEAD; git worktree add -q --detach \"$bad/w\""
     )
-    told = agent.end()
-    assert told.isprintable() or {each for each in told if not each.isprintable()} == {"\n"}
-    assert not [line for line in told.splitlines() if line.startswith("ROW")]
-    assert "is a new repository" in told
-    assert "refs/aileron/ses-1/odd/" in told
+    reported = agent.end()
+    assert reported.isprintable() or {each for each in reported if not each.isprintable()} == {"\n"}
+    assert not [line for line in reported.splitlines() if line.startswith("ROW")]
+    assert "is a new repository" in reported
+    assert "refs/aileron/ses-1/odd/" in reported
 
 
 def test_a_repository_that_fails_keeps_no_other_back(bench: Bench) -> None:

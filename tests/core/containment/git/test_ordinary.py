@@ -26,12 +26,12 @@ agent = bench.begin()
 agent.does(arm + "git config user.name A; git config user.email a@b; echo 2 >> file;"
     "git commit -qam second; mkdir sub; git init -q sub; chmod 0555 sub;"
     "mkdir -p a/b; git init -q a/b; chmod 0 a/b/.git a/b a;" + everything(evil))
-told = agent.end()
+reported = agent.end()
 for words in (("status",), ("diff",), ("log", "-p")):
     bench.git(*words)
 assert bench.git("log", "--format=%s") == "second\\nfirst"
-assert "sub/.git is a new repository" in told, told
-assert "a/b/.git is a new repository" in told, told
+assert "sub/.git is a new repository" in reported, reported
+assert "a/b/.git is a new repository" in reported, reported
 assert not bench.ran.exists()
 assert (bench.project / ".git" / "refs" / "heads" / "main").stat().st_uid == int(sys.argv[4])
 print("HELD")
@@ -45,10 +45,10 @@ bench = Bench(Path(sys.argv[3]))
 evil, arm = armed(bench)
 agent = bench.begin()
 agent.does(arm + "mkdir sub; git init -q sub; git -C sub config core.fsmonitor " + evil + ";" + sys.argv[5])
-told = agent.end()
+reported = agent.end()
 bench.git("status", where=bench.project / "sub", code=None)
 assert not bench.ran.exists()
-assert "sub/.git is a new repository" in told, told
+assert "sub/.git is a new repository" in reported, reported
 assert not list((bench.aileron / "git").iterdir())
 print("HELD")
 """
@@ -66,10 +66,10 @@ bench = Bench(Path(sys.argv[3]))
 agent = bench.begin()
 agent.does("git config user.name A; git config user.email a@b; echo 2 >> file; git commit -qam second;"
     "mkdir planted; git init -q planted; " + sys.argv[5])
-told = agent.end()
-assert "planted/.git is a new repository" in told, told
+reported = agent.end()
+assert "planted/.git is a new repository" in reported, reported
 arrived = bench.git("log", "--format=%s") == "second\\nfirst"
-assert arrived or (bench.aileron / "aside" / "ses-1" / "git-0").is_dir(), told
+assert arrived or (bench.aileron / "aside" / "ses-1" / "git-0").is_dir(), reported
 assert not list((bench.aileron / "git").iterdir())
 print("HELD")
 """

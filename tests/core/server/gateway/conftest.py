@@ -10,5 +10,5 @@ import pytest
 def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Fail a test after which the console's log would name a fault."""
     yield
-    told = [each for each in caplog.get_records("call") if each.levelno >= logging.ERROR]
-    assert [each.getMessage() for each in told] == []
+    errors = [each for each in caplog.get_records("call") if each.levelno >= logging.ERROR]
+    assert [each.getMessage() for each in errors] == []

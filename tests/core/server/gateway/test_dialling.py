@@ -6,7 +6,9 @@ import ipaddress
 import json
 import socket
 import ssl
+import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -169,6 +171,30 @@ async def test_where_one_address_does_not_answer_the_next_one_does() -> None:
         names = Names("127.0.0.9", "::1", "127.0.0.1")
         async with passing(settings=settings, dialer=dialling(names)) as gateway:
             assert (await (await gateway.client()).ask(b"GET", b"/v1/models"))[1] == b"ok"
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="127.0.0.0/8, and a full backlog that is silent"
+)
+async def test_a_family_that_is_silent_gives_way_to_the_other() -> None:
+    """Not each of its addresses in turn: a network without IPv6 costs one head start."""
+    async with Upstream().listening() as upstream:
+        with ExitStack() as closing:
+            silent, next_of_its_family = (
+                closing.enter_context(socket.create_server((address, upstream.port), backlog=0))
+                for address in ("127.0.0.5", "127.0.0.6")
+            )
+            next_of_its_family.setblocking(False)
+            for _ in range(3):  # as many as fill it, and more
+                waiting = closing.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex(silent.getsockname())
+            settings = GatewaySettings(openai=f"http://three.example:{upstream.port}")
+            names = Names("::ffff:127.0.0.5", "::ffff:127.0.0.6", "127.0.0.1")
+            async with passing(settings=settings, dialer=dialling(names)) as gateway:
+                assert (await (await gateway.client()).ask(b"GET", b"/v1/models"))[1] == b"ok"
+            with pytest.raises(BlockingIOError):
+                next_of_its_family.accept()
 
 
 # TLS

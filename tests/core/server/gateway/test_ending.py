@@ -121,7 +121,7 @@ def _contains(found: object, expected: dict[str, object]) -> None:
             assert found[key] == value
 
 
-async def test_an_upstream_that_dies_while_a_body_is_awaited_is_told_at_once() -> None:
+async def test_an_upstream_that_dies_while_a_body_is_awaited_is_reported_at_once() -> None:
     """The client need not send more to hear of it."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -107,7 +107,7 @@ async def test_a_refused_request_of_a_session_is_on_record_and_a_strangers_is_no
         await (await gateway.client()).ask(b"GET", b"/v1/responses/1")
         await (await gateway.client("wrong")).ask(b"GET", b"/v1/responses/1")
         numbers = await gateway.until(lambda view: not view.in_flight)
-        assert (numbers.requests, numbers.faults, numbers.last_status) == (1, 1, 502)
+        assert (numbers.requests, numbers.gateway_errors, numbers.last_status) == (1, 1, 502)
         await gateway.app.traffic.sweep(everything=True)
         (batch,) = await passed(gateway)
         assert [entry[4] for entry in batch] == [502]
@@ -181,7 +181,7 @@ async def test_the_sessions_view_has_the_numbers_while_a_stream_goes_on_and_not_
 ):
     """News at most twice a second, however many chunks pass."""
     chunks = 300
-    told: list[SessionsUpdated] = []
+    updates: list[SessionsUpdated] = []
 
     async def answering(
         _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -193,9 +193,9 @@ async def test_the_sessions_view_has_the_numbers_while_a_stream_goes_on_and_not_
             await asyncio.sleep(0)
         await reader.read()
 
-    def hear(fact: CoreEvent) -> None:
-        if isinstance(fact, SessionsUpdated):
-            told.append(fact)
+    def hear(event: CoreEvent) -> None:
+        if isinstance(event, SessionsUpdated):
+            updates.append(event)
 
     async with passing(answering) as gateway:
         gateway.app.events.subscribe(hear)
@@ -206,19 +206,19 @@ async def test_the_sessions_view_has_the_numbers_while_a_stream_goes_on_and_not_
         for _ in range(chunks):
             assert await read_chunk(client.reader) == b"data"
         async with asyncio.timeout(10):
-            while not _shown(told, chunks * 4):
+            while not _shown(updates, chunks * 4):
                 await asyncio.sleep(0.01)
         took = asyncio.get_running_loop().time() - began
-        assert len(told) <= took / 0.5 + 1
+        assert len(updates) <= took / 0.5 + 1
         client.hang_up()
         view = await gateway.until(lambda view: not view.in_flight)
         assert view.last_route == "POST /v1/messages"
 
 
-def _shown(told: list[SessionsUpdated], down: int) -> bool:
-    if not told or told[-1].sessions[-1].traffic is None:
+def _shown(updates: list[SessionsUpdated], down: int) -> bool:
+    if not updates or updates[-1].sessions[-1].traffic is None:
         return False
-    numbers = told[-1].sessions[-1].traffic
+    numbers = updates[-1].sessions[-1].traffic
     return (numbers.requests, numbers.in_flight, numbers.bytes_down) == (1, 1, down)
 
 

@@ -18,7 +18,7 @@ from tests.support.core_harness import Core, furnish
         "UPDATE OR IGNORE pins SET digest=:digest WHERE kind='action'",
     ],
 )
-async def test_a_pin_in_the_database_alone_takes_nothing_in(home: Path, forgery: str) -> None:
+async def test_a_row_in_the_database_alone_accepts_nothing(home: Path, forgery: str) -> None:
     """An inserted or edited row is not an acceptance."""
     furnish(home)
     text = (home / "actions" / "get-draft.md").read_text(encoding="utf-8")

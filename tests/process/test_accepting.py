@@ -1,4 +1,4 @@
-"""A person takes files in at a real console; a real agent sees exactly that, and at once."""
+"""A person accepts files at a real console; a real agent sees exactly that, and at once."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def consoles(home: Path, mailbox: Mailbox) -> Iterator[Callable[[], Tmux]]:
-    """Start the console of the test's home in a terminal; nothing in the home is taken in."""
+    """Start the console of the test's home in a terminal; nothing in the home is accepted."""
     running: list[Tmux] = []
 
     def start() -> Tmux:
@@ -57,20 +57,20 @@ class Agent:
     """One MCP client on the relay, and how often it was told that its tools changed."""
 
     def __init__(self) -> None:
-        self.told = 0
+        self.list_changes = 0
         self.client: Client
 
-    async def heard(self, message: Any) -> None:
+    async def on_message(self, message: Any) -> None:
         if "list_changed" in str(getattr(message, "method", "")):
-            self.told += 1
+            self.list_changes += 1
 
     async def tools(self) -> set[str]:
         listed = await self.client.list_tools()
         return {tool.name for tool in listed.tools} - {"check_action_status", "withdraw_action"}
 
-    async def until_told(self, times: int) -> None:
+    async def until_list_changes(self, times: int) -> None:
         with anyio.fail_after(NOTICED):
-            while self.told < times:
+            while self.list_changes < times:
                 await anyio.sleep(0.01)
 
 
@@ -82,7 +82,7 @@ async def connected(home: Path, era: str) -> AsyncIterator[Agent]:
     )
     options: Any = {"mode": era, "read_timeout_seconds": 60}
     if era == OLD:
-        options["message_handler"] = agent.heard
+        options["message_handler"] = agent.on_message
     async with Client(relay, **options) as agent.client, anyio.create_task_group() as group:
         if era == NEW:
             listening = anyio.Event()
@@ -91,7 +91,7 @@ async def connected(home: Path, era: str) -> AsyncIterator[Agent]:
                 async with agent.client.listen(tools_list_changed=True) as events:
                     listening.set()
                     async for _ in events:
-                        agent.told += 1
+                        agent.list_changes += 1
 
             group.start_soon(listen)
             await listening.wait()
@@ -103,7 +103,7 @@ async def in_thread(work: Callable[[], Any]) -> Any:
     return await anyio.to_thread.run_sync(work)
 
 
-def take_in(console: Tmux, name: str) -> None:
+def accept(console: Tmux, name: str) -> None:
     """Press the key on the file that the console shows, which must be *name*."""
     console.until(lambda shown: f"t accepts the {name}" in shown)
     said = f"Accepted: {name.partition(' ')[2]}."
@@ -125,7 +125,7 @@ def rewrite_with_its_old_time(path: Path) -> None:
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])
-async def test_agents_see_what_a_person_took_in_and_nothing_else(
+async def test_agents_see_what_a_person_accepted_and_nothing_else(
     home: Path, consoles: Callable[[], Tmux], era: str
 ) -> None:
     """Nothing at first; an action the moment its key was pressed; nothing of a changed file, nor after a restart."""
@@ -134,15 +134,18 @@ async def test_agents_see_what_a_person_took_in_and_nothing_else(
     file = home / "actions" / "get-draft.md"
     async with connected(home, era) as agent:
         assert await agent.tools() == set()
-        await in_thread(lambda: take_in(console, "connector local://aileron/mail-drafts@0.1.0"))
-        assert (agent.told, await agent.tools()) == (0, set())  # nothing that it could see changed
-        await in_thread(lambda: take_in(console, "action get-draft"))
-        await agent.until_told(1)
+        await in_thread(lambda: accept(console, "connector local://aileron/mail-drafts@0.1.0"))
+        assert (agent.list_changes, await agent.tools()) == (
+            0,
+            set(),
+        )  # nothing that it could see changed
+        await in_thread(lambda: accept(console, "action get-draft"))
+        await agent.until_list_changes(1)
         assert await agent.tools() == {"get_draft"}
         assert not (await agent.client.call_tool("get_draft", {"id": DRAFT})).is_error
 
         await in_thread(lambda: rewrite_with_its_old_time(file))
-        await agent.until_told(2)
+        await agent.until_list_changes(2)
         assert await agent.tools() == set()
         refused = await agent.client.call_tool("get_draft", {"id": DRAFT})
         assert refused.structured_content["error"]["class"] == "conflict"
@@ -156,5 +159,5 @@ async def test_agents_see_what_a_person_took_in_and_nothing_else(
         file.write_bytes(
             file.read_bytes().replace(b"Something in a mailbox", b"Nothing in the mailbox")
         )
-        await agent.until_told(1)
+        await agent.until_list_changes(1)
         assert await agent.tools() == {"get_draft"}
