@@ -6,10 +6,12 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,17 @@ from tests.support.server_harness import (
 
 EXAMPLES = ROOT / "examples"
 SEND = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
+
+
+@pytest.fixture(scope="module")
+def own_console(furnished: Path, shared_mailbox: Mailbox) -> Iterator[Console]:
+    """One console for the commands of this file that leave it as it was."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        path = Path(folder) / "home"
+        shutil.copytree(furnished, path)
+        running = Console(path, shared_mailbox)
+        yield running
+        running.close()
 
 
 def empty(tmp_path: Path) -> Path:
@@ -223,11 +236,13 @@ def test_arguments_come_as_json_too(console: Console, tmp_path: Path, how: str) 
      ("--args", "{}", "--arg", "id=x"), ("--args", "{}"), ("--arg", "nope=1"),
      ("--args", '{"id": 5}')],
 )  # fmt: skip
-def test_arguments_that_cannot_be_used_are_2(console: Console, arguments: tuple[str, ...]) -> None:
+def test_arguments_that_cannot_be_used_are_2(
+    own_console: Console, arguments: tuple[str, ...]
+) -> None:
     """Whether the command line or the gate refuses them; no session is left open."""
-    done = aileron("action", "run", "get-draft", *arguments, home=console.home, code=2)
+    done = aileron("action", "run", "get-draft", *arguments, home=own_console.home, code=2)
     assert done.stderr.startswith("aileron: ")
-    assert aileron_json("status", home=console.home)["sessions"] == 0
+    assert aileron_json("status", home=own_console.home)["sessions"] == 0
 
 
 def test_a_failing_op_is_1(console: Console, mailbox: Mailbox) -> None:

@@ -1,9 +1,13 @@
-"""One timezone, so that times of day on screen are the same everywhere."""
+"""One timezone, so that times of day on screen are the same everywhere; styles that are parsed once."""
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
+from textual.css.types import CSSLocation
 
 
 @pytest.fixture(autouse=True)
@@ -13,3 +17,23 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _each_style_sheet_is_parsed_once() -> Iterator[None]:
+    """Hundreds of consoles read the same styles: what Textual made of them once is what it makes again."""
+    parsed: dict[object, list[RuleSet]] = {}
+    parse = Stylesheet._parse_rules
+
+    def parse_once(
+        sheet: Stylesheet, css: str, read_from: CSSLocation, *rest: Any, **named: Any
+    ) -> list[RuleSet]:
+        variables = frozenset(sheet._variables.items())
+        key = (css, read_from, rest, frozenset(named.items()), variables)
+        if key not in parsed:
+            parsed[key] = parse(sheet, css, read_from, *rest, **named)
+        return parsed[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        yield

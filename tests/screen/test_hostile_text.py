@@ -1,5 +1,6 @@
 """The corpus of attacks over every surface of the screen: what stands in each cell, and what is sent."""
 
+import os
 import re
 from collections.abc import Awaitable, Callable
 from itertools import cycle
@@ -15,6 +16,8 @@ MARK = CANARY[0]
 TALL = 260
 """Rows: every line of every document stands on one screen, and nothing has to be scrolled to."""
 WIDTHS = (80, 120, 200)
+TURNS = range(6 if os.environ.get("AILERON_TEST_ALL") else len(WIDTHS))
+"""Each says the attacks in other fields than the turn before; `make test-all` takes more turns."""
 SELECTORS = "\ufe0e\ufe0f"
 """Kept where they follow an emoji."""
 
@@ -107,7 +110,7 @@ def turned(turn: int) -> Callable[[], str]:
 
 
 @pytest.mark.parametrize("walk", [walk_items, walk_pages])
-@pytest.mark.parametrize("turn", range(6))
+@pytest.mark.parametrize("turn", TURNS)
 async def test_no_attack_leaves_the_cells_of_outside_text(
     turn: int, walk: Callable[[Console, int], Awaitable[None]]
 ) -> None:

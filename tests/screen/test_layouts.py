@@ -1,5 +1,6 @@
 """Every layout in every look: dark, light, without colour; pictures, and what must hold in all of them."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -43,7 +44,7 @@ def test_a_mail_that_waits(snap_compare: Snap, size: tuple[int, int], theme: str
 @pytest.mark.parametrize("theme", LOOKS)
 def test_what_changed_after_the_look(snap_compare: Snap, theme: str) -> None:
     """`−` and `+` and the words that differ, by ground or by underlining."""
-    assert picture(snap_compare, (120, 36), changed, start_theme=theme)
+    assert picture(snap_compare, LARGE, changed, start_theme=theme)
 
 
 @pytest.mark.parametrize("theme", LOOKS)
@@ -57,7 +58,7 @@ def test_the_reason_for_a_no(snap_compare: Snap, theme: str) -> None:
         await shown.press(*"wrong")
         await shown.rest()
 
-    assert picture(snap_compare, (80, 24), scenario, start_theme=theme)
+    assert picture(snap_compare, SMALL, scenario, start_theme=theme)
 
 
 @pytest.mark.parametrize("theme", [LIGHT, PLAIN])
@@ -67,7 +68,7 @@ def test_nothing_waits(snap_compare: Snap, theme: str) -> None:
     async def scenario(shown: Console) -> None:
         await shown.shows("Nothing is waiting.")
 
-    assert picture(snap_compare, (120, 36), scenario, start(), start_theme=theme)
+    assert picture(snap_compare, LARGE, scenario, start(), start_theme=theme)
 
 
 @pytest.mark.parametrize("theme", [LIGHT, PLAIN])
@@ -79,7 +80,7 @@ def test_the_core_has_ended(snap_compare: Snap, theme: str) -> None:
         shown.port.tell(CoreLost(message="The database was taken over by another console."))
         await shown.shows("THE CORE HAS ENDED")
 
-    assert picture(snap_compare, (120, 36), scenario, start_theme=theme)
+    assert picture(snap_compare, LARGE, scenario, start_theme=theme)
 
 
 def test_in_ascii(snap_compare: Snap) -> None:
@@ -101,7 +102,7 @@ def test_a_call_that_was_answered_stays_for_a_moment_dimmed(snap_compare: Snap) 
         shown.clock.advance(0.6)
         await shown.until(lambda: shown.armed, "armed")
 
-    assert picture(snap_compare, (120, 36), scenario, start(short(1), short(2), short(3)))
+    assert picture(snap_compare, LARGE, scenario, start(short(1), short(2), short(3)))
 
 
 def test_a_pane_that_is_too_small(snap_compare: Snap) -> None:
@@ -142,7 +143,7 @@ async def test_what_was_seen_stays_seen_at_another_size(grow: tuple[int, int]) -
         assert not shown.armed
         await shown.rest()
         assert model.reading.unseen == 0
-        assert "All seen" in shown.voice
+        assert "All seen" in shown.status_line
 
 
 def _states() -> dict[str, tuple[Snapshot, Scenario]]:
@@ -213,8 +214,14 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
     return found
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-@pytest.mark.parametrize("glyphs", [Glyphs(), Glyphs(ascii=True)], ids=["signs", "ascii"])
+_SIGNS, _ASCII = Glyphs(), Glyphs(ascii=True)
+_BARE = [(SMALL, _SIGNS), (LARGE, _ASCII)]
+"""Each size and each set of signs once; every pair of them under `make test-all`."""
+if os.environ.get("AILERON_TEST_ALL"):
+    _BARE += [(LARGE, _SIGNS), (SMALL, _ASCII)]
+
+
+@pytest.mark.parametrize(("size", "glyphs"), _BARE)
 async def test_with_all_colour_taken_away_no_two_states_look_the_same(
     size: tuple[int, int], glyphs: Glyphs
 ) -> None:

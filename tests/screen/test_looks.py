@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from aileron_core.console_port import CoreLost, StorageHealth
 from tests.screen.driving import NOW, Console, start
-from tests.screen.picturing import LARGE, Snap, at_rest, picture, select
+from tests.screen.picturing import LARGE, SMALL, Snap, at_rest, picture, select
 from tests.support.screens.calls import snapshot
 
 
@@ -102,4 +102,4 @@ def test_standing_warnings(snap_compare: Snap) -> None:
     """`--route` and `--accept-installed` stand below the top bar."""
     routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
     state = replace(snapshot(NOW), routes=routes, accepted_installed=True)
-    assert picture(snap_compare, (80, 24), at_rest, state)
+    assert picture(snap_compare, SMALL, at_rest, state)

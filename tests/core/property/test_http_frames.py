@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import event, example, given
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from aileron_mcp.relay import messages
@@ -35,6 +35,8 @@ from tests.fast.property.mcp_messages import (
 from tests.support.server_harness import ROOT, Console, aileron
 
 SECONDS = 20.0
+FEWER = settings(max_examples=max(10, settings.default.max_examples * 2 // 5))
+"""Each example is four requests at least."""
 HELLO = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},
@@ -228,6 +230,7 @@ def answers(reply: Reply) -> Iterator[Any]:
         yield json.loads(reply.body)
 
 
+@FEWER
 @given(
     st.sampled_from([b"POST"] * 12 + [b"GET", b"DELETE", b"PUT", b"HEAD", b"get", b"X" * 40]),
     st.sampled_from([b"/mcp", b"/mcp", b"/mcp", b"/mcp/", b"/mcp?x=%ff", b"/mcp/x", b"//mcp"]),
@@ -320,6 +323,7 @@ NEARLY = st.tuples(
 ).map(lambda pair: {"name": pair[0][0], "arguments": {**pair[0][1], **pair[1]}})
 
 
+@FEWER
 @given(
     st.one_of(
         st.tuples(st.just("tools/call"), CALLS | NEARLY),
@@ -390,6 +394,7 @@ BODIES = st.one_of(
 )
 
 
+@FEWER
 @given(st.sampled_from([b"GET", b"POST", b"POST", b"POST", b"HEAD", b"DELETE", b"OPTIONS"]), PATHS, HEADERS, BODIES, FRAMINGS)  # fmt: skip
 @example(
     b"POST",
@@ -420,6 +425,7 @@ def test_whatever_comes_to_a_route_is_answered(
     agent.well()
 
 
+@FEWER
 @given(st.binary(max_size=400) | st.lists(BYTES, max_size=8).map(b"\r\n".join))
 @example(b"GET / HTTP/1.1\r\n" + b"A: " + b"a" * 200_000)
 @example(b"POST /mcp HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n")
