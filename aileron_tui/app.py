@@ -303,10 +303,10 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         """The console's own address, as far as it has one."""
         return self._model.snapshot.url if self._model is not None else ""
 
-    def say(self, told: str) -> None:
-        """Let the status line report *told*, our own words."""
+    def say(self, message: str) -> None:
+        """Let the status line report *message*, our own words."""
         if self._model is not None:
-            self._model.say(told, self._clock.monotonic())
+            self._model.say(message, self._clock.monotonic())
             self.draw_all()
 
     def on_painted(self, message: Painted) -> None:
@@ -333,8 +333,8 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         if self._model is not None:
             self._model.arming.reset()
             view = self._model.view
-            standing = self._screens[view].startup_warnings
-            page = HelpScreen(self._keys, view, self._arm_seconds, standing)
+            warnings = self._screens[view].startup_warnings
+            page = HelpScreen(self._keys, view, self._arm_seconds, warnings)
             self.push_screen(page, self._after_help)
 
     def _show_palette(self) -> None:

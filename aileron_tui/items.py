@@ -62,13 +62,13 @@ class SuiteFiles:
 
 
 def group_files(
-    held: Iterable[NotAcceptedView],
+    not_accepted: Iterable[NotAcceptedView],
 ) -> tuple[tuple[NotAcceptedView, ...], tuple[SuiteFiles, ...], tuple[NotAcceptedView, ...]]:
-    """Return the connectors of *held*, the suites in order of arrival, and the actions that stand alone."""
+    """Return the connectors of *not_accepted*, the suites in order of arrival, and the actions that stand alone."""
     connectors: list[NotAcceptedView] = []
     alone: list[NotAcceptedView] = []
     together: dict[str, list[NotAcceptedView]] = {}
-    for each in held:
+    for each in not_accepted:
         if each.kind == "connector":
             connectors.append(each)
         elif each.suite is None:
@@ -92,7 +92,7 @@ class Item:
     file: NotAcceptedView | None = None
     suite: SuiteFiles | None = None
     problem: Problem | None = None
-    leaves_at: float | None = None
+    remove_at: float | None = None
     """When the row goes; None while it stays."""
 
     @property

@@ -118,8 +118,8 @@ def _print_end(
     for pattern in settings.tools:
         named = replace(settings, tools=(pattern,))
         if actions and not any(named.is_tool(each.name, each.tool_name) for each in actions):
-            told = f"`[mcp] tools` in config.toml names {escape(pattern)}: no action here has that name."
-            context.say(told, fg="yellow")
+            message = f"`[mcp] tools` in config.toml names {escape(pattern)}: no action here has that name."
+            context.say(message, fg="yellow")
 
 
 def remove_action(context: CommandContext, name: str) -> int:

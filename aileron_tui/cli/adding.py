@@ -51,13 +51,13 @@ def add_actions(context: CommandContext, paths: Sequence[str]) -> int:
     problems: list[Problem] = []
     for source in sources if context.json else _with_progress(sources):
         try:
-            found = _read(source, installed)
-            first = valid.setdefault(found.name, found)
+            candidate = _read(source, installed)
+            first = valid.setdefault(candidate.name, candidate)
         except (FileProblems, OSError) as error:
             problems += _problems(source, error)
             continue
-        if first.data != found.data:
-            message = f"holds the action {found.name}, which {first.source} brings too"
+        if first.data != candidate.data:
+            message = f"holds the action {candidate.name}, which {first.source} brings too"
             problems.append(Problem(file=str(source), message=f"{message}; name one of them"))
     named = ", ".join(str(Path(path).resolve()) for path in paths)
     added, failed = _place(home, list(valid.values()), named)
@@ -101,11 +101,11 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         raise NotFound(f"There is no file or folder {path}.")
     root = path / "actions" if (path / "actions").is_dir() else path
-    found = sorted([*root.glob("*.md"), *root.glob("*/action.md")])
-    found = [file for file in found if file.name != "README.md"]
-    if not found:
+    files = sorted([*root.glob("*.md"), *root.glob("*/action.md")])
+    files = [file for file in files if file.name != "README.md"]
+    if not files:
         raise NotFound(f"{path} holds no action files (*.md, or NAME/action.md).")
-    return found
+    return files
 
 
 def add_file(home: Home, source: Path) -> dict[str, Any]:

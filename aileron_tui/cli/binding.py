@@ -72,7 +72,7 @@ def _replaced(head: str, bound: dict[str, str], action: Action) -> str | None:
 
     It takes a third of the time of an edit, and published suites have hundreds of files.
     """
-    meant = [
+    intended = [
         bound[each.fqn] if each.hash == UNBOUND_HASH else each.hash for each in action.requires
     ]
     hashes = set(bound.values())
@@ -81,10 +81,10 @@ def _replaced(head: str, bound: dict[str, str], action: Action) -> str | None:
         return None
     front = head.replace(UNBOUND_HASH, hashes.pop())
     try:
-        said = [each["hash"] for each in tomllib.loads(front)["requires"]["connectors"]]
+        written = [each["hash"] for each in tomllib.loads(front)["requires"]["connectors"]]
     except (ValueError, KeyError, TypeError):
         return None
-    return front if said == meant else None
+    return front if written == intended else None
 
 
 def _edited(head: str, bound: dict[str, str], action: Action) -> str:

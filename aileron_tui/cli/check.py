@@ -35,8 +35,8 @@ def check_actions(context: CommandContext, paths: Sequence[str], *, portable: bo
         for problem in problems:
             _print(context, problem)
         counts = (("file", len(files)), ("error", errors), ("warning", len(problems) - errors))
-        found, *rest = (_count(number, noun) for noun, number in counts)
-        context.say(f"{found} checked: {', '.join(rest)}.")
+        checked, *rest = (_count(number, noun) for noun, number in counts)
+        context.say(f"{checked} checked: {', '.join(rest)}.")
     return EXIT.FAILED if errors else EXIT.DONE
 
 
@@ -56,13 +56,13 @@ def _files(path: Path) -> list[Path]:
         if os.path.isdir(path):  # noqa: PTH112 - what cannot be asked is none
             raise CliError(EXIT.USAGE, f"{path} cannot be read: {error.strerror}.") from error
         return [path]
-    found = sorted({*path.glob("*.md"), *path.rglob("action.md"), *path.glob("actions/*.md")})
-    found = [file for file in found if file.name != "README.md" and not file.name.startswith(".")]
-    if not found:
+    files = sorted({*path.glob("*.md"), *path.rglob("action.md"), *path.glob("actions/*.md")})
+    files = [file for file in files if file.name != "README.md" and not file.name.startswith(".")]
+    if not files:
         raise CliError(
             EXIT.USAGE, f"{path} holds no action files (*.md, or NAME/action.md below it)."
         )
-    return found
+    return files
 
 
 def _problems(path: Path, *, portable: bool) -> tuple[Problem, ...]:
@@ -71,9 +71,9 @@ def _problems(path: Path, *, portable: bool) -> tuple[Problem, ...]:
         data = _read(path)
     except OSError as error:
         return (Problem(file=shown, message=f"cannot be read: {error.strerror or error}"),)
-    found = read_action(data, shown, portable=portable).problems
+    problems = read_action(data, shown, portable=portable).problems
     # As they stand in the file: whoever mends it goes through it once.
-    return tuple(sorted(found, key=lambda each: (each.line or math.inf, each.column)))
+    return tuple(sorted(problems, key=lambda each: (each.line or math.inf, each.column)))
 
 
 def _read(path: Path) -> bytes:
@@ -82,12 +82,12 @@ def _read(path: Path) -> bytes:
 
 
 def _print(context: CommandContext, problem: Problem) -> None:
-    place = problem.file
+    location = problem.file
     if problem.line:
-        place += f":{problem.line}:{problem.column}"
+        location += f":{problem.line}:{problem.column}"
     key = f"{problem.key}: " if problem.key else ""
     failed = problem.severity == "error"
-    line = f"{'✗' if failed else '!'} {place}: {key}{problem.message}"
+    line = f"{'✗' if failed else '!'} {location}: {key}{problem.message}"
     context.say(escape(line), fg="red" if failed else "yellow")
 
 

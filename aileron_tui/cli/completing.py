@@ -34,12 +34,12 @@ def _completer(offer: Callable[[Home, str], Iterable[tuple[str, str]]]) -> Compl
         context: click.Context, _parameter: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         try:
-            found = [*offer(Home(given_home(context)), incomplete)]
+            offered = [*offer(Home(given_home(context)), incomplete)]
         except (AileronError, OSError, sqlite3.Error):
             return []
         return [
-            CompletionItem(value, help=escape(told) or None)
-            for value, told in found
+            CompletionItem(value, help=escape(description) or None)
+            for value, description in offered
             if value.startswith(incomplete)
         ]
 
@@ -79,24 +79,24 @@ def _connectors(home: Home, _incomplete: str) -> list[tuple[str, str]]:
 
 
 def _runs(home: Home, incomplete: str) -> list[tuple[str, str]]:
-    column, form = ("approval_id", APPROVAL_ID) if incomplete[:1] == "a" else ("run_id", RUN_ID)
-    found = _rows(
+    column, pattern = ("approval_id", APPROVAL_ID) if incomplete[:1] == "a" else ("run_id", RUN_ID)
+    rows = _rows(
         home,
         f"SELECT {column}, action || ' (' || state || ')' FROM runs WHERE {column} >= ? AND {column} < ? "  # noqa: S608 - our own column names
         f"ORDER BY {column} DESC LIMIT 50",
         incomplete,
         incomplete + _AFTER,
     )
-    return [(id_, told) for id_, told in found if form.fullmatch(id_)]
+    return [(id_, description) for id_, description in rows if pattern.fullmatch(id_)]
 
 
 def _waiting_approvals(home: Home, _incomplete: str) -> list[tuple[str, str]]:
-    found = _rows(
+    rows = _rows(
         home,
         "SELECT approval_id, action FROM runs WHERE state IN "
         "('pending', 'checking', 'awaiting_vault') ORDER BY requested_at DESC LIMIT 50",
     )
-    return [(id_, told) for id_, told in found if APPROVAL_ID.fullmatch(id_)]
+    return [(id_, description) for id_, description in rows if APPROVAL_ID.fullmatch(id_)]
 
 
 ready_actions = _completer(_ready_actions)

@@ -25,7 +25,7 @@ from aileron_tui.cli.output import EXIT, CommandContext, safe_json
 def list_connectors(context: CommandContext) -> int:
     """Print the installed connectors, and what in the store cannot be used; return 1 if there is any."""
     home = Home(context.home)
-    found, problems = ConnectorStore(home.path).scan()
+    installed, problems = ConnectorStore(home.path).scan()
     usable = {each.digest for each in accepted(home) if each.kind == "connector"}
     if context.json:
         items = [
@@ -36,18 +36,18 @@ def list_connectors(context: CommandContext) -> int:
                 "hosts": list(each.manifest.hosts),
                 "state": "ready" if each.identity.hash in usable else "held_back",
             }
-            for each in found
+            for each in installed
         ]
         context.show({"items": items, "problems": [problem.to_json() for problem in problems]})
         return EXIT.FAILED if problems else EXIT.DONE
-    for each in found:
+    for each in installed:
         state = "" if each.identity.hash in usable else "  not accepted"
         context.say(f"{escape(each.identity.fqn)}@{each.identity.version}{state}")
         context.say(f"    {each.identity.hash}")
         context.say(f"    reaches {escape(', '.join(each.manifest.hosts) or 'no host')}")
     for problem in problems:
         context.say(f"✗ {escape(str(problem))}", fg="red")
-    if not found and not problems:
+    if not installed and not problems:
         context.say("No connectors are installed. `aileron connector install FOLDER` installs one.")
     return EXIT.FAILED if problems else EXIT.DONE
 
@@ -119,36 +119,36 @@ def _names(identity: ConnectorIdentity) -> tuple[str, ...]:
 
 def check(context: CommandContext, path: str) -> int:
     """Print everything that is wrong with the connector in *path*, and what it asks for."""
-    found = check_connector(Path(path))
-    manifest = found.manifest
+    result = check_connector(Path(path))
+    manifest = result.manifest
     kind = manifest.credential_kind if manifest else None
     if context.json:
         context.show(
             {
-                "ok": found.ok,
-                "problems": [problem.to_json() for problem in found.problems],
+                "ok": result.ok,
+                "problems": [problem.to_json() for problem in result.problems],
                 "name": manifest.name if manifest else None,
                 "version": manifest.version if manifest else None,
-                "hash": found.hash or None,
+                "hash": result.hash or None,
                 "hosts": list(manifest.hosts) if manifest else [],
-                "imports": list(found.imports),
+                "imports": list(result.imports),
                 "credential": kind,
             }
         )
-        return EXIT.DONE if found.ok else EXIT.FAILED
-    for problem in found.problems:
+        return EXIT.DONE if result.ok else EXIT.FAILED
+    for problem in result.problems:
         error = problem.severity == "error"
         context.say(
             f"{'✗' if error else '!'} {escape(str(problem))}", fg="red" if error else "yellow"
         )
     if manifest is not None:
-        mark = "✓" if found.ok else "✗"
+        mark = "✓" if result.ok else "✗"
         context.say(f"{mark} {escape(manifest.name)}@{manifest.version}")
-        if found.hash:
-            context.say(f"    {found.hash}")
+        if result.hash:
+            context.say(f"    {result.hash}")
         context.say(f"    reaches {escape(', '.join(manifest.hosts) or 'no host')}")
         context.say(f"    asks for {kind or 'no'} credential")
-    return EXIT.DONE if found.ok else EXIT.FAILED
+    return EXIT.DONE if result.ok else EXIT.FAILED
 
 
 def run_op(

@@ -84,12 +84,12 @@ def _traffic(context: CommandContext, agent: Agent) -> ModelTraffic:
 
 
 def _packages() -> list[Path]:
-    found: list[Path] = []
+    folders: list[Path] = []
     for name in _PACKAGES:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin is not None:
-            found.append(Path(spec.origin).parent)
-    return found
+            folders.append(Path(spec.origin).parent)
+    return folders
 
 
 def _report_json(report: AgentReport, traffic: ModelTraffic) -> dict[str, Any]:

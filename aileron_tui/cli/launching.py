@@ -106,8 +106,8 @@ class HomeSessions:
     def accepted_digest(self, agent: str, project: Path) -> str | None:
         """Return the digest of the project's settings that a person accepted, if any."""
         _, body = self._console.request("GET", "/v1/projects")
-        found = {(each["agent"], each["path"]): each["digest"] for each in body["items"]}
-        return found.get((agent, str(project)))
+        digests = {(each["agent"], each["path"]): each["digest"] for each in body["items"]}
+        return digests.get((agent, str(project)))
 
     def accept(self, agent: str, project: Path, digest: str) -> None:
         """Put on record that a person accepts them."""

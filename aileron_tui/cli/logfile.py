@@ -106,10 +106,10 @@ class LogFile(logging.handlers.RotatingFileHandler):
         super().emit(record)
         if lost and self._lost == lost:
             self._lost = 0
-            told = logging.LogRecord(
+            notice = logging.LogRecord(
                 __name__, logging.WARNING, "", 0, "%d lines could not be written", (lost,), None
             )
-            super().emit(told)
+            super().emit(notice)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging names it
         """Count a line that was lost; logging's own way is a traceback on the terminal."""

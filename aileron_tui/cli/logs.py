@@ -117,9 +117,9 @@ def _print(context: CommandContext, line: str) -> None:
         return
     level = str(fields.pop("level", ""))
     at, logger = fields.pop("at", ""), fields.pop("logger", "")
-    said = fields.pop("event", None) or fields.pop("message", "")
+    message = fields.pop("event", None) or fields.pop("message", "")
     fields.pop("message", None)
     more = "  ".join(f"{key}={value}" for key, value in fields.items())
     where = "" if "seq" in fields else f"  ({logger})"
-    shown = f"{at}  {level:<7}  {said}  {more}".rstrip() + where
+    shown = f"{at}  {level:<7}  {message}  {more}".rstrip() + where
     context.say(escape(shown), fg=_COLORS.get(level))

@@ -25,8 +25,8 @@ def _shared_option(context: click.Context, name: str) -> Any:
     """Return a shared option as it was given: the one nearest to the command counts, wherever it stood."""
     at: click.Context | None = context
     while at is not None:
-        if found := at.params.get(name):
-            return found
+        if value := at.params.get(name):
+            return value
         at = at.parent
     return None
 

@@ -70,8 +70,8 @@ def _arguments(
 
 def _pair(text: str, types: Mapping[str, Any]) -> tuple[str, Json]:
     """Read `k=v` by the input's declared type; what does not fit goes as text, for the gate to refuse."""
-    key, found, value = text.partition("=")
-    if not found:
+    key, separator, value = text.partition("=")
+    if not separator:
         raise CliError(EXIT.USAGE, f"--arg {text} is not of the form k=v.")
     if types.get(key, {}).get("type") == "string":
         return key, value

@@ -12,7 +12,7 @@ from aileron_tui.cli.output import EXIT, CommandContext
 def show_status(context: CommandContext) -> int:
     """Print what the console is and what waits in it; return 69 if there is none."""
     try:
-        _, found = HomeClient(context.home).request("GET", "/v1/status")
+        _, status = HomeClient(context.home).request("GET", "/v1/status")
     except ConsoleAbsent:
         if not context.json:
             raise
@@ -27,10 +27,10 @@ def show_status(context: CommandContext) -> int:
         context.show(absent)
         return EXIT.NO_CONSOLE
     if context.json:
-        context.show(found)
+        context.show(status)
         return EXIT.DONE
-    context.say(f"Aileron {found['version']} runs at {found['url']} (pid {found['pid']}).")
-    context.say(f"{_waiting(found['pending'])} {_sessions(found['sessions'])}")
+    context.say(f"Aileron {status['version']} runs at {status['url']} (pid {status['pid']}).")
+    context.say(f"{_waiting(status['pending'])} {_sessions(status['sessions'])}")
     return EXIT.DONE
 
 
@@ -54,8 +54,8 @@ def open_review(context: CommandContext, approval_id: str) -> int:
         raise InvalidRequest(
             "That is no approval id; they look like act-20260102T030405-0123456789abcdef."
         )
-    _, found = HomeClient(context.home).request("GET", "/v1/status")
-    url = f"{found['url']}/review/{approval_id}"
+    _, status = HomeClient(context.home).request("GET", "/v1/status")
+    url = f"{status['url']}/review/{approval_id}"
     opened = webbrowser.open(url)
     if context.json:
         context.show({"url": url, "opened": opened})

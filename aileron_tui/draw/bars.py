@@ -67,10 +67,10 @@ def top_bar(
     clock = line(Piece(clock_minutes(now), "muted"), " ")
     sides: list[Line] = []
     for of_files, of_problems, agents in _SHORTER:
-        told = _exceptions(
+        exceptions = _exceptions(
             view, not_accepted, problems, registry, of_files=of_files, of_problems=of_problems
         )
-        sides.append((*told, *_agents(sessions, agents), *clock))
+        sides.append((*exceptions, *_agents(sessions, agents), *clock))
     every = len(words.views.VIEWS)
     for right in sides:
         for named in (every, every - 1):
@@ -100,10 +100,12 @@ def _exceptions(
         parts += [Piece(words.bars.not_accepted(not_accepted, of_files), "attn"), Piece("  ")]
     if problems:
         # They are the last rows of the waiting list.
-        way = registry.key_label("last")
-        way = way if view == "waiting" else f"{registry.key_label('view_waiting')} {way}"
-        told = words.bars.load_problems(problems, way, of_problems)
-        parts += [Piece(told, "attn"), Piece("  ")]
+        last_key = registry.key_label("last")
+        last_key = (
+            last_key if view == "waiting" else f"{registry.key_label('view_waiting')} {last_key}"
+        )
+        text = words.bars.load_problems(problems, last_key, of_problems)
+        parts += [Piece(text, "attn"), Piece("  ")]
     return tuple(parts)
 
 
@@ -166,8 +168,8 @@ def banner_lines(
     shown = warnings if len(warnings) <= most else warnings[: most - 1]
     rows += [line(" ", *each) for each in shown]
     if hidden := len(warnings) - len(shown):
-        told = words.bars.more_warnings(hidden, of_more=bool(shown), key=help_key)
-        rows.append(line(" ", Piece(told, "attn")))
+        more = words.bars.more_warnings(hidden, of_more=bool(shown), key=help_key)
+        rows.append(line(" ", Piece(more, "attn")))
     return tuple(truncate(each, width - 1) for each in rows)
 
 
@@ -201,8 +203,8 @@ def footer_line(context: KeyContext, now: Situation, width: int) -> Line:
     """Return the keys that do something now, the recommended one first; `? help` never drops."""
     tail: Line = ()
     if context in VIEW_CONTEXTS:
-        face = Piece(now.registry.key_label("help"), "strong", action="help")
-        tail = line(face, Piece(" help", "muted", action="help"), " ")
+        help_key = Piece(now.registry.key_label("help"), "strong", action="help")
+        tail = line(help_key, Piece(" help", "muted", action="help"), " ")
     room = width - cell_width(tail) - (2 if tail else 1)
     parts: Line = (Piece(" "),)
     for number, (each, state) in enumerate(_ordered(context, now)):
@@ -232,7 +234,7 @@ def _ordered(context: KeyContext, now: Situation) -> list[tuple[Command, Availab
 
 
 def _key(each: Command, state: Availability, now: Situation) -> Line:
-    label, face = each.label, now.registry.key_labels(each)
+    label, key_text = each.label, now.registry.key_labels(each)
     if each.id == now.pressed_once and now.unseen:
         label = f"{label}, {words.status.unread(now.unseen)}"
     if each.id == "unfold" and now.unfolded:
@@ -241,24 +243,27 @@ def _key(each: Command, state: Availability, now: Situation) -> Line:
         label = words.keys.RECORD
     if state.decides_now:
         role: Role = "key-danger" if each.id in _ENDING else "key"
-        return (Piece(f" {face} ", role), Piece(f" {label}", "strong"))
+        return (Piece(f" {key_text} ", role), Piece(f" {label}", "strong"))
     if each.decides and not state.asks:
-        return (Piece(f" {face}  {label}", "muted"),)
+        return (Piece(f" {key_text}  {label}", "muted"),)
     dots = "…" if each.asks or each.decides else ""
-    return (Piece(face, "strong"), Piece(f" {label}{dots}", "muted"))
+    return (Piece(key_text, "strong"), Piece(f" {label}{dots}", "muted"))
 
 
 def panel_question(
     question: str, remark: str, width: int, role: Role = "muted"
 ) -> tuple[Line, ...]:
     """Return the question of a panel, with its explanation beside or below it."""
-    asked, told = line(" ", Piece(question, "strong")), line("  ", Piece(remark, role))
+    question_line, remark_line = (
+        line(" ", Piece(question, "strong")),
+        line("  ", Piece(remark, role)),
+    )
     if not remark:
-        return (truncate(asked, width - 1),)
-    if cell_width(asked) + cell_width(told) < width:
-        return (line(*asked, *told),)
+        return (truncate(question_line, width - 1),)
+    if cell_width(question_line) + cell_width(remark_line) < width:
+        return (line(*question_line, *remark_line),)
     rows = wrap((Piece(remark, role),), width - 2)
-    return (truncate(asked, width - 1), *((Piece(" "), *each.pieces) for each in rows))
+    return (truncate(question_line, width - 1), *((Piece(" "), *each.pieces) for each in rows))
 
 
 def empty_lines(
@@ -280,8 +285,8 @@ def empty_lines(
         title = truncate(brief(last.title), max(8, width - 40))
         rows.append(line(Piece("Last: ", "muted"), Piece(f"{glyph} ", role), *title, tail))
         if last.state in ("failed", "unknown") and last.outcome:
-            told = wrap(foreign_text(last.outcome, _LAST_ROLES[last.state]), max(8, width - 4))
-            rows += [each.pieces for each in told]
+            wrapped = wrap(foreign_text(last.outcome, _LAST_ROLES[last.state]), max(8, width - 4))
+            rows += [each.pieces for each in wrapped]
         if last.words is not None:
             rows.append((Piece(" · ".join(last.words), "muted"),))
         rows.append(())

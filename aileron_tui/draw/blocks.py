@@ -180,9 +180,9 @@ class _Drawn:
             self.add((Piece(" "), *row))
         self.label, self.gutter = [], None
 
-    def add(self, pieces: Line, place: TextRange | None = None) -> None:
+    def add(self, pieces: Line, text_range: TextRange | None = None) -> None:
         self.lines.append(pieces)
-        self.ranges.append(place)
+        self.ranges.append(text_range)
 
 
 def _heading_lines(block: Block, width: int) -> list[Line]:
@@ -216,8 +216,8 @@ def _value_lines(block: Block, index: int, columns: tuple[int, int, int], drawn:
             body = (*body, Piece(" " * (room - cell_width(each.pieces)), block.background))
         named = drawn.label.pop(0) if drawn.label else ()
         head: Line = (Piece(" "), *named, Piece(" " * (gutter - 1 - cell_width(named))))
-        place = TextRange(index, each.start, each.end) if block.must_be_seen else None
-        drawn.add((*head, bar, *body), place)
+        text_range = TextRange(index, each.start, each.end) if block.must_be_seen else None
+        drawn.add((*head, bar, *body), text_range)
 
 
 def _label_rows(block: Block, width: int) -> list[Line]:

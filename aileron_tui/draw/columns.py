@@ -46,12 +46,12 @@ def column_row(
 
 def join_fitting(parts: Sequence[str], width: int) -> str:
     """Return as many of *parts* as fit in *width* cells with dots between them, at least the first."""
-    told = parts[0]
+    joined = parts[0]
     for each in parts[1:]:
-        if cell_len(f"{told} · {each}") > width:
+        if cell_len(f"{joined} · {each}") > width:
             break
-        told = f"{told} · {each}"
-    return told
+        joined = f"{joined} · {each}"
+    return joined
 
 
 def detail_lines(text: Line, width: int) -> tuple[Line, ...]:

@@ -114,8 +114,8 @@ def recent_runs_section(records: Iterable[RecordView], view: ApprovalView) -> Se
         run = each.run_id
         if run is None or run == view.run_id or each.session_id != view.session_id:
             continue
-        told = run not in last or each.event in _ENDS
-        if told:
+        says_more = run not in last or each.event in _ENDS
+        if says_more:
             last.pop(run, None)
             last[run] = each
     newest = sorted(last.values(), key=lambda each: each.seq, reverse=True)[:MAX_RUNS]
@@ -170,18 +170,18 @@ def rail_lines(sections: Sequence[Section], width: int, height: int) -> tuple[Li
 def _heading(section: Section, width: int) -> list[Line]:
     first = line(" ", Piece(section.name, "muted"), "  ")
     indent = cell_width(first)
-    told = wrap((Piece(section.remark, "muted"),), width - indent - 1)
+    remark = wrap((Piece(section.remark, "muted"),), width - indent - 1)
     return [
         (*(first if row == 0 else (Piece(" " * indent),)), *each.pieces)
-        for row, each in enumerate(told)
+        for row, each in enumerate(remark)
     ]
 
 
 def _detail(detail: Detail, width: int) -> Iterator[Line]:
     """Yield the lines of one detail. A claim's name is foreign as well: it stands behind the bar."""
     if detail.claim:
-        told = wrap((*detail.label, Piece("  "), *detail.pieces), width - 4)
-        yield from (line(" ", Piece("┊ ", "claim-bar"), *each.pieces) for each in told)
+        wrapped = wrap((*detail.label, Piece("  "), *detail.pieces), width - 4)
+        yield from (line(" ", Piece("┊ ", "claim-bar"), *each.pieces) for each in wrapped)
         return
     label, column = detail.label, LABEL_CELLS
     if cell_width(label) == 1:

@@ -151,16 +151,16 @@ def file_blocks(file: NotAcceptedView) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _read_offer(held: NotAcceptedView) -> Iterator[Block]:
+def _read_offer(file: NotAcceptedView) -> Iterator[Block]:
     """Yield what a preview tried to read by POST: what accepting it means comes first."""
-    connector, _, read = held.name.partition(" ")
+    connector, _, read = file.name.partition(" ")
     yield heading(words.files.READ_SECTION, _remark(words.files.READ_WHY))
     yield value("Reads", foreign_text(read, "strong"))
-    yield value("Then", consequence_line(held.kind, held.name, held.gated))
+    yield value("Then", consequence_line(file.kind, file.name, file.gated))
     yield value("Connector", foreign_text(connector, "strong"))
-    yield value("Hash", foreign_text(held.digest))
-    yield value("File", foreign_text(held.file))
-    yield from host_blocks(held.hosts, "strong", "fact")
+    yield value("Hash", foreign_text(file.digest))
+    yield value("File", foreign_text(file.file))
+    yield from host_blocks(file.hosts, "strong", "fact")
 
 
 def consequence_line(kind: str, name: str, gated: bool | None) -> Line:
@@ -176,10 +176,10 @@ def consequence_line(kind: str, name: str, gated: bool | None) -> Line:
 
 def problem_blocks(problem: Problem) -> tuple[Block, ...]:
     """Return the document of a problem that a file in the home has."""
-    place = f"{problem.file}:{problem.line}" if problem.line else problem.file
+    location = f"{problem.file}:{problem.line}" if problem.line else problem.file
     blocks = [
         heading(words.files.FILE_SECTION, _remark(words.files.problem_why(problem.severity))),
-        value("File", foreign_text(place, "strong")),
+        value("File", foreign_text(location, "strong")),
     ]
     if problem.key:
         blocks.append(value("Key", foreign_text(problem.key)))
@@ -229,8 +229,8 @@ def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iter
     if view.drift is not None and view.state not in FINAL_STATES:
         if preview.status == "unavailable":
             yield blank()
-        told = preview.status == "unavailable"
-        yield from drift_blocks(view.drift, reason_shown=told, unfold=unfold)
+        reason_shown = preview.status == "unavailable"
+        yield from drift_blocks(view.drift, reason_shown=reason_shown, unfold=unfold)
         if preview.status == "ready":
             yield blank()
             yield heading(words.item.WILL_HAPPEN, _remark(words.item.WHOLE_REMARK))
@@ -252,7 +252,7 @@ def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
 
 def _fields(fields: Sequence[FieldView], gutter: Gutter, *, unfold: bool) -> Iterator[Block]:
     """Yield the lines of *fields*, then what the renderer found in them."""
-    found = HiddenCharacters()
+    hidden = HiddenCharacters()
     for field in fields:
         label = foreign_text(field.label, "muted")
         foreign = gutter == "claim"
@@ -260,11 +260,11 @@ def _fields(fields: Sequence[FieldView], gutter: Gutter, *, unfold: bool) -> Ite
             yield value(label, _remark(words.item.MISSING), gutter, label_outside=foreign)
             continue
         text = field_text(field, unfold=unfold)
-        found.add(text)
+        hidden.add(text)
         for row, pieces in enumerate(value_lines(field, text, _value_role(field, gutter))):
             named = label if row == 0 else ()
             yield value(named, pieces, gutter, label_outside=foreign)
-    rows = tuple(found.blocks())
+    rows = tuple(hidden.blocks())
     if rows:
         yield blank()
         yield from rows
@@ -336,10 +336,10 @@ def _decision_rows(view: ApprovalView) -> Iterator[Block]:
 def host_blocks(hosts: Sequence[str], role: Role, gutter: Gutter) -> Iterator[Block]:
     """Yield the hosts, then both spellings of each that imitates another."""
     yield from _rows("Hosts", (foreign_text(host, role) for host in hosts), gutter)
-    found = HiddenCharacters()
+    hidden = HiddenCharacters()
     for host in hosts:
-        found.add(render_foreign(host))
-    yield from found.blocks()
+        hidden.add(render_foreign(host))
+    yield from hidden.blocks()
 
 
 def _rows(label: str, rows: Iterable[Line], gutter: Gutter) -> Iterator[Block]:

@@ -66,21 +66,21 @@ def drift_blocks(drift: DriftView, *, reason_shown: bool, unfold: bool = False) 
     now = words.item.NO_PREVIEW_NOW if gone else words.item.WHAT_WOULD_BE
     yield value("", _moment(words.item.BEFORE, drift.before_at, words.item.WHAT_YOU_SAW, "muted"))
     yield value("", _moment(words.item.AFTER, drift.after_at, now, "strong"))
-    found = HiddenCharacters()
+    hidden = HiddenCharacters()
     for change in drift.changed:
         yield blank()
         changed = _gone if gone else _change
-        yield from changed(change, found, unfold=unfold)
+        yield from changed(change, hidden, unfold=unfold)
     if drift.other_count:
         yield blank()
-        told = words.item.other_paths(drift.other_count, len(drift.other_paths))
-        yield value("Elsewhere", (Piece(told, "attn"),))
+        others = words.item.other_paths(drift.other_count, len(drift.other_paths))
+        yield value("Elsewhere", (Piece(others, "attn"),))
         for path in drift.other_paths:
             yield value("", foreign_text(path))
     if not gone:
         yield blank()
         yield value("Same", line(words.item.same(drift.same_count)))
-    rows = tuple(found.blocks())
+    rows = tuple(hidden.blocks())
     if rows:
         yield blank()
         yield from rows
@@ -102,9 +102,9 @@ def _moment(name: str, at: float, remark: str, role: Role) -> Line:
     return line(Piece(f"{name:<8}", role), Piece(f"{clock_seconds(at)}, {remark}", "muted"))
 
 
-def _change(change: FieldChangeView, found: HiddenCharacters, *, unfold: bool) -> Iterator[Block]:
-    before = _lines(change.before, found, unfold=unfold)
-    after = _lines(change.after, found, unfold=unfold)
+def _change(change: FieldChangeView, hidden: HiddenCharacters, *, unfold: bool) -> Iterator[Block]:
+    before = _lines(change.before, hidden, unfold=unfold)
+    after = _lines(change.after, hidden, unfold=unfold)
     many = max(len(before), len(after)) > 1
     named = ""
     compare = BoundedDiff()
@@ -122,19 +122,19 @@ def _change(change: FieldChangeView, found: HiddenCharacters, *, unfold: bool) -
             shown = ()
 
 
-def _gone(change: FieldChangeView, found: HiddenCharacters, *, unfold: bool) -> Iterator[Block]:
+def _gone(change: FieldChangeView, hidden: HiddenCharacters, *, unfold: bool) -> Iterator[Block]:
     """Yield what was shown of a field that nothing is known of now."""
-    for row, pieces in enumerate(_lines(change.before, found, unfold=unfold)):
+    for row, pieces in enumerate(_lines(change.before, hidden, unfold=unfold)):
         label = foreign_text(change.label, "muted") if row == 0 else ()
         shown = _whole(pieces, "del") or ()
         yield value(label, (Piece("− ", "del"), *shown), background="del")
 
 
-def _lines(text: str | None, found: HiddenCharacters, *, unfold: bool) -> tuple[Line, ...]:
+def _lines(text: str | None, hidden: HiddenCharacters, *, unfold: bool) -> tuple[Line, ...]:
     if text is None:
         return ((Piece(words.item.MISSING),),)
     result = render_foreign(text, unfold=unfold, end=True)
-    found.add(result)
+    hidden.add(result)
     return rendered_lines(result)
 
 

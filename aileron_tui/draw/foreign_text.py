@@ -40,11 +40,11 @@ def brief(text: str, role: Role = "text") -> Line:
 
 def host_names(hosts: Sequence[str], role: Role = "strong") -> Line:
     """Return `host:port` entries in a sentence; the port that HTTPS has anyway is left out."""
-    told: list[Piece] = []
+    pieces: list[Piece] = []
     for index, host in enumerate(hosts):
-        told += [Piece(" and ", "muted")] if index else []
-        told += foreign_text(short_host(host), role)
-    return tuple(told)
+        pieces += [Piece(" and ", "muted")] if index else []
+        pieces += foreign_text(short_host(host), role)
+    return tuple(pieces)
 
 
 def render_foreign(text: str, *, unfold: bool = False, end: bool = False) -> Rendered:
@@ -55,9 +55,9 @@ def render_foreign(text: str, *, unfold: bool = False, end: bool = False) -> Ren
     return render(text, unfold=unfold, end=end)
 
 
-def rendered_lines(found: Rendered, role: Role = "text") -> tuple[Line, ...]:
-    """Return the lines of *found*, at least one."""
-    return tuple(_pieces(spans, role) for spans in found.lines) or ((),)
+def rendered_lines(rendered: Rendered, role: Role = "text") -> tuple[Line, ...]:
+    """Return the lines of *rendered*, at least one."""
+    return tuple(_pieces(spans, role) for spans in rendered.lines) or ((),)
 
 
 def _pieces(spans: tuple[Span, ...], role: Role) -> Line:

@@ -85,8 +85,8 @@ def _dots(pieces: Line, width: int) -> Line:
     todo = [each for each in pieces if each.text]
     while todo:
         piece = todo.pop(0)
-        before, found, after = piece.text.partition(ELLIPSIS)
-        if piece.foreign or not found:
+        before, ellipsis, after = piece.text.partition(ELLIPSIS)
+        if piece.foreign or not ellipsis:
             done.append(piece)
             continue
         done.append(replace(piece, text=before))

@@ -21,7 +21,7 @@ _GOES_ON: Line = (Piece(" "), Piece("┊ ", "attn"))
 
 
 def approval_head(
-    view: ApprovalView, warned: Sequence[Line], now: float, width: int, *, compact: bool
+    view: ApprovalView, warning_lines: Sequence[Line], now: float, width: int, *, compact: bool
 ) -> tuple[Line, ...]:
     """Return the head's lines: 2 to 4 where *compact*, else 3 and more."""
     bar = 10 if width >= 90 else 8
@@ -33,15 +33,15 @@ def approval_head(
     lines = [justify(first, line(*right, " "), width)]
     who = line(" ", Piece(agent_name(view), "strong"), Piece(" asks, ", "muted"))
     where = _hosts(view)
-    held = words.item.CONTAINMENT[view.containment]
+    containment = words.item.CONTAINMENT[view.containment]
     if compact:
-        how = () if view.containment == "seen" else (Piece(f"{held}, ", "muted"),)
+        how = () if view.containment == "seen" else (Piece(f"{containment}, ", "muted"),)
         lines.append(truncate(line(*who, *how, Piece("on ", "muted"), *where), width - 1))
     else:
         about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
         if view.containment != "seen":
             # Before the words of the session: those are cut where the line ends.
-            about.append(Piece(f" · {held}", "muted"))
+            about.append(Piece(f" · {containment}", "muted"))
         if view.session_label:
             about += [Piece(" · session ", "muted"), *brief(view.session_label, "muted")]
         if view.cwd:
@@ -49,18 +49,18 @@ def approval_head(
         lines.append(truncate(line(*who, *about), width - 1))
         via = line(" ", Piece("via ", "muted"), *_via(view))
         lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
-    lines.extend(_warning_lines(warned, width, compact=compact))
+    lines.extend(_warning_lines(warning_lines, width, compact=compact))
     return tuple(lines)
 
 
 def item_head(
-    item: Item | None, warned: Sequence[Line], now: float, width: int, *, compact: bool
+    item: Item | None, warning_lines: Sequence[Line], now: float, width: int, *, compact: bool
 ) -> tuple[Line, ...]:
     """Return the head of whatever is selected; nothing where nothing is."""
     if item is None:
         return ()
     if item.approval is not None:
-        return approval_head(item.approval, warned, now, width, compact=compact)
+        return approval_head(item.approval, warning_lines, now, width, compact=compact)
     if item.file is not None:
         return file_head(item.file, width, compact=compact)
     if item.suite is not None:
@@ -78,18 +78,18 @@ def file_head(file: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line
     )
     second = line(" ", Piece("file ", "muted"), *brief(file.file))
     third = line(" ", Piece(words.files.why_not_accepted(file.kind, file.why), "muted"))
-    warned: list[Line] = []
+    warning_lines: list[Line] = []
     if file.kind == "action" and not file.gated:
-        warned.append((Piece(words.files.WARN_FREE, "attn"),))
+        warning_lines.append((Piece(words.files.WARN_FREE, "attn"),))
     lines = [justify(first, (), width), truncate(second, width - 1)]
     if not compact:
         lines.append(truncate(third, width - 1))
-    lines.extend(_warning_lines(warned, width, compact=compact))
+    lines.extend(_warning_lines(warning_lines, width, compact=compact))
     return tuple(lines)
 
 
-def _question(held: NotAcceptedView) -> str:
-    return words.files.ACCEPT_READ if held.kind == "preview" else f"Accept this {held.kind}?"
+def _question(file: NotAcceptedView) -> str:
+    return words.files.ACCEPT_READ if file.kind == "preview" else f"Accept this {file.kind}?"
 
 
 def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
@@ -105,15 +105,15 @@ def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_changed: bo
 
     *file_changed*: the action file that was asked for lies there in another form, not accepted.
     """
-    found: list[Line] = []
+    lines: list[Line] = []
     if view.state in ("unknown", "failed") and view.outcome:
-        found.append(foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
+        lines.append(foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
     if file_changed and view.state in WAITING_STATES:
-        found.append((Piece(words.item.WARN_FILE_CHANGED, "attn"),))
+        lines.append((Piece(words.item.WARN_FILE_CHANGED, "attn"),))
     if view.drift is not None:
-        found.append((Piece(words.item.WARN_CHANGED, "attn"),))
-    found.extend(_routed(route) for route in view.routed)
-    found.extend(
+        lines.append((Piece(words.item.WARN_CHANGED, "attn"),))
+    lines.extend(_routed(route) for route in view.routed)
+    lines.extend(
         line(
             *foreign_text(field.label, "attn"),
             Piece(words.item.several_values(field.count), "attn"),
@@ -121,18 +121,18 @@ def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_changed: bo
         for field in view.preview.fields
         if field.count > 1
     )
-    found.extend((Piece(text, "attn"),) for text in findings.warnings())
+    lines.extend((Piece(text, "attn"),) for text in findings.warnings())
     if any(by == "--accept-installed" for _, by in view.preview.accepted_reads):
-        found.append((Piece(words.files.WARN_READS_UNSEEN, "attn"),))
+        lines.append((Piece(words.files.WARN_READS_UNSEEN, "attn"),))
     if view.preview.status == "unavailable":
-        found.append((Piece(words.item.WARN_NO_PREVIEW, "attn"),))
+        lines.append((Piece(words.item.WARN_NO_PREVIEW, "attn"),))
     if view.state == "awaiting_vault":
-        found.append((Piece(words.item.WARN_VAULT, "attn"),))
+        lines.append((Piece(words.item.WARN_VAULT, "attn"),))
     if view.self_opened:
-        found.append((Piece(words.item.WARN_SELF_OPENED, "attn"),))
+        lines.append((Piece(words.item.WARN_SELF_OPENED, "attn"),))
     if view.requester_gone:
-        found.append((Piece(words.item.WARN_GONE, "attn"),))
-    return found
+        lines.append((Piece(words.item.WARN_GONE, "attn"),))
+    return lines
 
 
 def _routed(route: str) -> Line:
@@ -148,10 +148,12 @@ def _hosts(view: ApprovalView) -> Line:
     hosts = view.op_hosts or view.hosts
     if not hosts:
         return (Piece("no host", "muted"),)
-    told = host_names(hosts) if len(hosts) == 1 else (Piece(words.item.one_of(len(hosts)), "attn"),)
+    names = (
+        host_names(hosts) if len(hosts) == 1 else (Piece(words.item.one_of(len(hosts)), "attn"),)
+    )
     more = len(view.hosts) - len(hosts)
     rest = f", later {more} more" if more else ""
-    return line(*told, Piece(f"{rest}, see the record" if rest or len(hosts) > 1 else "", "attn"))
+    return line(*names, Piece(f"{rest}, see the record" if rest or len(hosts) > 1 else "", "attn"))
 
 
 def _via(view: ApprovalView) -> Line:
@@ -177,11 +179,11 @@ def _wrapped(pieces: Line, width: int) -> Sequence[Line]:
     ]
 
 
-def _warning_lines(found: Sequence[Line], width: int, *, compact: bool) -> list[Line]:
+def _warning_lines(warning_lines: Sequence[Line], width: int, *, compact: bool) -> list[Line]:
     """Return the warnings, three blanks between them, each whole where it fits a line."""
     rows: list[Line] = []
     current: Line = ()
-    for text in found:
+    for text in warning_lines:
         marked: Line = (Piece("▲ ", "attn"), *text)
         if current and cell_width(current) + 3 + cell_width(marked) > width - 1:
             rows.append(current)

@@ -18,26 +18,26 @@ class HiddenCharacters:
         self._lookalikes: dict[Lookalike, None] = {}
         self._blank_lines = 0
 
-    def add(self, found: Rendered) -> None:
+    def add(self, rendered: Rendered) -> None:
         """Count what was found in one more text."""
-        self._hidden.update(found.hidden)
-        for each in found.lookalikes:
+        self._hidden.update(rendered.hidden)
+        for each in rendered.lookalikes:
             self._lookalikes[each] = None
-        self._blank_lines += found.blank_lines
+        self._blank_lines += rendered.blank_lines
 
     def __bool__(self) -> bool:
         return bool(self._hidden or self._lookalikes or self._blank_lines)
 
     def warnings(self) -> list[str]:
         """Return the warnings for the head, most dangerous first."""
-        found: list[str] = []
+        texts: list[str] = []
         if self._hidden:
-            found.append(words.item.hidden(self._hidden.total()))
+            texts.append(words.item.hidden(self._hidden.total()))
         if self._lookalikes:
-            found.append(words.item.lookalikes(len(self._lookalikes)))
+            texts.append(words.item.lookalikes(len(self._lookalikes)))
         if self._blank_lines:
-            found.append(words.item.blank_lines(self._blank_lines))
-        return found
+            texts.append(words.item.blank_lines(self._blank_lines))
+        return texts
 
     def blocks(self) -> Iterator[Block]:
         """Yield the rows that stand below the texts: Aileron's own findings."""
@@ -63,14 +63,14 @@ def _spellings(each: Lookalike) -> Line:
 
 def hidden_characters_of(view: ApprovalView | None) -> HiddenCharacters:
     """Return what the renderer finds in everything that was fetched or sent, and in the hosts."""
-    found = HiddenCharacters()
+    total = HiddenCharacters()
     if view is None:
-        return found
+        return total
     drift = view.drift.changed if view.drift is not None else ()
     inputs = [field for step in view.steps for field in step.inputs]
     texts = [field.value for field in (*view.preview.fields, *view.sent, *inputs)]
     texts += view.hosts
     texts += [text for change in drift for text in (change.before, change.after) if text]
     for text in texts:
-        found.add(render(text))
-    return found
+        total.add(render(text))
+    return total

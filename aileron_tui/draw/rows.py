@@ -56,34 +56,34 @@ def row_lines(
     """
     first = _first(item, selected=selected)
     if item.file is not None:
-        held = item.file
-        why: Line = (Piece(f"{held.kind}, {held.why}", "muted"),)
-        if held.kind == "preview":
-            read = held.name.partition(" ")[2]
+        file = item.file
+        why: Line = (Piece(f"{file.kind}, {file.why}", "muted"),)
+        if file.kind == "preview":
+            read = file.name.partition(" ")[2]
             why = line(Piece(words.files.READ_ROW, "muted"), *brief(read, "muted"))
         if compact:
             return (justify(first, line(*why, " "), width),)
         second = line(_edge(selected), " " * 9, *why)
         return (truncate(first, width - 1), justify(truncate(second, width - 1), (), width))
     if item.suite is not None:
-        told = suite_remark(item.suite)
+        remark = suite_remark(item.suite)
         if compact:
-            return (justify(first, line(*told, " "), width),)
-        second = line(_edge(selected), " " * 9, *told)
+            return (justify(first, line(*remark, " "), width),)
+        second = line(_edge(selected), " " * 9, *remark)
         return (truncate(first, width - 1), justify(second, (), width))
     if item.problem is not None:
-        told = brief(item.problem.message, "muted")
+        remark = brief(item.problem.message, "muted")
         if compact:
-            return (truncate(line(*first, "  ", *told), width - 1),)
-        second = line(_edge(selected), " " * 9, *told)
+            return (truncate(line(*first, "  ", *remark), width - 1),)
+        second = line(_edge(selected), " " * 9, *remark)
         return (truncate(first, width - 1), justify(truncate(second, width - 1), (), width))
     view = item.approval
     if view is None:
         return ((),)
     if compact:
         agent = truncate(_agent(view), 9)
-        told = view.state in words.item.ROW_STATES
-        right = _tag(item, hidden=False) if told else _left(view, now, item)
+        has_ended = view.state in words.item.ROW_STATES
+        right = _tag(item, hidden=False) if has_ended else _left(view, now, item)
         gap = Piece(" " * max(1, 16 - cell_width(agent) - cell_width(right)))
         return (justify(first, line(*agent, gap, *right, " "), width),)
     about = line(*truncate(_agent(view), 12), Piece(f" · {age(now - view.requested_at)}", "muted"))
@@ -94,8 +94,8 @@ def row_lines(
 
 def undrawable_row(width: int, *, selected: bool) -> tuple[Line, ...]:
     """Return what stands in place of a row that cannot be drawn."""
-    told = line(_edge(selected), Piece(words.status.UNDRAWABLE, "danger"))
-    return (truncate(told, width - 1), line(_edge(selected)))
+    message = line(_edge(selected), Piece(words.status.UNDRAWABLE, "danger"))
+    return (truncate(message, width - 1), line(_edge(selected)))
 
 
 def _edge(selected: bool) -> Piece:
@@ -112,9 +112,9 @@ def _agent(view: ApprovalView) -> Line:
 def _first(item: Item, *, selected: bool) -> Line:
     view = item.approval
     if item.problem is not None:
-        place = brief(_place(item.problem), "summary" if selected else "text")
+        location = brief(_location(item.problem), "summary" if selected else "text")
         effect = Piece(f"{words.files.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
-        return line(_edge(selected), Piece("!", "attn"), " ", effect, *place)
+        return line(_edge(selected), Piece("!", "attn"), " ", effect, *location)
     if view is None:
         role: Role = "summary" if selected else "text"
         name = brief(item.file.name, role) if item.file else ()
@@ -129,10 +129,10 @@ def _first(item: Item, *, selected: bool) -> Line:
     return line(_edge(selected), _glyph(view), " ", effect, *_summary(view, role))
 
 
-def _place(problem: Problem) -> str:
+def _location(problem: Problem) -> str:
     """Return `file:line key`, as far as they are known."""
-    place = f"{problem.file}:{problem.line}" if problem.line else problem.file
-    return f"{place} {problem.key}" if problem.key else place
+    location = f"{problem.file}:{problem.line}" if problem.line else problem.file
+    return f"{location} {problem.key}" if problem.key else location
 
 
 def _summary(view: ApprovalView, role: Role) -> Line:
@@ -191,8 +191,8 @@ def queue_header(
     """Return the line above a waiting list of *count* rows: its order and its *nearest* deadline."""
     if not count:
         return ()
-    told = words.item.BY_DEADLINE if by_deadline else words.item.OLDEST_FIRST
-    first = line(" ", Piece(words.item.WAITING, "muted"), "  ", Piece(told, "muted"))
+    order = words.item.BY_DEADLINE if by_deadline else words.item.OLDEST_FIRST
+    first = line(" ", Piece(words.item.WAITING, "muted"), "  ", Piece(order, "muted"))
     if nearest is None:
         return justify(first, (), width)
     rest = Piece(time_left(nearest - now), "strong")

@@ -51,8 +51,8 @@ def status_line(
     present = _ends_soon(now, epoch) + present
     if message is None:
         return present
-    warned = bool(now.unseen) or now.blocked_by != "none" or present[0].role == "attn"
-    if not warned or now.blocked_by in ("empty", "over"):
+    needs_attention = bool(now.unseen) or now.blocked_by != "none" or present[0].role == "attn"
+    if not needs_attention or now.blocked_by in ("empty", "over"):
         return message.pieces
     if width - cell_width(message.pieces) < MIN_BESIDE_CELLS:
         return message.pieces

@@ -50,12 +50,12 @@ def _named(step: StepView) -> Line:
     op = foreign_text(f"{step.connector}.{step.op}", "strong")
     if not step.hosts:
         return op
-    told = (
+    hosts = (
         host_names(step.hosts, "text")
         if len(step.hosts) == 1
         else (words.item.one_of(len(step.hosts)),)
     )
-    return line(*op, Piece("  on ", "muted"), *told)
+    return line(*op, Piece("  on ", "muted"), *hosts)
 
 
 def _status(step: StepView) -> Line:

@@ -48,7 +48,7 @@ def suite_blocks(suite: SuiteFiles) -> tuple[Block, ...]:
     made: list[Block] = []
     if suite.ungated_effects:
         made += [*_section(suite, words.files.LOOK_FIRST, suite.ungated_effects, "attn"), blank()]
-    made += _of_all(suite)
+    made += _common_facts(suite)
     for name, files in (
         (words.files.SUITE_GATED, suite.gated),
         (words.files.SUITE_READS, suite.ungated_reads),
@@ -58,7 +58,7 @@ def suite_blocks(suite: SuiteFiles) -> tuple[Block, ...]:
     return tuple(made)
 
 
-def _of_all(suite: SuiteFiles) -> Iterator[Block]:
+def _common_facts(suite: SuiteFiles) -> Iterator[Block]:
     at = suite.suite.added_at
     added = line(f"{day(at)} {clock_seconds(at)}", Piece(words.files.BY_ONE_ADD, "muted"))
     yield heading(words.files.SUITE_FILES)
@@ -68,10 +68,10 @@ def _of_all(suite: SuiteFiles) -> Iterator[Block]:
     yield from host_blocks(suite.hosts, "strong", "fact")
     if not suite.hosts:
         yield value("Hosts", (Piece(words.files.NO_HOSTS, "attn"),))
-    if stuck := suite.cannot_run:
-        count = Piece(f"{words.files.of_all(len(stuck), len(suite.files))}. ", "attn")
-        told = line(count, *foreign_text(f"{stuck[0].name}: {stuck[0].cannot_run}", "attn"))
-        yield value("Refused", told)
+    if blocked := suite.cannot_run:
+        count = Piece(f"{words.files.of_all(len(blocked), len(suite.files))}. ", "attn")
+        refused = line(count, *foreign_text(f"{blocked[0].name}: {blocked[0].cannot_run}", "attn"))
+        yield value("Refused", refused)
     yield value("Hash", line(suite.digest, "  ", Piece(words.files.HASH_REMARK, "muted")))
 
 
@@ -88,11 +88,11 @@ def _section(
     several = len(suite.connectors) > 1
     for each in files:
         runs = ", ".join(step if several else step.rpartition(".")[2] for step in each.steps)
-        told = line(
+        row = line(
             *foreign_text(each.name, "strong"), Piece("  runs ", "muted"), *foreign_text(runs)
         )
         if each.why == "changed":
-            told = line(*told, Piece(f"  {words.files.CHANGED_SINCE}", "attn"))
+            row = line(*row, Piece(f"  {words.files.CHANGED_SINCE}", "attn"))
         if each.cannot_run:
-            told = line(*told, Piece(f"  {words.files.CANNOT_RUN}", "attn"))
-        yield value("", told)
+            row = line(*row, Piece(f"  {words.files.CANNOT_RUN}", "attn"))
+        yield value("", row)

@@ -23,12 +23,12 @@ def value_lines(field: FieldView, text: Rendered, role: Role = "text") -> Iterat
     """Yield the lines of *field*, which is not missing; *text* is its `field_text`."""
     if field.spellings:
         yield _several(field)
-    told = _kind(field)
+    kind = _kind(field)
     lines = rendered_lines(text, role)
-    if told and field.shape == "lines":
-        yield (Piece(told, "muted"),)
-    elif told:
-        lines = (line(Piece(told, "attn"), " ", *lines[0]), *lines[1:])
+    if kind and field.shape == "lines":
+        yield (Piece(kind, "muted"),)
+    elif kind:
+        lines = (line(Piece(kind, "attn"), " ", *lines[0]), *lines[1:])
     yield from lines
 
 

@@ -48,13 +48,13 @@ def remapped(given: Iterable[tuple[str, str]]) -> CommandRegistry:
     chosen: dict[str, str] = {}
     for written, text in given:
         name = _FORMER.get(written, written)
-        found = _key_for(name, text)
-        if isinstance(found, Problem):
-            problems.append(found)
+        textual_name = _key_for(name, text)
+        if isinstance(textual_name, Problem):
+            problems.append(textual_name)
             continue
-        chosen[name] = found
+        chosen[name] = textual_name
         if name in _FOLLOWS:
-            chosen[_FOLLOWS[name]] = found
+            chosen[_FOLLOWS[name]] = textual_name
     actions = tuple(_with_key(each, chosen.get(each.id)) for each in COMMANDS)
     problems += _shared(actions, chosen)
     if problems:
@@ -116,7 +116,7 @@ def _with_key(action: Command, key: str | None) -> Command:
 
 def _shared(actions: Sequence[Command], chosen: dict[str, str]) -> list[Problem]:
     """Return a problem for each two actions of one place that would share a key."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for one, other in combinations(actions, 2):
         common = set(one.keys) & set(other.keys)
         if not common or not set(one.contexts) & set(other.contexts):
@@ -127,5 +127,5 @@ def _shared(actions: Sequence[Command], chosen: dict[str, str]) -> list[Problem]
         if new.id in _FOLLOWS.values():
             continue  # told of the action that it follows
         both = one.decides and other.decides
-        found.append(_problem(new.id, words.keys.shared(min(common), old.id, both=both)))
-    return found
+        problems.append(_problem(new.id, words.keys.shared(min(common), old.id, both=both)))
+    return problems

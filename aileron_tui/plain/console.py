@@ -31,7 +31,7 @@ from aileron_tui.state.model import Model, Version
 from aileron_tui.terminal.notifications import Notifier
 
 EXIT_CORE_LOST = 70
-_HERE = (
+_COMMANDS = (
     "go_on", "approve", "accept", "accept_rest", "withdraw_acceptance", "end_session", "deny", "whole", "refresh",
     "look_again", "replay", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
     "export", *VIEWS, "pause", "stop_everything", "quit", "help",
@@ -84,7 +84,7 @@ class PlainConsole:
         self._arm_seconds, self._lock_seconds = arm_seconds, lock_seconds
         self._first_frame: Callable[[], object] | None = first_frame
         self._events: deque[CoreEvent] = deque()
-        snapshot = port.subscribe(self._sink)
+        snapshot = port.subscribe(self._receive)
         model = Model(snapshot, arm_seconds=arm_seconds, registry=registry, now=clock.now())
         self._model = model
         self._state = PlainState(model, self._events, clock, notifier, port.submit)
@@ -103,7 +103,7 @@ class PlainConsole:
         self._shown: Version = ()
         self._touched_at = clock.monotonic()
         self._quit_asked = False
-        self._taken_away: deque[float] = deque(maxlen=MAX_INTERRUPTIONS)
+        self._interruptions: deque[float] = deque(maxlen=MAX_INTERRUPTIONS)
         """When questions were taken away, since the last answer."""
 
     def run(self) -> int:
@@ -113,13 +113,13 @@ class PlainConsole:
         with suppress(EndOfInput), self._terminal:
             self._say(words.plain.STARTS)
             self._say(words.plain.REST)
-            self._tell_what_stands()
+            self._say_startup_warnings()
             while not self._state.ended and self._model.core_lost is None:
                 if self._is_idle:
                     self._stay_locked()
                 else:
-                    self._turn()
-            self._tell_news()
+                    self._run_turn()
+            self._say_news()
             self._say(words.plain.ENDS if self._model.core_lost is None else self._output.status())
         return 0 if self._model.core_lost is None else EXIT_CORE_LOST
 
@@ -127,16 +127,16 @@ class PlainConsole:
         self._state.ended = True
         self._terminal.wake()
 
-    def _sink(self, event: CoreEvent) -> None:
+    def _receive(self, event: CoreEvent) -> None:
         """Take a event on the core's thread."""
         self._events.append(event)
         self._terminal.wake()
 
-    def _tell_news(self) -> None:
-        for told in self._state.take_messages():
-            self._say(told)
+    def _say_news(self) -> None:
+        for message in self._state.take_messages():
+            self._say(message)
 
-    def _tell_what_stands(self) -> None:
+    def _say_startup_warnings(self) -> None:
         """Tell the warnings that stand above everything on the screen."""
         start = self._model.snapshot
         for row in startup_warnings(
@@ -146,17 +146,17 @@ class PlainConsole:
 
     # One turn: tell, print, rest, ask, answer
 
-    def _turn(self) -> None:
+    def _run_turn(self) -> None:
         self._state.take_events()
-        self._tell_news()
+        self._say_news()
         self._shown = self._output.show()
         if self._first_frame is not None:
             self._first_frame()
             self._first_frame = None
         if not self._terminal.wait_quietly(self._arm_seconds, self._interrupted):
-            self._turn_from_the_restless()
+            self._leave_changing_item()
             return
-        asked = self._asks
+        asked = self._has_question
         try:
             typed = self._terminal.read_line(words.plain.PROMPT, self._interrupted)
         except SeveralLines:
@@ -169,14 +169,14 @@ class PlainConsole:
         if typed is None or self._interrupted():
             if asked and not self._state.ended and not self._is_idle:
                 self._say(words.plain.CHANGED_MEANWHILE)
-            self._turn_from_the_restless()
+            self._leave_changing_item()
             return
-        self._taken_away.clear()
+        self._interruptions.clear()
         self._touched_at = self._clock.monotonic()
         if typed:
             self._answer(typed)
 
-    def _turn_from_the_restless(self) -> None:
+    def _leave_changing_item(self) -> None:
         """Turn away from what changes faster than it can be asked about: the brake must be in reach.
 
         Rows hold still: an agent that makes its calls come and go must not keep a person from stopping it.
@@ -184,10 +184,10 @@ class PlainConsole:
         at, table = self._clock.monotonic(), self._model.table
         if self._state.ended or (table is not None and not table.opened):
             return
-        self._taken_away.append(at)
-        often = len(self._taken_away) == MAX_INTERRUPTIONS
-        if often and at - self._taken_away[0] <= INTERRUPTION_SECONDS:
-            self._taken_away.clear()
+        self._interruptions.append(at)
+        often = len(self._interruptions) == MAX_INTERRUPTIONS
+        if often and at - self._interruptions[0] <= INTERRUPTION_SECONDS:
+            self._interruptions.clear()
             self._state.turn_to("activity")
             self._say(
                 words.plain.changes_too_fast(
@@ -196,7 +196,7 @@ class PlainConsole:
             )
 
     @property
-    def _asks(self) -> bool:
+    def _has_question(self) -> bool:
         """Something stands there that an answer could be about."""
         state, model = self._state, self._model
         if model.view != "waiting" or model.panel != "none":
@@ -268,9 +268,9 @@ class PlainConsole:
             case "quit":
                 self._quit()
             case _:
-                self._look(action, rest, typed)
+                self._navigate(action, rest, typed)
 
-    def _look(self, action: str, rest: str, typed: str) -> None:
+    def _navigate(self, action: str, rest: str, typed: str) -> None:
         """Turn to what *action* shows."""
         seen = self._navigation
         of_what_stands = {
@@ -305,18 +305,20 @@ class PlainConsole:
         sign = self._registry.key_label("filter")
         if typed.startswith(sign) and not sign.isalnum():
             return "filter", typed.removeprefix(sign).strip()
-        return self._meant(word), rest.strip()
+        return self._command_of(word), rest.strip()
 
-    def _meant(self, word: str) -> str:
+    def _command_of(self, word: str) -> str:
         """Return what *word* stands for: of two actions with one key the one that is possible now."""
         view = self._model.view
-        actions = (self._registry.command(each) for each in _HERE)
-        named = [each.id for each in actions if view in each.contexts and word in self._typed(each)]
+        actions = (self._registry.command(each) for each in _COMMANDS)
+        named = [
+            each.id for each in actions if view in each.contexts and word in self._spellings(each)
+        ]
         if not named:
             return {NEXT_KEY: "next", words.plain.STOP: "stop_everything"}.get(word, "")
         return next((each for each in named if self._context.availability(each).shown), named[0])
 
-    def _typed(self, action: Command) -> tuple[str, ...]:
+    def _spellings(self, action: Command) -> tuple[str, ...]:
         """Return how the key of *action* can be typed: as it is written, or as its control character."""
         key = action.keys[0]
         character = _CONTROLS.get(key, "")
@@ -334,11 +336,11 @@ class PlainConsole:
 
     def _help(self) -> None:
         view = self._model.view
-        for action in _HERE:
-            told = self._registry.command(action)
-            if view in told.contexts:
-                self._say(f" {self._registry.key_label(action)}: {told.help or told.label}")
-        for key, told in words.plain.HELP:
-            self._say(f" {key}: {told}")
-        self._tell_what_stands()
+        for action in _COMMANDS:
+            command = self._registry.command(action)
+            if view in command.contexts:
+                self._say(f" {self._registry.key_label(action)}: {command.help or command.label}")
+        for key, text in words.plain.HELP:
+            self._say(f" {key}: {text}")
+        self._say_startup_warnings()
         self._say(words.plain.REST)

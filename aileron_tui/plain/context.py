@@ -39,13 +39,13 @@ class PlainContext:
         """The console's state."""
         return self.state.model
 
-    def say(self, told: Line | str) -> None:
+    def say(self, message: Line | str) -> None:
         """Print a sentence.
 
         Raises:
             EndOfInput: the terminal is gone.
         """
-        self.printer.say(told)
+        self.printer.say(message)
 
     def say_unavailable(self, typed: str) -> None:
         """Say that *typed* does nothing here."""

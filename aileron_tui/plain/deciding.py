@@ -16,10 +16,10 @@ from aileron_tui.input.situation import Availability, Panel
 from aileron_tui.plain.context import PlainContext
 from aileron_tui.plain.lines import own_line
 from aileron_tui.state.decision_screens import DecisionScreen
+from aileron_tui.state.deny_panel import REASON_LIMIT
 from aileron_tui.state.intents import intent_of
 from aileron_tui.state.pending_intents import file_key
 
-REASON_LIMIT = 2_000
 _ASKS: dict[Panel, tuple[str, str]] = {
     "stop": ("stop_everything", "stop_enter"),
     "end": ("end_session", "end_enter"),
@@ -94,13 +94,13 @@ class LineDecisions:
         model, context = self._model, self._context
         over = self._end_of(intent)
         if isinstance(intent, Approve | Deny):
-            self._keep_what_stands()
+            self._keep_screen()
         model.mark_sent(intent)
         context.port.submit(intent)
         if not context.wait_until(over):
             self._state.messages.append(own_line(words.plain.NO_ANSWER_YET))
 
-    def _keep_what_stands(self) -> None:
+    def _keep_screen(self) -> None:
         """Keep the call that is decided as it was printed, for the audit."""
         item, model = self._state.item, self._model
         if item is None:

@@ -35,8 +35,8 @@ def head_lines(
     """Return the head of *item* in lines that a terminal does not break."""
 
     def head(width: int) -> Page:
-        warned = pages.warnings(item, file_changed=file_changed)
-        return item_head(item, warned, now, width, compact=False)
+        warnings = pages.warnings(item, file_changed=file_changed)
+        return item_head(item, warnings, now, width, compact=False)
 
     return _unbroken(head, columns)
 
@@ -53,8 +53,10 @@ def item_page(
     """Return header and document of *item*, as `head_lines` does; `DocumentCache.current` is then its layout."""
 
     def document(width: int) -> Page:
-        form = LayoutOptions(width=width, gutter=GUTTER, file_changed=file_changed, unfold=unfold)
-        return pages.layout(item, form, now).lines
+        options = LayoutOptions(
+            width=width, gutter=GUTTER, file_changed=file_changed, unfold=unfold
+        )
+        return pages.layout(item, options, now).lines
 
     head = head_lines(pages, item, now, columns, file_changed=file_changed)
     return (*head, (), *_unbroken(document, columns))
@@ -87,8 +89,8 @@ def row_list(
     header: tuple[Line, ...], rows: Iterable[tuple[int | None, Line]], columns: int
 ) -> Iterator[Line]:
     """Yield the two lines of *header*, then *rows*, each behind its number where it has one."""
-    told, titles = header
-    yield from sentence_lines(told, columns)
+    title, titles = header
+    yield from sentence_lines(title, columns)
     numbered = [(number, row) for number, row in rows]
     indent = " " * _NUMBER if any(number is not None for number, _ in numbered) else ""
     yield truncate(line(indent, *titles), columns - 1)

@@ -42,10 +42,10 @@ class Navigation:
 
     def _list_what_waits(self) -> None:
         self._output.print_waiting()
-        if told := self._filter_told():
-            self._context.say(told)
+        if status := self._filter_status():
+            self._context.say(status)
 
-    def _filter_told(self) -> Line:
+    def _filter_status(self) -> Line:
         queue = self._model.queue
         given = (queue.parsed_filter, queue.matching, queue.total)
         return filter_problem(*given) or filter_status(*given)
@@ -148,8 +148,8 @@ class Navigation:
         table = model.table
         if table is None:
             state.set_filter(text)
-            told = self._filter_told()
-            self._context.say(told or words.plain.ALL_SHOWN)
+            status = self._filter_status()
+            self._context.say(status or words.plain.ALL_SHOWN)
             return
         table.opened, state.top_row, state.printed_version = False, 0, ()
         model.set_filter(text, now)

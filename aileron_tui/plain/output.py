@@ -75,7 +75,7 @@ class Output:
             state.printed_at = self._context.clock.monotonic()
         state.printed_version = content
         if self._model.panel == "none":
-            self._tell()
+            self._say_status()
         return shown
 
     def status(self) -> Line:
@@ -101,13 +101,13 @@ class Output:
     def _item(self, item: Item) -> None:
         """Print the whole of *item*, which counts as seen then; only its head while it is looked at."""
         model, now, printer = self._model, self._context.clock.now(), self._context.printer
-        moved = model.queue.file_changed(item)
+        file_changed = model.queue.file_changed(item)
 
         def print_it() -> Layout | None:
             if is_looking(item):
-                printer.head(item, now, file_changed=moved)
+                printer.head(item, now, file_changed=file_changed)
                 return None
-            return printer.item(item, now, file_changed=moved, unfold=model.unfolded)
+            return printer.item(item, now, file_changed=file_changed, unfold=model.unfolded)
 
         model.preview_row = None
         layout = self._drawn(item.version, print_it)
@@ -132,10 +132,10 @@ class Output:
         printer = self._context.printer
 
         def print_it() -> None:
-            told = words.views.as_shown(clock_seconds(seen.at), seen.unseen, seen.total)
-            self._context.say(f"▲ {told}")
-            moved, unfold = seen.file_changed, self._model.unfolded
-            printer.item(seen.item, seen.at, file_changed=moved, unfold=unfold)
+            notice = words.views.as_shown(clock_seconds(seen.at), seen.unseen, seen.total)
+            self._context.say(f"▲ {notice}")
+            file_changed, unfold = seen.file_changed, self._model.unfolded
+            printer.item(seen.item, seen.at, file_changed=file_changed, unfold=unfold)
             self._model.has_marks, self._model.laid_out_version = printer.pages.has_marks, version
 
         self._drawn(version, print_it)
@@ -187,14 +187,14 @@ class Output:
     def _rows(self, table: Table) -> None:
         """Print a page of *table*, each row behind the number that opens it."""
         context, model, state = self._context, self._model, self._state
-        told = table.filter_status() or table.status(model.registry)
+        status = table.filter_status() or table.status(model.registry)
         if table.matching:
             rows = range(state.top_row, min(state.top_row + PAGE_ROWS[model.view], len(table)))
             header = table.header(context.printer.row_width, context.clock.now())
             context.printer.rows(header, self._numbered(table, rows))
             if more := len(table) - rows.stop:
                 context.say(words.plain.more_rows(more, context.registry.key_label("page_down")))
-        context.say(told)
+        context.say(status)
         problems = model.audit.verified.problems if model.audit.verified is not None else ()
         if model.view == "audit" and problems:
             context.printer.lines(table.detail(context.printer.row_width, context.clock.now()))
@@ -220,22 +220,22 @@ class Output:
                 _log.error("a row could not be drawn: %s", error_location(error))
             return (Piece(f"  {words.status.UNDRAWABLE}", "danger"),)
 
-    # Voice and keys
+    # Status line and keys
 
-    def _tell(self) -> None:
+    def _say_status(self) -> None:
         context, model, state = self._context, self._model, self._state
         if model.view == "waiting":
             item = state.item
             if item is None:
-                self._tell_of_nothing()
-            told = own_line(words.status.LOOKING) if is_looking(item) else self.status()
+                self._say_nothing_waits()
+            message = own_line(words.status.LOOKING) if is_looking(item) else self.status()
         else:
-            told = self.status()
-        if plain_text(told):
-            context.say(told)
+            message = self.status()
+        if plain_text(message):
+            context.say(message)
         context.say(words.plain.keys(list(self._keys())))
 
-    def _tell_of_nothing(self) -> None:
+    def _say_nothing_waits(self) -> None:
         """Say that nothing waits, or nothing of what the filter lets through."""
         queue, say = self._model.queue, self._context.say
         doubt = filter_problem(queue.parsed_filter, queue.matching, queue.total)
@@ -252,8 +252,8 @@ class Output:
         for action in _ABOUT:
             if self._context.availability(action).shown:
                 key = registry.key_label(action)
-                told = f"{key} REASON" if action == "deny" else key
-                yield told, registry.command(action).label
+                typed = f"{key} REASON" if action == "deny" else key
+                yield typed, registry.command(action).label
         others = [each for each in self._state.waiting if each is not self._state.item]
         if others and model.view == "waiting":
             yield NEXT_KEY, "next"

@@ -31,9 +31,9 @@ class Printer:
         self.pages = pages
         """Keeps what was laid out last."""
 
-    def say(self, told: Line | str) -> None:
+    def say(self, message: Line | str) -> None:
         """Print a sentence of ours, or an empty line."""
-        pieces = own_line(told) if isinstance(told, str) else told
+        pieces = own_line(message) if isinstance(message, str) else message
         self.lines(sentence_lines(pieces, self._terminal.columns) or ((),))
 
     def lines(self, lines: Iterable[Line]) -> None:

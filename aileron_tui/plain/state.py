@@ -57,7 +57,7 @@ class PlainState:
         """The call that the person approved last of those of which nobody knows how they ended."""
         self.report_count = 0
         """How many answers came that are about no one row."""
-        self._told_unknown: set[str] = set()
+        self._reported_unknown: set[str] = set()
         self._reads = False
         self._submit = submit
         self._events, self._clock = events, clock
@@ -85,7 +85,7 @@ class PlainState:
             if model.status_message is not None:
                 self.messages.append(model.status_message.pieces)
             else:
-                self.messages.extend(self._told_of(event))
+                self.messages.extend(self._news_of(event))
             if isinstance(event, ApprovalUpdated):
                 self._note_unknown(event.view)
             if arrived and isinstance(event, ApprovalUpdated):
@@ -94,15 +94,15 @@ class PlainState:
                     self._attention.on_arrival(event.view.action)
         model.status_message = None
         model.tick(now, at)
-        self._go_to_one_that_waits()
-        self._leave_a_question_of_nothing()
+        self._select_waiting()
+        self._close_stale_question()
         self._ask_for_records()
         if self._due is not None and self._due[0] <= at:
             _, do = self._due
             self._due = None
             do()
 
-    def _told_of(self, event: CoreEvent) -> Iterator[Line]:
+    def _news_of(self, event: CoreEvent) -> Iterator[Line]:
         match event:
             case ApprovalUpdated(view=view) if self._done_here(view):
                 yield own_line(f"{words.item.ROW_STATES['completed']}: {escape(view.title)}")
@@ -117,15 +117,15 @@ class PlainState:
         if (
             not view.can_fetch_again
             or not model.queue.was_decided_here(key)
-            or key in self._told_unknown
+            or key in self._reported_unknown
         ):
             return
         self.unknown_outcome = view
-        self._told_unknown.add(key)
-        face = model.registry.key_label("look_again")
-        self.messages.append(own_line(words.plain.looks_again_at(face, escape(view.title))))
+        self._reported_unknown.add(key)
+        key_label = model.registry.key_label("look_again")
+        self.messages.append(own_line(words.plain.looks_again_at(key_label, escape(view.title))))
 
-    def _leave_a_question_of_nothing(self) -> None:
+    def _close_stale_question(self) -> None:
         """Take a question back whose object is gone."""
         model = self.model
         lost = model.core_lost is not None or not model.health.writable
@@ -167,16 +167,16 @@ class PlainState:
         """A record is opened that was not read whole yet, and may still be."""
         audit = self.model.audit
         opened = self.model.view == "audit" and audit.opened
-        return opened and self._reads and not self._is_read
+        return opened and self._reads and not self._record_complete
 
     @property
-    def _is_read(self) -> bool:
+    def _record_complete(self) -> bool:
         audit = self.model.audit
         return audit.current is not None and audit.version[1] is True
 
     # What is asked about
 
-    def _go_to_one_that_waits(self) -> None:
+    def _select_waiting(self) -> None:
         """Stay where the person is while that waits; else go to the call that waits longest."""
         queue = self.model.queue
         item = queue.current
@@ -226,10 +226,10 @@ class PlainState:
         return [
             each
             for each in self.model.queue.items
-            if each.is_waiting and (each is not here or self._lets(each))
+            if each.is_waiting and (each is not here or self._passes_filter(each))
         ]
 
-    def _lets(self, item: Item) -> bool:
+    def _passes_filter(self, item: Item) -> bool:
         """Return whether the filter lets *item* through; the one asked about stays all the same."""
         query = self.model.queue.parsed_filter.query
         if not query:
@@ -246,8 +246,8 @@ class PlainState:
         item = self.item if model.view == "waiting" else None
         state = item.approval.state if item is not None and item.approval is not None else ""
         # Where nothing is asked about, what came to its end is told at once.
-        told = model.view == "waiting" and item is None and bool(self.messages)
-        return (self.content_version, state, self.is_sending, told, *core)
+        has_news = model.view == "waiting" and item is None and bool(self.messages)
+        return (self.content_version, state, self.is_sending, has_news, *core)
 
     @property
     def is_sending(self) -> bool:
@@ -266,7 +266,7 @@ class PlainState:
             version = item.version if item is not None else ()
             return (version, model.queue.file_changed(item), model.unfolded)
         if table.opened:
-            of_record = (self._is_read, self.is_reading) if model.view == "audit" else ()
+            of_record = (self._record_complete, self.is_reading) if model.view == "audit" else ()
             return (model.view, table.version, of_record, model.unfolded)
         verified = model.audit.verified if model.view == "audit" else None
         return (model.view, self.top_row, table.parsed_filter.text, verified)

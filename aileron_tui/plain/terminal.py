@@ -62,10 +62,10 @@ class LineTerminal:
     def columns(self) -> int:
         """How many columns the terminal has, 80 where it does not say; at least 40."""
         try:
-            told = os.get_terminal_size(self._target).columns
+            columns = os.get_terminal_size(self._target).columns
         except OSError:
-            told = 0
-        return max(40, told or _COLUMNS)
+            columns = 0
+        return max(40, columns or _COLUMNS)
 
     def wake(self) -> None:
         """End the present wait. For any thread, and for handlers of signals."""
@@ -127,11 +127,11 @@ class LineTerminal:
 
     def _more(self) -> bool:
         """Return whether anything follows at once; it is thrown away."""
-        found = False
+        more = False
         while self._comes(AFTER_SECONDS, woken=False):
             self._take()
-            found = True
-        return found
+            more = True
+        return more
 
     def _comes(self, seconds: float, *, woken: bool = True) -> bool:
         """Wait for input, or to be *woken*; return whether there is input."""

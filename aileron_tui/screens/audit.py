@@ -43,16 +43,16 @@ class AuditScreen(ListScreen):
         if wanted is not None:
             self.submit(wanted)
 
-    def _page_of(self, form: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
+    def _page_of(self, options: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
         """Return head and document of the opened record, or of the screen as it was seen."""
         seen = self.model.audit.replayed
         if seen is None:
-            return super()._page_of(form)
-        warned = self.reader.cache.warnings(seen.item, file_changed=seen.file_changed)
+            return super()._page_of(options)
+        warnings = self.reader.cache.warnings(seen.item, file_changed=seen.file_changed)
         compact = self.has_class("-compact")
-        head = item_head(seen.item, warned, seen.at, form.width, compact=compact)
-        form = replace(form, context=seen.context, file_changed=seen.file_changed)
-        return head, self.reader.cache.layout(seen.item, form, seen.at)
+        head = item_head(seen.item, warnings, seen.at, options.width, compact=compact)
+        options = replace(options, context=seen.context, file_changed=seen.file_changed)
+        return head, self.reader.cache.layout(seen.item, options, seen.at)
 
     def _replay(self) -> None:
         """Show the screen as it was seen when its call was decided, or again the record."""

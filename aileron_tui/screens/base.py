@@ -39,7 +39,7 @@ Submit = Callable[[Intent], None]
 SMALL = (60, 16)
 NORMAL_FROM = 110
 WIDE_FROM = 160
-_OF_APPLICATION = ("palette", "help", "quit")
+_APP_COMMANDS = ("palette", "help", "quit")
 """Commands that the application does, besides turning to another view."""
 
 
@@ -89,7 +89,7 @@ class ConsoleScreen(Screen[None]):
         return {
             **{
                 command: lambda command=command: self.post_message(CommandRequested(command))
-                for command in (*asked, *_OF_APPLICATION)
+                for command in (*asked, *_APP_COMMANDS)
             },
             # At once: it takes nothing but time, and going on waits for a rested hand.
             "pause": lambda: self.submit(SetPause(on=True)),
@@ -158,8 +158,8 @@ class ConsoleScreen(Screen[None]):
         self._say(words.keys.press_key(self.model.registry.key_labels(clicked), clicked.label))
         self.redraw()
 
-    def _say(self, told: str) -> None:
-        self.model.say(told, self.clock.monotonic())
+    def _say(self, message: str) -> None:
+        self.model.say(message, self.clock.monotonic())
 
     def _look_again(self) -> None:
         """Look at the service again, where nobody knows how the call ended."""
@@ -276,11 +276,11 @@ class ConsoleScreen(Screen[None]):
             self.panel.draw(now, width)
             return
         view = now.approval
-        said = status_line(
+        status = status_line(
             now, model.status_message, self.clock.now(), self.rows_status(), width=width
         )
         digest_words = view.words if view is not None else None
-        self.query_one("#status", Lines).show(bars.status_row(said, digest_words, width))
+        self.query_one("#status", Lines).show(bars.status_row(status, digest_words, width))
         self.query_one("#keys", Lines).show(bars.footer_line(now.context, now, width))
 
     def rows_status(self) -> Line:

@@ -47,9 +47,9 @@ class TextHandoff:
         chosen = (below or fields)[0]
         self._copied = (subject.version, chosen.first_block)
         self._post(CopyRequested(chosen.text))
-        self._say(self._told(chosen, following=len(below or fields) > 1))
+        self._say(self._report(chosen, following=len(below or fields) > 1))
 
-    def _told(self, field: Field, *, following: bool) -> str:
+    def _report(self, field: Field, *, following: bool) -> str:
         size = len(field.text.encode("utf-8", "replace"))
         key = self._model.registry.key_label("copy")
         then = words.terminal.copies_next(key) if following else ""

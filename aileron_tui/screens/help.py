@@ -40,8 +40,8 @@ def help_lines(
             rows.append(line(Piece("  " if number else ""), *each.pieces))
     rows += [()] if warnings else []
     rows.append((Piece(words.keys.HELP, "fact"),))
-    for face, told in _keys(registry, context):
-        rows += _row(face, told, width)
+    for key, description in _keys(registry, context):
+        rows += _row(key, description, width)
     rows.append(())
     for text in words.keys.help_rest(rest_seconds):
         rows += _row("", (Piece(text, "muted"),), width, indent=0)
@@ -65,9 +65,9 @@ def _keys(registry: CommandRegistry, context: KeyContext) -> Iterator[tuple[str,
             yield registry.key_labels(each), line(each.help, *decides)
 
 
-def _row(face: str, told: Line, width: int, indent: int = KEY_CELLS) -> Iterator[Line]:
-    for number, each in enumerate(wrap(told, width - indent - MARGIN_CELLS)):
-        named = f"{face:<{indent}}" if number == 0 else " " * indent
+def _row(key: str, text: Line, width: int, indent: int = KEY_CELLS) -> Iterator[Line]:
+    for number, each in enumerate(wrap(text, width - indent - MARGIN_CELLS)):
+        named = f"{key:<{indent}}" if number == 0 else " " * indent
         yield line(Piece(named, "strong"), *each.pieces)
 
 

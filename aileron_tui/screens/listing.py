@@ -77,8 +77,8 @@ class ListScreen(ConsoleScreen):
 
     def _draw_empty(self) -> None:
         width, height = self.size
-        told = wrap(self.table.status(self.model.registry), width - 4)
-        rows = bars.centred([each.pieces for each in told], width, height - 4)
+        wrapped = wrap(self.table.status(self.model.registry), width - 4)
+        rows = bars.centred([each.pieces for each in wrapped], width, height - 4)
         self.query_one("#empty", Lines).show(*rows)
 
     def _draw_list(self) -> None:
@@ -101,11 +101,11 @@ class ListScreen(ConsoleScreen):
         self.query_one("#gap", Lines).show(())
         self.reader.show(layout, subject.version)
 
-    def _page_of(self, form: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
+    def _page_of(self, options: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
         """Return head and document of the opened row."""
         now = self.clock.now()
-        blocks = self.table.blocks(now, unfold=form.unfold)
-        return self.table.head(form.width, now), self.reader.cache.page(blocks, form)
+        blocks = self.table.blocks(now, unfold=options.unfold)
+        return self.table.head(options.width, now), self.reader.cache.page(blocks, options)
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
         try:
@@ -116,12 +116,12 @@ class ListScreen(ConsoleScreen):
 
     def rows_status(self) -> Line:
         """Return what the filter leaves, or the list's own sentence; of records, their head as well."""
-        told: Line = ()
+        status: Line = ()
         if not self.is_empty:
-            told = self.table.filter_status() or self.table.status(self.model.registry)
+            status = self.table.filter_status() or self.table.status(self.model.registry)
         head_words = self.model.head_words if self._view in _OF_RECORDS else None
         head = words.views.audit_head(head_words) if head_words is not None else ""
-        return line(*told, "  " if told and head else "", Piece(head, "muted"))
+        return line(*status, "  " if status and head else "", Piece(head, "muted"))
 
     # Commands
 

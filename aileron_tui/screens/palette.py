@@ -14,12 +14,12 @@ from aileron_tui.draw import bars
 from aileron_tui.draw.text import Line, Piece, cell_width, justify, line, truncate
 from aileron_tui.input.commands import Command, CommandRegistry, KeyContext
 from aileron_tui.input.situation import Situation, availability
+from aileron_tui.widgets.line_input import LineInput
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
-from aileron_tui.widgets.reason import Reason
 from aileron_tui.widgets.rows import RowList
 
-LIMIT = 60
-"""Characters of a name that is looked for."""
+NAME_LIMIT = 60
+"""The most characters of a command's name to search for."""
 
 
 def commands(registry: CommandRegistry, now: Situation, text: str) -> tuple[Command, ...]:
@@ -29,7 +29,7 @@ def commands(registry: CommandRegistry, now: Situation, text: str) -> tuple[Comm
     """
     context: KeyContext = now.view
     words = text.casefold().split()
-    found = [
+    matching = [
         each
         for each in registry.in_context(context)
         if each.help
@@ -39,7 +39,7 @@ def commands(registry: CommandRegistry, now: Situation, text: str) -> tuple[Comm
         and all(word in _name(each).casefold() for word in words)
         and availability(each.id, now).shown
     ]
-    return tuple(sorted(found, key=lambda each: _farness(each, words)))
+    return tuple(sorted(matching, key=lambda each: _farness(each, words)))
 
 
 def _farness(each: Command, words: list[str]) -> int:
@@ -50,8 +50,8 @@ def _farness(each: Command, words: list[str]) -> int:
     own = re.split(r"[\s_]+", f"{label} {each.id}".casefold())
     if all(any(part.startswith(word) for part in own) for word in words):
         return 1
-    told = each.help.casefold().split()
-    return 2 if all(any(part.startswith(word) for part in told) for word in words) else 3
+    words_of_help = each.help.casefold().split()
+    return 2 if all(any(part.startswith(word) for part in words_of_help) for word in words) else 3
 
 
 def _name(each: Command) -> str:
@@ -77,7 +77,7 @@ class PaletteScreen(ModalScreen[str]):
         """Lay out the commands above the line."""
         with Vertical(id="palette"):
             yield RowList(id="commands", draw=self._row)
-            yield Reason(id="command", placeholder=words.keys.PALETTE)
+            yield LineInput(id="command", placeholder=words.keys.PALETTE, max_length=NAME_LIMIT)
             yield Lines(id="commandkeys")
 
     def on_resize(self, event: events.Resize) -> None:
@@ -90,9 +90,9 @@ class PaletteScreen(ModalScreen[str]):
         footer = bars.footer_line(self.CONTEXT, now, self.size.width)
         if not self._found:
             leave = self._keys.command("palette_leave")
-            told = Piece(f" {words.keys.PALETTE_NONE}   ", "attn")
-            face = Piece(self._keys.key_labels(leave), "strong")
-            footer = line(told, face, Piece(f" {leave.label}", "muted"))
+            message = Piece(f" {words.keys.PALETTE_NONE}   ", "attn")
+            key = Piece(self._keys.key_labels(leave), "strong")
+            footer = line(message, key, Piece(f" {leave.label}", "muted"))
         self.query_one("#commandkeys", Lines).show(footer)
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
@@ -101,11 +101,11 @@ class PaletteScreen(ModalScreen[str]):
         each = self._found[row]
         edge = Piece("▌", "fact-bar") if selected else Piece(" ")
         name = Piece(f"{each.label:<22}", "summary" if selected else "text")
-        face = line(Piece(self._keys.key_labels(each), "strong"), " ")
-        told = truncate(
-            line(edge, " ", name, Piece(each.help, "muted")), width - cell_width(face) - 2
+        key = line(Piece(self._keys.key_labels(each), "strong"), " ")
+        text = truncate(
+            line(edge, " ", name, Piece(each.help, "muted")), width - cell_width(key) - 2
         )
-        return (justify(told, face, width),)
+        return (justify(text, key, width),)
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Show what the text means now."""

@@ -110,15 +110,15 @@ class DocumentReader:
 
     def _painted(self, version: Version) -> None:
         """Everything drawn for *version* was written; a slow line may not have brought it yet."""
-        self._screen.post_message(Painted(lambda: self._stands(version)))
+        self._screen.post_message(Painted(lambda: self._on_screen(version)))
 
-    def _stands(self, version: Version) -> None:
+    def _on_screen(self, version: Version) -> None:
         """What was drawn for *version* is on screen: from here on it can be read and rested before."""
         at, model = self._clock.monotonic(), self._model
         subject = model.subject if model.document_shown else None
         if subject is not None and model.laid_out_version != subject.version:
             return  # shown only now, its size not known yet: its lines come with the next drawing
-        if not self._there or not self._screen.is_current or version != model.screen_version:
+        if not self._has_widgets or not self._screen.is_current or version != model.screen_version:
             return
         model.arming.on_drawn(version, at)
         view = (version, *self.document.rows_in_view)
@@ -128,7 +128,7 @@ class DocumentReader:
         self._wake()
 
     @property
-    def _there(self) -> bool:
+    def _has_widgets(self) -> bool:
         """Whether the widgets are there: on the way out a screen outlives them by a moment."""
         return bool(self._screen.query("#document"))
 
@@ -148,7 +148,7 @@ class DocumentReader:
 
     def _look(self) -> None:
         """Mark what has been in view for long enough."""
-        if not self._there:
+        if not self._has_widgets:
             return
         at, model = self._clock.monotonic(), self._model
         version, first, last = self._in_view

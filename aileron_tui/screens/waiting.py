@@ -120,23 +120,23 @@ class WaitingScreen(ConsoleScreen):
         rows.show(len(items), height, queue.index(queue.selected), queue.selected)
         width = self.query_one("#side").size.width
         more = hidden_rows_line(*rows.hidden_rows)
-        told = filter_status(queue.parsed_filter, queue.matching, queue.total)
+        status = filter_status(queue.parsed_filter, queue.matching, queue.total)
         if self._compact:
             order = order_line(queue.newer_count, by_deadline=queue.by_deadline)
-            foot = line(" ", *order, "  " if order and told else "", *told)
+            foot = line(" ", *order, "  " if order and status else "", *status)
             self.query_one("#sidefoot", Lines).show(justify(foot, more, width))
         else:
-            header = self._list_header(told, width)
+            header = self._list_header(status, width)
             # What the header says already is not said again below it.
-            order = order_line(queue.newer_count, by_deadline=queue.by_deadline and bool(told))
+            order = order_line(queue.newer_count, by_deadline=queue.by_deadline and bool(status))
             below = justify(line(" ", *order), more, width)
             self.query_one("#sidehead", Lines).show((), header, below)
             self.query_one("#decided", Lines).show(*decided_lines(queue.decided, width))
 
-    def _list_header(self, told: Line, width: int) -> Line:
-        """Return the line above the rows: their order and the nearest deadline, or *told* of a filter."""
-        if told:
-            return truncate(line(" ", *told), width - 1)
+    def _list_header(self, filter_status: Line, width: int) -> Line:
+        """Return the line above the rows: their order and the nearest deadline, or what the filter lets through."""
+        if filter_status:
+            return truncate(line(" ", *filter_status), width - 1)
         queue, now = self.model.queue, self.clock.now()
         nearest = queue.nearest_deadline()
         return queue_header(queue.length, nearest, now, width, by_deadline=queue.by_deadline)
@@ -147,21 +147,23 @@ class WaitingScreen(ConsoleScreen):
         if not width:
             self.model.laid_out_version = None
             return
-        moved = self.model.queue.file_changed(item)
-        warned = self.reader.cache.warnings(item, file_changed=moved) if item is not None else []
-        head = item_head(item, warned, now, width, compact=self._compact)
+        file_changed = self.model.queue.file_changed(item)
+        warnings = (
+            self.reader.cache.warnings(item, file_changed=file_changed) if item is not None else []
+        )
+        head = item_head(item, warnings, now, width, compact=self._compact)
         self.reader.head.show(*head)
         self.query_one("#gap", Lines).show(())
         self._fit_list(len(head))
         gutter = COMPACT_GUTTER if self._compact else GUTTER
-        form = LayoutOptions(
+        options = LayoutOptions(
             width=width,
             gutter=gutter,
             unfold=self.model.unfolded,
-            file_changed=moved,
+            file_changed=file_changed,
             context=self._at_the_end(item),
         )
-        layout = self.reader.cache.layout(item, form, now)
+        layout = self.reader.cache.layout(item, options, now)
         changed = item is not None and item.approval is not None and item.approval.drift is not None
         self.model.preview_row = (
             full_preview_row(self.reader.cache.blocks, layout) if changed else None

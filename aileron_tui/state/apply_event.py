@@ -92,8 +92,10 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
         return arrived
     if before.state in WAITING_STATES and view.state not in WAITING_STATES:
         _ended(model, view, at)
-    elif queue.was_decided_here(key) and (told := outcomes.approved_run_failure(view)) is not None:
-        model.say(told, at)
+    elif (
+        queue.was_decided_here(key) and (failure := outcomes.approved_run_failure(view)) is not None
+    ):
+        model.say(failure, at)
     return arrived
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from aileron_core.console_port import ApprovalView
 
 REASONS_KEPT = 50
+REASON_LIMIT = 2_000
+"""The most characters of a reason that the core accepts."""
 _OPEN = frozenset({"pending", "awaiting_vault"})
 """States in which nobody has answered yet."""
 

@@ -57,9 +57,9 @@ class _Document:
     has_marks: bool
 
 
-def _make(blocks: tuple[Block, ...], form: LayoutOptions) -> _Document:
+def _make(blocks: tuple[Block, ...], options: LayoutOptions) -> _Document:
     marked = any(piece.role == "mark" for each in blocks for piece in each.pieces)
-    return _Document(blocks, lay_out(blocks, form.width, form.gutter), marked)
+    return _Document(blocks, lay_out(blocks, options.width, options.gutter), marked)
 
 
 class DocumentCache:
@@ -94,10 +94,10 @@ class DocumentCache:
         """Return what the renderer found in the item's fields."""
         known = self._findings.get(item.key)
         if known is None or known[0] is not item.approval:
-            found = self._find(item)
-            if found is None:
+            counts = self._find(item)
+            if counts is None:
                 return HiddenCharacters()
-            known = (item.approval, found)
+            known = (item.approval, counts)
             self._findings[item.key] = known
             if len(self._findings) > FINDINGS_KEPT:
                 del self._findings[next(iter(self._findings))]
@@ -130,40 +130,46 @@ class DocumentCache:
         """The blocks that it was made from, as `Layout.blocks` numbers them."""
         return (*self._blocks, *self._tail_blocks)
 
-    def layout(self, item: Item | None, form: LayoutOptions, now: float) -> Layout:
+    def layout(self, item: Item | None, options: LayoutOptions, now: float) -> Layout:
         """Return the layout of *item*; the same object while nothing in it differs."""
         if item is None:
-            return self.page((), form)
-        made_from = (id(item), form.width, form.gutter, form.unfold, form.file_changed)
+            return self.page((), options)
+        made_from = (id(item), options.width, options.gutter, options.unfold, options.file_changed)
         self.is_complete = True
         if self._of[:-1] != made_from:
-            made = self._made(item, form, now)
+            made = self._made(item, options, now)
             if made is None:
-                return self._start_of(item, form, now)
+                return self._start_of(item, options, now)
             self._take(made, (*made_from, item))
         elif item.approval is not None:
-            self._age(first_heading(item.approval, now), form)
-        return self._with_tail(form)
+            self._age(first_heading(item.approval, now), options)
+        return self._with_tail(options)
 
-    def page(self, blocks: tuple[Block, ...], form: LayoutOptions) -> Layout:
+    def page(self, blocks: tuple[Block, ...], options: LayoutOptions) -> Layout:
         """Return the layout of *blocks*, which are no item's; the same object while they are equal."""
         self.is_complete = True
-        made_from = (blocks, form.width, form.gutter)
+        made_from = (blocks, options.width, options.gutter)
         if self._of != made_from:
-            self._take(_make(blocks, form), made_from)
-        return self._with_tail(form)
+            self._take(_make(blocks, options), made_from)
+        return self._with_tail(options)
 
-    def _made(self, item: Item, form: LayoutOptions, now: float) -> "_Document | None":
+    def _made(self, item: Item, options: LayoutOptions, now: float) -> "_Document | None":
         """Return the document of *item*; None while a large one is being made."""
         view, room = item.approval, self._layout_room
         if room is None or foreign_size(view) <= LARGE_CHARACTERS:
-            return _make(self._blocks_of(item, form, now), form)
+            return _make(self._blocks_of(item, options, now), options)
         if self._find_known(item) is None:
             return None  # they are part of it
-        warned = self.warnings(item, file_changed=form.file_changed)
-        key = (IdentityKey(view), form.width, form.gutter, form.unfold, form.file_changed)
+        warnings = self.warnings(item, file_changed=options.file_changed)
+        key = (
+            IdentityKey(view),
+            options.width,
+            options.gutter,
+            options.unfold,
+            options.file_changed,
+        )
         done = room.request(
-            "layout", key, lambda: _make(self._blocks_of(item, form, now, warned), form)
+            "layout", key, lambda: _make(self._blocks_of(item, options, now, warnings), options)
         )
         return done.get() if done is not None else None
 
@@ -172,14 +178,14 @@ class DocumentCache:
         known = self._findings.get(item.key)
         return known[1] if known is not None and known[0] is item.approval else None
 
-    def _start_of(self, item: Item, form: LayoutOptions, now: float) -> Layout:
+    def _start_of(self, item: Item, options: LayoutOptions, now: float) -> Layout:
         """Return how the document begins; what stands behind it is still being laid out."""
         assert item.approval is not None
         self.is_complete, self.has_marks = False, False
-        key = (IdentityKey(item.approval), form.width, form.gutter)
+        key = (IdentityKey(item.approval), options.width, options.gutter)
         if self._start[0] != key:
             blocks = start_blocks(item.approval, now)
-            self._start = (key, lay_out(blocks, form.width, form.gutter))
+            self._start = (key, lay_out(blocks, options.width, options.gutter))
         self._of, self._blocks, self._tail_blocks = (), (), ()
         self._main = self._whole = self._start[1]
         return self._whole
@@ -191,37 +197,39 @@ class DocumentCache:
         self._context = ((), 0, 0)
         self._tail_blocks = ()
 
-    def _with_tail(self, form: LayoutOptions) -> Layout:
+    def _with_tail(self, options: LayoutOptions) -> Layout:
         """Return the layout with the context of the call at its end; that changes by itself."""
-        context = (form.context, form.width, form.gutter) if form.context else ((), 0, 0)
+        context = (
+            (options.context, options.width, options.gutter) if options.context else ((), 0, 0)
+        )
         if context != self._context:
             self._context = context
-            self._tail_blocks = tuple(context_blocks(form.context))
-            tail = lay_out(self._tail_blocks, form.width, form.gutter)
+            self._tail_blocks = tuple(context_blocks(options.context))
+            tail = lay_out(self._tail_blocks, options.width, options.gutter)
             self._whole = self._main.with_tail(tail, len(self._blocks))
         return self._whole
 
-    def _age(self, first: Block, form: LayoutOptions) -> None:
+    def _age(self, first: Block, options: LayoutOptions) -> None:
         """Draw the first heading anew; it alone tells an age."""
         if first == self._blocks[0]:
             return
         old = self._main.blocks.count(0)
-        head = lay_out((first,), form.width, form.gutter)
+        head = lay_out((first,), options.width, options.gutter)
         self._blocks = (first, *self._blocks[1:])
         self._main = self._whole = head.with_tail(self._main.without_first(old), 0)
         self._context = ((), 0, 0)
 
     def _blocks_of(
-        self, item: Item, form: LayoutOptions, now: float, warned: list[Line] | None = None
+        self, item: Item, options: LayoutOptions, now: float, warnings: list[Line] | None = None
     ) -> tuple[Block, ...]:
         if item.approval is not None:
-            if warned is None:
-                warned = self.warnings(item, file_changed=form.file_changed)
+            if warnings is None:
+                warnings = self.warnings(item, file_changed=options.file_changed)
             return approval_blocks(
                 item.approval,
                 now,
-                warned,
-                unfold=form.unfold,
+                warnings,
+                unfold=options.unfold,
                 refresh_key=self._registry.key_label("refresh"),
             )
         if item.problem is not None:
@@ -257,8 +265,8 @@ def foreign_size(view: ApprovalView | None) -> int:
 
 def start_blocks(view: ApprovalView, now: float) -> tuple[Block, ...]:
     """Return how *view*'s document begins, and that there is more; none of it counts as read."""
-    told = words.item.laying_out(foreign_size(view))
-    note = (value("", (Piece(told, "attn"),), "record"), blank())
+    notice = words.item.laying_out(foreign_size(view))
+    note = (value("", (Piece(notice, "attn"),), "record"), blank())
     if view.drift is not None or view.steps:
         return (first_heading(view, now), *note)
     fetched = tuple(_starts(view.preview.fields))

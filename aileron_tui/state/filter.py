@@ -60,8 +60,8 @@ class Filter:
         elif not all(age.holds(now - row.at) for age in self.ages):
             return False
         for name, values in self.fields:
-            found = row.fields.get(name, "").casefold()
-            if not any(value in found for value in values):
+            content = row.fields.get(name, "").casefold()
+            if not any(value in content for value in values):
                 return False
         text = row.text.casefold()
         return all(word in text for word in self.words)

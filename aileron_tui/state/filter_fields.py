@@ -41,19 +41,19 @@ def call_fields(view: ApprovalView) -> FilterFields:
         "effect": view.effect,
         "host": hosts,
     }
-    told = f"{view.title} {view.preview.gist} {view.agent} {view.session_label} {view.action}"
+    names = f"{view.title} {view.preview.gist} {view.agent} {view.session_label} {view.action}"
     ops = " ".join(f"{step.connector}.{step.op}" for step in view.steps)
     ops = ops or f"{view.connector}.{view.op}"
-    text = f"{told} {view.effect} {ops} {hosts} {sent} {state}"
+    text = f"{names} {view.effect} {ops} {hosts} {sent} {state}"
     return FilterFields(text=text, fields=named, at=view.requested_at)
 
 
-def file_fields(held: NotAcceptedView) -> FilterFields:
+def file_fields(file: NotAcceptedView) -> FilterFields:
     """Return what a file that is not accepted offers; it has no age, so an age leaves it out."""
-    state = f"not accepted {held.why}"
-    named = {"action": held.name, "state": state, "host": " ".join(held.hosts)}
-    runs = " ".join(held.steps)
-    text = f"{held.kind} {held.name} {held.file} {held.connector} {runs} {named['host']} {state}"
+    state = f"not accepted {file.why}"
+    named = {"action": file.name, "state": state, "host": " ".join(file.hosts)}
+    runs = " ".join(file.steps)
+    text = f"{file.kind} {file.name} {file.file} {file.connector} {runs} {named['host']} {state}"
     return FilterFields(text=text, fields=named, at=None)
 
 

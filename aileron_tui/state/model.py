@@ -159,15 +159,15 @@ class Model:
         if self.panel in ("stop", "end"):
             return (self.panel, self.panel_key, self.size)
         subject, table = self.subject, self.table
-        place = (self.view, self.panel, self.size, self.unfolded, self.paused_at is not None)
+        surroundings = (self.view, self.panel, self.size, self.unfolded, self.paused_at is not None)
         content = subject.version if subject is not None else ()
         if table is not None:
             row = (content, table.index, table.opened) if table.decides else ()
-            return (row, place)
+            return (row, surroundings)
         item = self.queue.current
         state = item.approval.state if item is not None and item.approval is not None else ""
         number = self.queue.index(self.queue.selected)
-        return (content, state, number, self.queue.file_changed(item), self.list_rows, place)
+        return (content, state, number, self.queue.file_changed(item), self.list_rows, surroundings)
 
     @property
     def unfolded(self) -> bool:
@@ -194,11 +194,11 @@ class Model:
             return seen.reading
         subject = self.subject
         key, version = (subject.key, subject.version) if subject is not None else ("", ())
-        form = (key, self.unfolded)
-        known = self._readings.get(form)
+        drawn_as = (key, self.unfolded)
+        known = self._readings.get(drawn_as)
         if known is None or known[0] != version:
             known = (version, ReadingProgress())
-            self._readings[form] = known
+            self._readings[drawn_as] = known
         return known[1]
 
     @property
@@ -363,8 +363,8 @@ class Model:
 
     def say(self, pieces: Line | str, at: float, *, hold: float = 0.0) -> None:
         """Let the status line report *pieces*, our own words or rendered ones; *hold*: seconds that no key ends."""
-        spoken = (Piece(pieces),) if isinstance(pieces, str) else pieces
-        self.status_message = StatusMessage(spoken, at + MESSAGE_SECONDS, at + hold)
+        message = (Piece(pieces),) if isinstance(pieces, str) else pieces
+        self.status_message = StatusMessage(message, at + MESSAGE_SECONDS, at + hold)
 
     # Time
 
@@ -385,6 +385,6 @@ class Model:
         """Drop what was read of calls that are gone; of other lists little is kept anyway."""
         subject = self.subject
         kept = subject.key if subject is not None else ""
-        for form in list(self._readings):
-            if form[0] != kept and self.queue.get(form[0]) is None:
-                del self._readings[form]
+        for drawn_as in list(self._readings):
+            if drawn_as[0] != kept and self.queue.get(drawn_as[0]) is None:
+                del self._readings[drawn_as]

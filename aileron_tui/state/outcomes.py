@@ -26,8 +26,8 @@ def ended_here(view: ApprovalView, calls: int = 1) -> Line:
     if view.state in ("expired", "withdrawn"):
         return ended_elsewhere(view)  # that came before the person's answer
     if view.state == "denied":
-        told = words.status.denied(title, agent_name(view), escape(view.reason), calls)
-        return (Piece(told, "danger"),)
+        text = words.status.denied(title, agent_name(view), escape(view.reason), calls)
+        return (Piece(text, "danger"),)
     if view.state == "failed":
         return _failure(view)
     digest_words = f" · {' · '.join(view.words)}" if view.words else ""
@@ -45,8 +45,8 @@ def approved_run_failure(view: ApprovalView) -> Line | None:
     if view.state == "failed":
         return _failure(view)
     if view.state == "unknown":
-        told = foreign_text(view.outcome or view.title)
-        return line(Piece(f"{words.item.ROW_STATES[view.state]}: ", "attn"), *told)
+        outcome = foreign_text(view.outcome or view.title)
+        return line(Piece(f"{words.item.ROW_STATES[view.state]}: ", "attn"), *outcome)
     return None
 
 
@@ -55,12 +55,12 @@ def acceptance_changed(intent: Accept | AcceptSuite | WithdrawAcceptance) -> Lin
     if isinstance(intent, AcceptSuite):
         return (Piece(words.files.suite_accepted(len(intent.files)), "ok"),)
     name = escape(intent.name)
-    told = (
+    text = (
         words.files.accepted(name)
         if isinstance(intent, Accept)
         else words.files.acceptance_withdrawn(intent.kind, name)
     )
-    return (Piece(told, "ok"),)
+    return (Piece(text, "ok"),)
 
 
 def session_ended(agent: str) -> Line:
@@ -70,8 +70,8 @@ def session_ended(agent: str) -> Line:
 
 def everything_stopped(event: EverythingStopped) -> Line:
     """Return the report of what stopping everything did."""
-    told = words.panels.everything_stopped(event.denied, event.sessions_ended, event.runs_stopped)
-    return (Piece(told, "danger"),)
+    text = words.panels.everything_stopped(event.denied, event.sessions_ended, event.runs_stopped)
+    return (Piece(text, "danger"),)
 
 
 def _failure(view: ApprovalView) -> Line:

@@ -73,15 +73,15 @@ class PendingIntents:
     ) -> Iterator[Accept | AcceptSuite | WithdrawAcceptance]:
         """Yield what was asked of files and has happened, as *event* tells."""
         yield from self._suites(event)
-        held = {file_key(each.kind, each.name): each.digest for each in event.not_accepted}
+        waiting = {file_key(each.kind, each.name): each.digest for each in event.not_accepted}
         items = {file_key(each.kind, each.name): each for each in event.library}
         for key, (intent, _) in list(self._sent.items()):
             if not isinstance(intent, Accept | WithdrawAcceptance):
                 continue
             item = items.get(key)
             if isinstance(intent, Accept):
-                done = key not in held and (item is None or item.state in _COUNTS)
-                over = held.get(key) != intent.digest
+                done = key not in waiting and (item is None or item.state in _COUNTS)
+                over = waiting.get(key) != intent.digest
             else:
                 done = item is not None and item.state == "held_back"
                 over = item is None or item.state not in _COUNTS
@@ -92,9 +92,9 @@ class PendingIntents:
 
     def _suites(self, event: LibraryUpdated) -> Iterator[AcceptSuite]:
         """Yield what was asked of suites, once none of their files waits in the form that was shown."""
-        held = {(each.file, each.digest) for each in event.not_accepted}
+        waiting = {(each.file, each.digest) for each in event.not_accepted}
         for key, (intent, _) in list(self._sent.items()):
-            if isinstance(intent, AcceptSuite) and held.isdisjoint(intent.files):
+            if isinstance(intent, AcceptSuite) and waiting.isdisjoint(intent.files):
                 del self._sent[key]
                 yield intent
 

@@ -71,7 +71,7 @@ class Queue:
         self._now = 0.0
         self._shown, self._shown_waiting = self._all, self._waiting
         """What the filter lets through; without one the same objects."""
-        self._kept: str | None = None
+        self._pinned: str | None = None
         """The selected call, where the filter would not let it through."""
         self._all_files: dict[str, Item] = {}
         """Files that are not accepted, then problems."""
@@ -82,7 +82,7 @@ class Queue:
         """Keys of every file that is not accepted, whether it stands alone or not."""
         self._problems = 0
         self._decided: list[ApprovalView] = []
-        self._mine: set[str] = set()
+        self._decided_here: set[str] = set()
         self._deadlines: list[tuple[float, str]] = []
         """A heap; what does not hold any more is dropped when it comes up."""
         self._leaving: list[tuple[float, str]] = []
@@ -199,8 +199,10 @@ class Queue:
     @property
     def matching(self) -> int:
         """How many rows the filter lets through."""
-        kept = self._kept is not None or any(not self._lets(each) for each in self._files)
-        return self.length - kept
+        shown_anyway = self._pinned is not None or any(
+            not self._passes_filter(each) for each in self._files
+        )
+        return self.length - shown_anyway
 
     @property
     def by_deadline(self) -> bool:
@@ -234,21 +236,21 @@ class Queue:
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
         self.parsed_filter, self._now = parsed, now
-        self._shown, self._shown_waiting, self._kept = self._all, self._waiting, None
+        self._shown, self._shown_waiting, self._pinned = self._all, self._waiting, None
         if parsed.query:
             self._shown, self._shown_waiting = OrderedKeys(), OrderedKeys()
             for key, item in self._items.items():
-                if self._lets(item):
-                    self._let(self._number[key], item)
+                if self._passes_filter(item):
+                    self._show_row(self._number[key], item)
         self._filter_files()
         self._keep_selected()
 
-    def _lets(self, item: Item) -> bool:
+    def _passes_filter(self, item: Item) -> bool:
         """Return whether the filter lets *item* through."""
         query: Filter = self.parsed_filter.query
         return not query or query.matches(item_fields(item), self._now)
 
-    def _let(self, number: int, item: Item) -> None:
+    def _show_row(self, number: int, item: Item) -> None:
         """Put *item* among the rows that are shown, while there is a filter."""
         self._shown.add(number, item.key)
         if item.is_waiting:
@@ -258,20 +260,20 @@ class Queue:
 
     def _filter_files(self) -> None:
         files = self._all_files.values()
-        self._files = tuple(e for e in files if e.key == self.selected or self._lets(e))
+        self._files = tuple(e for e in files if e.key == self.selected or self._passes_filter(e))
         self._file_row = {item.key: row for row, item in enumerate(self._files)}
 
     def _keep_selected(self) -> None:
         """Show the selected call whatever the filter says, and no more the one that was left."""
         if not self.parsed_filter.query:
             return
-        if self._kept is not None and self._kept != self.selected:
-            self._hide(self._kept)
-            self._kept = None
+        if self._pinned is not None and self._pinned != self.selected:
+            self._hide(self._pinned)
+            self._pinned = None
         number = self._number.get(self.selected or "")
         if number is not None and number not in self._shown:
-            self._kept = self.selected
-            self._let(number, self._items[self.selected or ""])
+            self._pinned = self.selected
+            self._show_row(number, self._items[self.selected or ""])
         self._filter_files()
 
     def _hide(self, key: str) -> None:
@@ -282,11 +284,11 @@ class Queue:
 
     def mark_decided_here(self, key: str) -> None:
         """Note that the person answered *key* on this screen."""
-        self._mine.add(key)
+        self._decided_here.add(key)
 
     def was_decided_here(self, key: str) -> bool:
         """Return whether the person answered *key* on this screen."""
-        return key in self._mine
+        return key in self._decided_here
 
     def update(self, view: ApprovalView, now: float) -> bool:
         """Take an update; return whether an item came to wait that was not there before."""
@@ -295,9 +297,9 @@ class Queue:
         if view.state in FINAL_STATES:
             self._note_end(view)
             if before is not None:
-                stay = DECIDED_HERE_SECONDS if key in self._mine else ELSEWHERE_SECONDS
-                leaves_at = before.leaves_at if before.leaves_at is not None else now + stay
-                self._put(replace(before, approval=view, leaves_at=leaves_at))
+                stay = DECIDED_HERE_SECONDS if key in self._decided_here else ELSEWHERE_SECONDS
+                remove_at = before.remove_at if before.remove_at is not None else now + stay
+                self._put(replace(before, approval=view, remove_at=remove_at))
             return False
         if view.state not in WAITING_STATES and view.decided_at is not None:
             self._note_end(view)
@@ -347,9 +349,9 @@ class Queue:
         while self._leaving and self._leaving[0][0] <= now:
             at, key = heappop(self._leaving)
             item = self._items.get(key)
-            if item is not None and item.leaves_at == at:
+            if item is not None and item.remove_at == at:
                 self._overdue.add(key)
-        gone = [key for key in self._overdue if key != self.selected or key in self._mine]
+        gone = [key for key in self._overdue if key != self.selected or key in self._decided_here]
         for key in gone:
             if key == self.selected:
                 self.advance()
@@ -411,16 +413,16 @@ class Queue:
         )
         if ends is not None and ends != known:
             heappush(self._deadlines, (ends, item.key))
-        if item.leaves_at is not None and (before is None or before.leaves_at != item.leaves_at):
-            heappush(self._leaving, (item.leaves_at, item.key))
+        if item.remove_at is not None and (before is None or before.remove_at != item.remove_at):
+            heappush(self._leaving, (item.remove_at, item.key))
 
     def _show(self, number: int, item: Item) -> None:
         """Show *item* or leave it out, as the filter says now; the selected one is shown."""
-        lets = self._lets(item)
+        lets = self._passes_filter(item)
         if item.key == self.selected:
-            self._kept = None if lets else item.key
+            self._pinned = None if lets else item.key
         if lets or item.key == self.selected:
-            self._let(number, item)
+            self._show_row(number, item)
         else:
             self._hide(item.key)
 
@@ -431,7 +433,7 @@ class Queue:
         self._all.discard(number)
         self._waiting.discard(number)
         self._overdue.discard(key)
-        self._mine.discard(key)
+        self._decided_here.discard(key)
 
     def _note_end(self, view: ApprovalView) -> None:
         for row, each in enumerate(self._decided):

@@ -18,10 +18,10 @@ class ReadingProgress:
 
     def frozen_copy(self) -> "ReadingProgress":
         """Return what was seen until now; nothing that is marked later is added to it."""
-        kept = ReadingProgress()
-        kept._ranges, kept._required, kept._seen = self._ranges, self._required, set(self._seen)
-        kept.frozen = True
-        return kept
+        copy = ReadingProgress()
+        copy._ranges, copy._required, copy._seen = self._ranges, self._required, set(self._seen)
+        copy.frozen = True
+        return copy
 
     def set_lines(self, ranges: Sequence[TextRange | None]) -> None:
         """Take the drawn lines of a new width; `None` is a line that need not be seen."""
@@ -29,7 +29,9 @@ class ReadingProgress:
             return
         covered = self._covered()
         self._ranges = ranges
-        self._required = frozenset(row for row, place in enumerate(ranges) if place is not None)
+        self._required = frozenset(
+            row for row, text_range in enumerate(ranges) if text_range is not None
+        )
         self._seen = {row for row in self._required if _within(ranges[row], covered)}
 
     def mark_seen(self, rows: Iterable[int]) -> bool:
@@ -58,21 +60,21 @@ class ReadingProgress:
         """Return the seen characters of every block as sorted, joined ranges."""
         ranges: dict[int, list[tuple[int, int]]] = {}
         for row in sorted(self._seen):
-            place = self._ranges[row]
-            if place is None:
+            text_range = self._ranges[row]
+            if text_range is None:
                 continue
-            joined = ranges.setdefault(place.block, [])
-            end = max(place.end, place.start + 1)
-            if joined and joined[-1][1] >= place.start:
+            joined = ranges.setdefault(text_range.block, [])
+            end = max(text_range.end, text_range.start + 1)
+            if joined and joined[-1][1] >= text_range.start:
                 joined[-1] = (joined[-1][0], max(joined[-1][1], end))
             else:
-                joined.append((place.start, end))
+                joined.append((text_range.start, end))
         return ranges
 
 
-def _within(place: TextRange | None, covered: dict[int, list[tuple[int, int]]]) -> bool:
-    if place is None:
+def _within(text_range: TextRange | None, covered: dict[int, list[tuple[int, int]]]) -> bool:
+    if text_range is None:
         return False
-    ranges = covered.get(place.block, [])
-    at = bisect_right(ranges, (place.start, 1 << 60)) - 1
-    return at >= 0 and ranges[at][0] <= place.start and place.end <= ranges[at][1]
+    ranges = covered.get(text_range.block, [])
+    at = bisect_right(ranges, (text_range.start, 1 << 60)) - 1
+    return at >= 0 and ranges[at][0] <= text_range.start and text_range.end <= ranges[at][1]

@@ -47,10 +47,10 @@ def background_is_light(source: int, target: int, seconds: float = _SECONDS) -> 
             termios.tcsetattr(source, termios.TCSAFLUSH, before)
     except (OSError, termios.error):
         return None  # it hung up, or is not a terminal of ours to ask
-    found = _GROUND.search(answer)
-    if found is None:
+    match = _GROUND.search(answer)
+    if match is None:
         return None
-    red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in found.groups())
+    red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in match.groups())
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5
 
 

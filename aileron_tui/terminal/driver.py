@@ -58,10 +58,10 @@ def split_replies(text: str, asked: Set[int]) -> tuple[list[int], str]:
     """
     answers: list[int] = []
 
-    def take(found: re.Match[str]) -> str:
-        column = int(found[1])
+    def take(match: re.Match[str]) -> str:
+        column = int(match[1])
         if column not in asked:
-            return found[0]
+            return match[0]
         answers.append(column)
         return ""
 
@@ -226,10 +226,10 @@ class ConsoleDriver(LinuxDriver):
         except OSError:  # EIO: the other end is closed
             return b""
 
-    def has_unread(self, told: int) -> bool:
-        """Return whether input waits that is not among the *told* arrivals."""
+    def has_unread(self, handled: int) -> bool:
+        """Return whether input waits that is not among the *handled* arrivals."""
         # In this order: what leaves the terminal's buffer in between is counted before it does.
-        return self._waits(0.0) or self._arrivals != told
+        return self._waits(0.0) or self._arrivals != handled
 
     # Output, on the application's loop
 

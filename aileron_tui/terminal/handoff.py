@@ -41,8 +41,8 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
 
     async def on_pager_requested(self, message: PagerRequested) -> None:
         """Lend the terminal to the pager; afterwards every key that decides rests anew."""
-        told = await self.lend(message.text, message.name)
-        self.say(told)
+        message_after = await self.lend(message.text, message.name)
+        self.say(message_after)
         self.looks_changed()
 
     def on_open_requested(self, message: OpenRequested) -> None:
@@ -57,9 +57,9 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
             return
 
         def done(worked: bool) -> None:
-            told = words.terminal.opened(url) if worked else words.terminal.no_browser(url)
-            with suppress(RuntimeError):  # nobody is there any more to be told
-                self.call_from_thread(self.say, told)
+            outcome = words.terminal.opened(url) if worked else words.terminal.no_browser(url)
+            with suppress(RuntimeError):  # nobody is there any more
+                self.call_from_thread(self.say, outcome)
 
         open_in_browser(program, url, done)
 
@@ -73,8 +73,8 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
         """The console's own address, as far as it has one."""
 
     @abstractmethod
-    def say(self, told: str) -> None:
-        """Let the status line report *told*, our own words."""
+    def say(self, message: str) -> None:
+        """Let the status line report *message*, our own words."""
 
     @abstractmethod
     def looks_changed(self) -> None:

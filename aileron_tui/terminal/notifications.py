@@ -39,8 +39,8 @@ def terminal_notifies(environment: Mapping[str, str]) -> bool:
 
 def osc9(text: str, environment: Mapping[str, str]) -> str:
     """Return the sequence that shows *text* as a notification, wrapped for tmux and screen."""
-    kept = "".join(char for char in text if char.isprintable())
-    return wrap_for_multiplexer(f"\x1b]9;{kept}\x07", environment)
+    printable = "".join(char for char in text if char.isprintable())
+    return wrap_for_multiplexer(f"\x1b]9;{printable}\x07", environment)
 
 
 @dataclass(frozen=True, slots=True)

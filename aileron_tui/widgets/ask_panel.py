@@ -16,9 +16,10 @@ from aileron_tui.draw.document import agent_name, session_name
 from aileron_tui.draw.text import Line
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.input.situation import Panel, Situation
+from aileron_tui.state.deny_panel import REASON_LIMIT
 from aileron_tui.state.model import Model
+from aileron_tui.widgets.line_input import LineInput
 from aileron_tui.widgets.line_view import Lines
-from aileron_tui.widgets.reason import REASON_LIMIT, Reason
 
 FILTER_LIMIT = 200
 """Characters of a filter."""
@@ -46,7 +47,9 @@ class AskPanel(Vertical):
         self._model = model
         self._clock = clock
         self._question = Lines(id="question", grows=True)
-        self._field = Reason(id="reason", placeholder=words.panels.REASON_PLACEHOLDER)
+        self._field = LineInput(
+            id="reason", placeholder=words.panels.REASON_PLACEHOLDER, max_length=REASON_LIMIT
+        )
         self._keys = Lines(id="panelkeys")
 
     def compose(self) -> ComposeResult:
@@ -123,8 +126,8 @@ class AskPanel(Vertical):
             return bars.panel_question(
                 words.filters.QUESTION, model.parsed_filter.problems[0], width, "attn"
             )
-        told = words.filters.counted(*model.row_counts) if model.filtered else ""
-        return bars.panel_question(words.filters.QUESTION, told, width)
+        remark = words.filters.counted(*model.row_counts) if model.filtered else ""
+        return bars.panel_question(words.filters.QUESTION, remark, width)
 
     # Opening and closing
 

@@ -65,18 +65,18 @@ class LinePainter:
         return Strip(segments).adjust_cell_length(width, self._padding(selected=selected))
 
     def _style(self, role: Role, *, selected: bool) -> Style:
-        found = self._styles.get((role, selected))
-        if found is None:
+        style = self._styles.get((role, selected))
+        if style is None:
             own = self._widget.screen.get_component_rich_style(f"role-{role}", partial=True)
-            found = self._styles[role, selected] = self._base(selected=selected) + own
-        return found
+            style = self._styles[role, selected] = self._base(selected=selected) + own
+        return style
 
     def _padding(self, *, selected: bool) -> Style:
-        found = self._blank.get(selected)
-        if found is None:
+        style = self._blank.get(selected)
+        if style is None:
             # A line under what is empty would be seen.
-            found = self._blank[selected] = self._base(selected=selected) + Style(underline=False)
-        return found
+            style = self._blank[selected] = self._base(selected=selected) + Style(underline=False)
+        return style
 
     def _base(self, *, selected: bool) -> Style:
         base = self._base_look[0] if self._base_look is not None else Style.null()

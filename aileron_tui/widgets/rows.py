@@ -43,12 +43,12 @@ class RowList(ScrollView, can_focus=False):
         """
         before = (self._key, self._row_height)
         shift = (selected - self._selected) * row_height
-        moved = before != (key, row_height) or (key is None and bool(shift))
+        cursor_moved = before != (key, row_height) or (key is None and bool(shift))
         self._count, self._row_height = count, row_height
         self._selected, self._key = selected, key
         self.virtual_size = Size(self.size.width, count * row_height)
         self._showing = True
-        if moved:
+        if cursor_moved:
             self._keep_in_view()
         elif shift:
             y = self.scroll_offset.y + shift

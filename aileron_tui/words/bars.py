@@ -24,8 +24,8 @@ def accepted_installed() -> str:
 def more_warnings(count: int, *, of_more: bool, key: str) -> str:
     """Return how many standing warnings have no row; *of_more*: besides some that have one."""
     noun = "warning" if count == 1 else "warnings"
-    told = f"and {count} more {noun}" if of_more else f"{count} standing {noun}"
-    return f"▲ {told}: {key} shows every one"
+    text = f"and {count} more {noun}" if of_more else f"{count} standing {noun}"
+    return f"▲ {text}: {key} shows every one"
 
 
 def not_accepted(count: int, words: int) -> str:

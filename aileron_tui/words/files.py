@@ -90,11 +90,11 @@ def suite_warning(count: int) -> str:
 
 def accept_suite(all_key: str, rest_key: str, total: int, left_out: int) -> str:
     """Return what the keys would do; *left_out*: how many *rest_key* leaves out."""
-    told = f"{all_key} accepts all {total} as they are"
+    text = f"{all_key} accepts all {total} as they are"
     if not left_out:
-        return f"{told}."
+        return f"{text}."
     these = "the 1 listed first" if left_out == 1 else f"the {left_out} listed first"
-    return f"{told}; {rest_key} leaves out {these}."
+    return f"{text}; {rest_key} leaves out {these}."
 
 
 def suite_accepted(count: int) -> str:

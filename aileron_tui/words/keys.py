@@ -59,18 +59,18 @@ def no_key(text: str) -> str:
 
 def not_alone(text: str) -> str:
     """Return that a key cannot decide."""
-    told = f"{escape(text)} cannot decide: a key that decides is one character alone"
-    return f"{told}, without ctrl or alt, and neither esc nor enter"
+    message = f"{escape(text)} cannot decide: a key that decides is one character alone"
+    return f"{message}, without ctrl or alt, and neither esc nor enter"
 
 
 def shared(key: str, other: str, *, both: bool) -> str:
     """Return that two actions would share a key."""
-    told = f"{key} is the key of {other} already"
+    text = f"{key} is the key of {other} already"
     if both:
-        return f"{told}; two actions that decide cannot share a key"
-    return f"{told}; give that another one as well"
+        return f"{text}; two actions that decide cannot share a key"
+    return f"{text}; give that another one as well"
 
 
-def press_key(face: str, label: str) -> str:
+def press_key(key: str, label: str) -> str:
     """Return what does what was clicked."""
-    return f"Press {face} to {label}. The mouse decides nothing."
+    return f"Press {key} to {label}. The mouse decides nothing."

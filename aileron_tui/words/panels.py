@@ -40,8 +40,8 @@ STOP_REMARK: Final = "A run that is stopped may have done its work: it ends as u
 
 def everything_stopped(denied: int, sessions: int, runs: int) -> str:
     """Return the report of what stopping everything did."""
-    told = f"{_counted(denied, 'call')} denied, {_counted(sessions, 'session')} ended"
-    return f"✗ Everything stopped: {told}, {_counted(runs, 'run')} stopped."
+    text = f"{_counted(denied, 'call')} denied, {_counted(sessions, 'session')} ended"
+    return f"✗ Everything stopped: {text}, {_counted(runs, 'run')} stopped."
 
 
 def end_question(agent: str) -> str:
@@ -51,11 +51,11 @@ def end_question(agent: str) -> str:
 
 def end_remark(waiting: int) -> str:
     """Return what the end of a session does and does not."""
-    told = "Its tokens open nothing any more."
+    text = "Its tokens open nothing any more."
     if not waiting:
-        return told
+        return text
     verb = "stays" if waiting == 1 else "stay"
-    return f"{told} {_counted(waiting, 'call')} of it {verb} waiting."
+    return f"{text} {_counted(waiting, 'call')} of it {verb} waiting."
 
 
 def equal_calls(count: int) -> str:

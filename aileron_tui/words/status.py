@@ -77,8 +77,8 @@ def reads_on(key: str) -> str:
 
 def lost(key: str) -> str:
     """Return what is left to do once the core has ended."""
-    told = "✗ Aileron's core has ended. Nothing can be decided any more"
-    return f"{told}; {key} quits, with exit code 70."
+    text = "✗ Aileron's core has ended. Nothing can be decided any more"
+    return f"{text}; {key} quits, with exit code 70."
 
 
 def ends_soon(seconds: int) -> str:
@@ -106,9 +106,9 @@ def failed(title: str, outcome: str) -> str:
 def denied(title: str, agent: str, reason: str, calls: int = 1) -> str:
     """Return the report of a no to *calls* equal calls, with what the agent reads."""
     who = "The agent" if agent == "the agent" else agent
-    told = f'{who} is told: "{reason}"' if reason else f"{who} is told that you gave no reason"
+    text = f'{who} is told: "{reason}"' if reason else f"{who} is told that you gave no reason"
     equal = f", {calls} equal calls" if calls > 1 else ""
-    return f"✗ Denied: {title}{equal}. {told}"
+    return f"✗ Denied: {title}{equal}. {text}"
 
 
 def ended_elsewhere(title: str, outcome: str) -> str:

@@ -44,8 +44,8 @@ def _size(lines: int, characters: int) -> str:
 def copied(name: str, lines: int, characters: int, marks: int, then: str) -> str:
     """Return what was handed to the terminal's clipboard, and in what form. *then* comes behind."""
     hidden = f", {marks} {'mark' if marks == 1 else 'marks'} in it" if marks else ""
-    told = f"Copied {name or A_FIELD}, as drawn here: {_size(lines, characters)}{hidden}."
-    return f"{told} {then}".rstrip()
+    text = f"Copied {name or A_FIELD}, as drawn here: {_size(lines, characters)}{hidden}."
+    return f"{text} {then}".rstrip()
 
 
 def copies_next(key: str) -> str:

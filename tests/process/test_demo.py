@@ -71,7 +71,7 @@ def test_the_demo_shows_what_the_mail_service_holds_and_one_key_sends_it(
 
 
 def test_the_reason_of_a_no_reaches_the_agent_and_nothing_is_sent(demo: Tmux, home: Path) -> None:
-    """`d` asks for a reason in place of the voice line; the agent prints exactly that reason."""
+    """`d` asks for a reason in place of the status line; the agent prints exactly that reason."""
     demo.until(lambda shown: ARMED.search(shown) is not None)
     demo.press("d")
     demo.until("What shall")

@@ -187,7 +187,7 @@ def test_a_text_without_end_leaves_the_console_at_work(
     console.pty.type(b" ")
     endings = ("not seen yet", "All seen")
     console.pty.until(
-        lambda: any(each in console.pty.cells.lines[-2] for each in endings), "a voice"
+        lambda: any(each in console.pty.cells.lines[-2] for each in endings), "a status line"
     )
     look(console)
 

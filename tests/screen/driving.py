@@ -80,7 +80,7 @@ class Console:
         return self.lines[-1]
 
     @property
-    def voice(self) -> str:
+    def status_line(self) -> str:
         return self.lines[-2]
 
     @property
@@ -204,11 +204,11 @@ class Console:
     async def read_all(self) -> None:
         """Read to the end, a pane at a time, each for long enough."""
         await self.rest()
-        while "not seen yet" in self.voice:
-            before = self.voice
+        while "not seen yet" in self.status_line:
+            before = self.status_line
             await self.press("space")
             await self.rest()
-            await self.until(lambda b=before: self.voice != b, "read on")
+            await self.until(lambda b=before: self.status_line != b, "read on")
 
     async def press(self, *keys: str) -> None:
         """Press keys in one breath: the clock stands still between them."""

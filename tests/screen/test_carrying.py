@@ -39,7 +39,7 @@ def copies(written: list[str]) -> list[str]:
 
 
 async def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
-    """The voice says which, how much, and that marks are in it; the raw text never leaves."""
+    """The status line says which, how much, and that marks are in it; the raw text never leaves."""
     async with console(start(mail(preview=INVOICE))) as shown:
         await shown.rest()
         written = listen(shown)
@@ -50,7 +50,7 @@ async def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> Non
         assert body.startswith("Hi Sam,‹ESC›[2K‹CR›‹ESC›[1A the invoice is ready at\n")
         assert "‹412 blank lines›" in body
         assert all(char == "\n" or char.isprintable() for char in body)
-        assert " marks in it." in shown.voice
+        assert " marks in it." in shown.status_line
         await shown.go("y", "Copied Hidden")
         assert shown.port.intents == []
 
@@ -98,10 +98,10 @@ async def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
         assert "‹U+200B ZWSP›‹U+200B ZWSP›‹U+200B ZWSP›" in shown.text
         assert not shown.armed
         await shown.rest()
-        assert "lines not seen yet" in shown.voice
+        assert "lines not seen yet" in shown.status_line
         await shown.go("u", "‹412 blank lines›")
         await shown.rest()
-        assert "✓ All seen." in shown.voice
+        assert "✓ All seen." in shown.status_line
 
 
 async def test_u_is_offered_only_where_something_is_marked() -> None:

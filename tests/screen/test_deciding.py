@@ -19,7 +19,7 @@ from aileron_core.console_port import (
 )
 from aileron_tui.draw.bars import footer_line
 from aileron_tui.input.situation import Situation
-from aileron_tui.widgets.reason import Reason
+from aileron_tui.widgets.line_input import LineInput
 from tests.screen.driving import NOW, console, mail, short, start
 
 HELD = NotAcceptedView(
@@ -68,7 +68,7 @@ async def test_moving_and_approving_in_one_breath_does_nothing() -> None:
 
 
 async def test_a_paste_that_begins_with_the_decide_key_decides_nothing() -> None:
-    """Keys that come at once are a paste; the voice says how many were dropped."""
+    """Keys that come at once are a paste; the status line says how many were dropped."""
     async with console(start(short())) as shown:
         await shown.rest()
         driver = shown.app._driver
@@ -156,7 +156,7 @@ async def test_reading_to_the_end_makes_one_press_enough() -> None:
     """`space` reads on; once all was on screen the key is filled."""
     async with console(start(mail()), size=(80, 24)) as shown:
         await shown.read_all()
-        assert "✓ All seen." in shown.voice
+        assert "✓ All seen." in shown.status_line
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents[0] == Approve(
@@ -200,7 +200,7 @@ async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() ->
         await shown.passes(1)
         assert "approve" not in shown.keys
         assert "deny…" in shown.keys
-        assert "Still looking. Approve is possible once the answer is here" in shown.voice
+        assert "Still looking. Approve is possible once the answer is here" in shown.status_line
         await shown.press_alone("a")
         assert shown.port.intents == []
 
@@ -275,7 +275,7 @@ async def test_drift_disarms_and_shows_both_readings() -> None:
 
 
 async def test_after_a_decision_the_next_item_is_selected_and_unarmed() -> None:
-    """The cursor goes to the next waiting item, which rests anew; the voice reports the decision."""
+    """The cursor goes to the next waiting item, which rests anew; the status line reports the decision."""
     async with console(start(short(1), short(2), short(3))) as shown:
         await shown.rest()
         await shown.press_alone("a")
@@ -305,7 +305,7 @@ async def test_a_near_deadline_is_shown_as_what_it_is() -> None:
 
 
 async def test_an_audit_that_cannot_be_written_stops_every_decision() -> None:
-    """The banner and the voice say so; no decide key works."""
+    """The banner and the status line say so; no decide key works."""
     async with console(start(short())) as shown:
         await shown.rest()
         shown.port.tell(StorageHealth(writable=False, message="The disk is full."))
@@ -362,7 +362,7 @@ async def test_a_file_that_changes_on_disk_must_be_looked_at_anew() -> None:
 
 
 async def test_a_refused_decision_is_said_and_can_be_made_again() -> None:
-    """The core's sentence stands in the voice; the item still waits."""
+    """The core's sentence stands in the status line; the item still waits."""
     async with console(start(short())) as shown:
         await shown.rest()
         await shown.press_alone("a")
@@ -428,7 +428,7 @@ async def test_what_comes_in_one_breath_with_the_key_that_asks_is_not_written_in
     async with console(start(short())) as shown:
         await shown.rest()
         await shown.press("d", "a", "p", "p")
-        field = shown.app.screen.query_one("#reason", Reason)
+        field = shown.app.screen.query_one("#reason", LineInput)
         await shown.shows('Deny "Send a mail draft"')
         assert field.value == ""
         await shown.type("no")

@@ -152,7 +152,7 @@ async def test_a_burst_or_a_paste_that_carries_the_key_denies_nothing(
         assert shown.port.intents == []
 
 
-async def test_the_voice_says_how_many_were_denied() -> None:
+async def test_the_status_line_says_how_many_were_denied() -> None:
     """One sentence for all of them, with what the agent is told; the cursor is on what still waits."""
 
     state = start(equal(1), equal(2), equal(3), short(4))

@@ -69,7 +69,7 @@ async def test_what_is_not_understood_is_explained_and_loses_nothing() -> None:
         await shown.shows("soon is no age. Say it as in age:5m or age:>2h")
         assert "goose age:soon" in shown.text
         await shown.go("enter", "2 of 5 match goose age:soon")
-        assert "soon is no age. Say it as in age:5m or age:>2h" in shown.voice
+        assert "soon is no age. Say it as in age:5m or age:>2h" in shown.status_line
         await shown.go("slash", "goose age:soon")
         await shown.go("escape", "oldest first")
 

@@ -83,7 +83,7 @@ async def test_the_key_is_filled_on_screen_exactly_while_it_decides() -> None:
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
         await shown.until(lambda: "approve" not in shown.keys)
-        assert "Handing it over" in shown.voice
+        assert "Handing it over" in shown.status_line
 
 
 async def test_every_command_of_a_screen_has_a_handler() -> None:

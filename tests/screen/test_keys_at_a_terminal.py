@@ -46,7 +46,7 @@ class Person:
         return self.pty.cells.text
 
     @property
-    def voice(self) -> str:
+    def status_line(self) -> str:
         return self.pty.cells.lines[-2]
 
     def type(self, keys: bytes) -> None:
@@ -354,7 +354,7 @@ def test_unread_lines_want_a_second_press_that_a_burst_cannot_make(
     person.type(b"aa")
     person.pty.shows(NOTHING)
     person.wait(SILENCE)
-    assert "Press a again" not in person.voice
+    assert "Press a again" not in person.status_line
     person.wait(REST)
     person.type(b"a")
     person.pty.shows("Press a again to approve without reading them.")

@@ -91,7 +91,7 @@ async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() ->
             assert "approve" not in shown.keys
             assert not shown.armed
             await asyncio.sleep(0.02)
-        await shown.until(lambda: "not seen yet" in shown.voice, "whole")
+        await shown.until(lambda: "not seen yet" in shown.status_line, "whole")
         assert model.laid_out_version is not None
         assert model.reading.total > 30_000
         assert model.reading.unseen > model.reading.total - 60
@@ -107,7 +107,7 @@ async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
             await shown.press("j")
             await shown.until(lambda n=number: shown.selected == mail(n).approval_id, "moved")
         walked = process_time() - began
-        await shown.until(lambda: "not seen yet" in shown.voice, "whole")
+        await shown.until(lambda: "not seen yet" in shown.status_line, "whole")
         began = process_time()
         await asyncio.to_thread(
             lambda: DocumentCache().layout(Item(key="k", approval=large(3)), FORM, NOW)

@@ -143,7 +143,7 @@ async def test_what_was_seen_stays_seen_at_another_size(grow: tuple[int, int]) -
         assert not shown.armed
         await shown.rest()
         assert model.reading.unseen == 0
-        assert "All seen" in shown.voice
+        assert "All seen" in shown.status_line
 
 
 def _states() -> dict[str, tuple[Snapshot, Scenario]]:

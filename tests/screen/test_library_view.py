@@ -68,7 +68,7 @@ async def test_withdrawing_takes_what_is_ready_away_from_agents() -> None:
         await shown.press_alone("x")
         await shown.shows("THE FILE")
         await shown.rest()
-        assert "x withdraws acceptance; agents see send-draft no more." in shown.voice
+        assert "x withdraws acceptance; agents see send-draft no more." in shown.status_line
         await shown.press_alone("x")
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents == [

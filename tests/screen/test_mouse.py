@@ -48,9 +48,9 @@ async def test_a_click_on_a_key_that_decides_or_asks_says_which_to_press(
         await shown.read_all()
         assert " a  approve" in shown.keys
         await click(shown, *place(shown, -1, "approve"))
-        assert "Press a to approve. The mouse decides nothing." in shown.voice
+        assert "Press a to approve. The mouse decides nothing." in shown.status_line
         await click(shown, *place(shown, -1, "deny"))
-        assert "Press d to deny. The mouse decides nothing." in shown.voice
+        assert "Press d to deny. The mouse decides nothing." in shown.status_line
         assert shown.app._model.panel == "none"
         await shown.passes(1)
         assert shown.port.intents == []

@@ -22,7 +22,7 @@ NOTHING_RAN = "Nothing ran: the action file changed after you looked."
 
 
 async def test_a_call_that_fails_after_the_yes_is_never_said_to_be_approved() -> None:
-    """Failed while it was looked at once more: the sentence that nothing ran stands in the voice."""
+    """Failed while it was looked at once more: the sentence that nothing ran stands in the status line."""
     async with console(start(short(1), short(2))) as shown:
         await shown.rest()
         await shown.press_alone("a")
@@ -36,7 +36,7 @@ async def test_a_call_that_fails_after_the_yes_is_never_said_to_be_approved() ->
         assert "failed" in decided
 
 
-async def test_a_run_that_fails_after_it_began_is_said_in_the_voice() -> None:
+async def test_a_run_that_fails_after_it_began_stands_in_the_status_line() -> None:
     """The yes was reported before; the failure takes its place."""
     async with console(start(short(1), short(2))) as shown:
         await shown.rest()
@@ -51,7 +51,7 @@ async def test_a_run_that_fails_after_it_began_is_said_in_the_voice() -> None:
         assert "✓ Approved" not in shown.text
 
 
-async def test_a_failure_under_the_cursor_stands_in_head_and_voice() -> None:
+async def test_a_failure_under_the_cursor_stands_in_head_and_status_line() -> None:
     """Whoever failed it, the item says how, and offers no key that decides."""
     async with console(start(short(1))) as shown:
         await shown.rest()
@@ -153,7 +153,7 @@ async def test_where_there_is_nothing_to_look_through_no_key_is_offered() -> Non
 
 
 async def test_a_failed_call_that_came_last_says_why_when_nothing_waits() -> None:
-    """The calm screen keeps the sentence after the voice has ended."""
+    """The calm screen keeps the sentence after the status line has ended."""
     async with console(start(short(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW))) as shown:
         await shown.shows("Nothing is waiting.")
         await shown.shows(NOTHING_RAN)
@@ -195,7 +195,7 @@ async def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> N
         assert "+ " not in shown.text
         assert shown.text.count("timed out") == 1
         await shown.rest()
-        assert "○ No preview." in shown.voice
+        assert "○ No preview." in shown.status_line
         await shown.press_alone("a")
         await shown.shows("Press a again to approve without one.")
         assert shown.port.intents == []

@@ -13,7 +13,7 @@ from aileron_tui.input.keymap import remapped
 from aileron_tui.input.situation import Situation, availability
 from aileron_tui.screens.help import help_lines
 from aileron_tui.screens.palette import commands
-from aileron_tui.widgets.reason import Reason
+from aileron_tui.widgets.line_input import LineInput
 from tests.screen.driving import NOW, console, short, start
 from tests.support.screens.home import library, sessions
 
@@ -96,13 +96,13 @@ def test_help_shows_the_keys_that_the_person_gave() -> None:
 
 
 async def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> None:
-    """`y` approves, `a` does nothing, footer and voice say `y`."""
+    """`y` approves, `a` does nothing, footer and status line say `y`."""
     registry = remapped((("approve", "y"), ("copy", "c"), ("read_on", "n"), ("view_audit", "9")))
 
     async with console(STATE, registry=registry) as shown:
         await shown.rest()
         assert " y  approve" in shown.keys
-        assert "y runs gmail.send_draft" in shown.voice
+        assert "y runs gmail.send_draft" in shown.status_line
         assert " 9 Audit" in shown.lines[0]
         await shown.press_alone("a")
         await shown.passes(0.1)
@@ -194,4 +194,4 @@ async def test_the_key_that_ends_the_lock_moves_nothing_either() -> None:
         await shown.shows("Locked. 2 calls wait.")
         await shown.press_alone("x")
         await shown.shows("What shall codex be told?")
-        assert shown.app.screen.query_one("#reason", Reason).value == "no"
+        assert shown.app.screen.query_one("#reason", LineInput).value == "no"

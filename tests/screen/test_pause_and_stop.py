@@ -52,7 +52,9 @@ async def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() ->
     """The core takes no yes then, for it would run something later: the key is not offered."""
     async with console(replace(STATE, paused_at=NOW)) as shown:
         await shown.rest()
-        assert shown.voice.strip().startswith("Nothing is approved while calls are held. P lets")
+        assert shown.status_line.strip().startswith(
+            "Nothing is approved while calls are held. P lets"
+        )
         assert "approve" not in shown.keys
         assert "d deny" in shown.keys
         await shown.press_alone("a")
@@ -65,14 +67,14 @@ async def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() ->
 
 
 async def test_a_pause_takes_back_the_first_of_two_presses() -> None:
-    """The voice promises no second press that would do nothing."""
+    """The status line promises no second press that would do nothing."""
     async with console(start(mail()), size=(80, 24)) as shown:
         await shown.rest()
         await shown.press_alone("a")
         await shown.shows("Press a again to approve without reading them.")
         shown.port.tell(PauseChanged(paused_at=NOW))
         await shown.shows("All calls are held.")
-        assert "again" not in shown.voice
+        assert "again" not in shown.status_line
 
 
 async def test_a_pause_that_comes_makes_every_key_rest_anew() -> None:

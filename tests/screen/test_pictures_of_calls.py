@@ -40,7 +40,7 @@ def test_half_of_a_long_mail_is_read(snap_compare: Snap, look: Look) -> None:
 
 @dark
 def test_approve_with_lines_unread_asks_for_a_second_press(snap_compare: Snap, look: Look) -> None:
-    """The voice counts what was not seen; the key says so too, and is filled for the second press."""
+    """The status line counts what was not seen; the key says so too, and is filled for the second press."""
     long = mail()
     body = replace(long.preview.fields[-1], value="\n".join(f"line {n}" for n in range(60)))
     view = replace(long, preview=replace(long.preview, fields=(*long.preview.fields[:-1], body)))
@@ -163,7 +163,7 @@ def test_a_call_whose_action_file_changed(snap_compare: Snap, look: Look) -> Non
 
 @dark
 def test_a_deadline_within_the_minute(snap_compare: Snap, look: Look) -> None:
-    """The seconds that are left stand in the voice, with what comes then."""
+    """The seconds that are left stand in the status line, with what comes then."""
     view = short(1, expires_at=NOW + 40)
     assert taken(snap_compare, look, read, start(view))
 
@@ -238,7 +238,9 @@ def _ends(state: str, outcome: str = "") -> Scenario:
         await shown.until(lambda: "approve" not in shown.keys, state)
         # A report of it is spoken first, and goes by itself.
         shown.clock.advance(20)
-        await shown.until(lambda: "without a key of yours" not in shown.voice, "the report is over")
+        await shown.until(
+            lambda: "without a key of yours" not in shown.status_line, "the report is over"
+        )
         await shown.rest()
 
     return scenario
@@ -246,7 +248,7 @@ def _ends(state: str, outcome: str = "") -> Scenario:
 
 @dark
 def test_a_call_that_failed_under_the_cursor(snap_compare: Snap, look: Look) -> None:
-    """Its outcome is the first section, in the head and in the voice; no key decides it."""
+    """Its outcome is the first section, in the head and in the status line; no key decides it."""
     scenario = _ends("failed", "Nothing ran: the action file changed after you looked.")
     assert taken(snap_compare, look, scenario, start(short(1), short(2)))
 

@@ -211,7 +211,7 @@ def test_everything_was_stopped(snap_compare: Snap, look: Look) -> None:
         await shown.rest()
         await shown.press_alone("enter")
         await shown.shows("Everything stopped")
-        await shown.until(lambda: "2 calls denied" in shown.voice)
+        await shown.until(lambda: "2 calls denied" in shown.status_line)
 
     state = start(short(1), short(2), sessions=sessions(NOW))
     assert taken(snap_compare, look, scenario, state, answers=True)
@@ -323,7 +323,7 @@ def test_what_was_copied_is_said(snap_compare: Snap, look: Look) -> None:
 
 @dark
 def test_a_terminal_that_cannot_be_lent_to_a_pager(snap_compare: Snap, look: Look) -> None:
-    """It is said in the voice; the item stands as before."""
+    """It is said in the status line; the item stands as before."""
 
     async def scenario(shown: Console) -> None:
         await shown.rest()

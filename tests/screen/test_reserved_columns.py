@@ -50,7 +50,7 @@ def allowed(line: str, gutter: int) -> str:
 async def test_outside_text_stands_only_where_outside_text_may_stand(
     attack: int, size: tuple[int, int]
 ) -> None:
-    """Left of the gutter, in headings, in the voice and in the keys stand our own words alone."""
+    """Left of the gutter, in headings, in the status line and in the keys stand our own words alone."""
     text = ATTACKS[attack]
 
     async with console(start(hostile(text)), size=size) as shown:
@@ -66,7 +66,7 @@ async def test_outside_text_stands_only_where_outside_text_may_stand(
             await shown.press("space")
             if document.scroll_offset.y == before:
                 break
-        assert "Ж" not in shown.voice
+        assert "Ж" not in shown.status_line
         assert "Ж" not in shown.keys
         for line in shown.lines:
             for char in line:

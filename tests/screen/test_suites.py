@@ -107,7 +107,7 @@ async def test_the_other_key_is_there_only_where_it_does_something_else(
         await shown.press_alone("T")
         assert shown.port.intents == []
         await shown.rest()
-        assert f"t accepts all {len(held)} as they are." in shown.voice
+        assert f"t accepts all {len(held)} as they are." in shown.status_line
 
 
 async def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:

@@ -36,12 +36,12 @@ def broken(number: int = 1):
 async def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Neither approve nor deny is offered, the voice and the document say so, the log names the place."""
+    """Neither approve nor deny is offered, the status line and the document say so, the log names the place."""
     with caplog.at_level(logging.ERROR, "aileron_tui"):
         async with console(start(broken())) as shown:
             await shown.shows(words.status.UNDRAWABLE)
             await shown.passes(2)
-            assert words.status.UNDRAWABLE in shown.voice
+            assert words.status.UNDRAWABLE in shown.status_line
             assert "A fault of Aileron's own" in shown.text
             assert "approve" not in shown.keys
             assert "deny" not in shown.keys
@@ -62,12 +62,12 @@ async def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> 
         assert shown.row.startswith("▌✗ This cannot be drawn")
         await shown.press("j")
         await shown.rest()
-        assert "✓ All seen." in shown.voice
+        assert "✓ All seen." in shown.status_line
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents[0].approval_id == short(2).approval_id
         await shown.press("k")
-        assert words.status.UNDRAWABLE in shown.voice
+        assert words.status.UNDRAWABLE in shown.status_line
 
 
 async def test_content_that_comes_anew_can_be_drawn_and_decided() -> None:

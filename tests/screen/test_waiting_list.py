@@ -113,7 +113,7 @@ async def test_an_unknown_outcome_is_loud_in_the_list_of_decisions() -> None:
 
 
 async def test_a_run_that_ends_unknown_under_the_cursor_is_said() -> None:
-    """The head has the outcome's sentence, the voice what a person can do."""
+    """The head has the outcome's sentence, the status line what a person can do."""
     async with console(start(short(1))) as shown:
         await shown.rest()
         running = short(1, state="executing", decided_at=NOW, decided_by="person")

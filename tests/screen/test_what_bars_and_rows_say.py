@@ -106,7 +106,7 @@ def test_two_folders_are_told_apart_by_their_ends() -> None:
 
 
 async def test_a_call_whose_action_file_changed_is_not_said_to_run() -> None:
-    """The voice says what the yes would do: nothing."""
+    """The status line says what the yes would do: nothing."""
     held = NotAcceptedView(
         kind="action", name="send-draft", file="actions/send-draft.md", digest="ab" * 32,
         why="changed", gated=True, connector="gmail", hosts=(),
@@ -114,7 +114,7 @@ async def test_a_call_whose_action_file_changed_is_not_said_to_run() -> None:
 
     async with console(start(short(1), held=(held,))) as shown:
         await shown.rest()
-        assert "Its action file changed: a would run nothing." in shown.voice
+        assert "Its action file changed: a would run nothing." in shown.status_line
         assert "a runs gmail.send_draft" not in shown.text
 
 
@@ -179,7 +179,7 @@ async def test_the_key_of_code_points_says_what_its_next_press_does() -> None:
 
 
 async def test_no_key_of_the_page_is_named_while_help_covers_it() -> None:
-    """Neither the footer's keys nor the voice's: only those of the help work."""
+    """Neither the footer's keys nor the status line's: only those of the help work."""
     async with console(start(short(1))) as shown:
         await shown.rest()
         assert "approve" in shown.keys

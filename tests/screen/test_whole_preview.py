@@ -52,7 +52,7 @@ async def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> Non
         await shown.press_alone("x")
         await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new reading")
         await shown.rest()
-        assert "not seen yet" in shown.voice
+        assert "not seen yet" in shown.status_line
         await shown.press_alone("x")
         await shown.until(lambda: top(shown).startswith(" CHANGED"))
 

@@ -92,7 +92,7 @@ async def test_w_shows_the_marks_and_takes_them_away() -> None:
         await shown.press("w")
         await shown.until(lambda: bool(marks(shown)), "marks")
         assert document(shown.app).rows_in_view == at
-        assert "All seen" in shown.voice
+        assert "All seen" in shown.status_line
         assert shown.text.replace("↩", " ").splitlines()[:-2] == before.splitlines()[:-2]
         assert not shown.armed
         await shown.rest()

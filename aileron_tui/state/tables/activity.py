@@ -174,9 +174,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         """Return what a row offers to a filter."""
         record = item.first
         state = f"{item.state} {_state_word(item)}"
-        told = " ".join(each.summary for each in item.records)
+        summaries = " ".join(each.summary for each in item.records)
         what = self._gist(item)
-        text = f"{record.agent} {record.action or ''} {record.event} {state} {told} {what}"
+        text = f"{record.agent} {record.action or ''} {record.event} {state} {summaries} {what}"
         named = {"agent": record.agent, "action": record.action or "", "state": state}
         return FilterFields(text=text, fields=named, at=record.at)
 
@@ -204,8 +204,8 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             denied=sum(each.state == "denied" for each in recent),
             median=age(median(waits)) if waits else "",
         )
-        told = join_fitting(parts, width - 2)
-        return (line(" ", Piece(told, "muted")), column_titles(_COLUMNS, "why", width))
+        summary = join_fitting(parts, width - 2)
+        return (line(" ", Piece(summary, "muted")), column_titles(_COLUMNS, "why", width))
 
     def _waited(self, entry: ActivityEntry) -> float | None:
         """Return how long the person took, where a person answered."""
@@ -253,12 +253,12 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         last = item.state_record or item.records[-1]
         agent = line(Piece("  · agent ", "muted"), *foreign_text(last.agent, "muted"))
         action = line(Piece("  · action ", "muted"), *foreign_text(last.action or "", "muted"))
-        told = line(
+        summary = line(
             *foreign_text(last.summary),
             *(agent if last.agent else ()),
             *(action if last.action else ()),
         )
-        return detail_lines(told, width)
+        return detail_lines(summary, width)
 
     def head(self, width: int, now: float) -> tuple[Line, ...]:
         """Return the head of the opened row."""
@@ -282,8 +282,8 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         for each in item.records:
             made.append(value(clock_seconds(each.at), foreign_text(each.summary), "record"))
             by = words.views.ACTORS.get(each.actor, words.views.NAME)
-            told = line(Piece(f"{by} · ", "muted"), *foreign_text(each.event, "muted"))
-            made.append(value("", line(*told, Piece(f" · no. {each.seq}", "muted")), "record"))
+            event = line(Piece(f"{by} · ", "muted"), *foreign_text(each.event, "muted"))
+            made.append(value("", line(*event, Piece(f" · no. {each.seq}", "muted")), "record"))
         made += [blank(), heading(words.item.RECORD, role="muted")]
         record = item.first
         for label, text in (
@@ -308,12 +308,12 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         if self._follows:
             return (Piece(words.views.ACTIVITY_REMARK, "muted"),)
         above = sum(entry.first.seq > self._seen for entry in self._entries.values())
-        told = (
+        text = (
             words.views.new_above(above, registry.key_label("follow"))
             if above
             else words.views.ACTIVITY_REMARK
         )
-        return (Piece(told, "muted"),)
+        return (Piece(text, "muted"),)
 
 
 def _was_approved(entry: ActivityEntry) -> bool:

@@ -131,13 +131,13 @@ class AuditTable(Table):
     @property
     def _numbers(self) -> Sequence[int]:
         """What the filter found, and the selected record at its place whatever it is."""
-        found = self._pages.matches
+        matches = self._pages.matches
         if self._selected is None:
-            return found
-        at = bisect_left(found, -self._selected, key=lambda number: -number)
-        if at < len(found) and found[at] == self._selected:
-            return found
-        return (*found[:at], self._selected, *found[at:])
+            return matches
+        at = bisect_left(matches, -self._selected, key=lambda number: -number)
+        if at < len(matches) and matches[at] == self._selected:
+            return matches
+        return (*matches[:at], self._selected, *matches[at:])
 
     @property
     def total(self) -> int:
@@ -221,8 +221,10 @@ class AuditTable(Table):
 
     def header(self, width: int, now: float) -> tuple[Line, ...]:
         """Return how many records there are and what the last verifying said, and the columns."""
-        told = line(" ", Piece(words.views.records(self._pages.newest), "strong"), *self._verdict())
-        return (truncate(told, width - 1), column_titles(_COLUMNS, "what", width))
+        summary = line(
+            " ", Piece(words.views.records(self._pages.newest), "strong"), *self._verdict()
+        )
+        return (truncate(summary, width - 1), column_titles(_COLUMNS, "what", width))
 
     def _verdict(self) -> Line:
         if self.verifying:
@@ -253,8 +255,8 @@ class AuditTable(Table):
             "agent": foreign_text(record.agent, "muted"),
             "action": foreign_text(record.action or "", "text"),
         }
-        told = foreign_text(record.summary, "summary" if selected else "text")
-        return column_row(_COLUMNS, values, told, width, selected=selected)
+        summary = foreign_text(record.summary, "summary" if selected else "text")
+        return column_row(_COLUMNS, values, summary, width, selected=selected)
 
     def _absent(self, number: int) -> Line:
         """Return what stands in place of a record that is not known: read later, or not there."""
@@ -274,13 +276,13 @@ class AuditTable(Table):
         record = self.current
         if record is None:
             return ()
-        told = line(
+        summary = line(
             *foreign_text(record.summary),
             *_part("agent", record.agent),
             *_part("action", record.action or ""),
             *_part("run", record.run_id or ""),
         )
-        return detail_lines(told, width)
+        return detail_lines(summary, width)
 
     def head(self, width: int, now: float) -> tuple[Line, ...]:
         """Return the head of the opened record."""
@@ -302,17 +304,17 @@ class AuditTable(Table):
         made = [heading(words.views.WHAT, (Piece(words.views.WHAT_REMARK, "muted"),))]
         whole = self._whole if self._whole is not None and self._whole.seq == record.seq else None
         if whole is None:
-            told = value("Summary", foreign_text(record.summary), "record")
-            return (*made, told, value("", (Piece(words.views.READING, "muted"),), "record"))
+            summary = value("Summary", foreign_text(record.summary), "record")
+            return (*made, summary, value("", (Piece(words.views.READING, "muted"),), "record"))
         for name, text in _entries(whole.body) or [("summary", record.summary)]:
             made.append(value(foreign_text(name, "muted"), foreign_text(text), "record"))
         if record.event in _DECISIONS:
-            told = (
+            how_shown = (
                 words.views.SCREEN_KEPT
                 if self.decision_screen is not None
                 else words.views.SCREEN_NOT_KEPT
             )
-            made += [blank(), heading(words.views.SCREEN, (Piece(told, "muted"),), "muted")]
+            made += [blank(), heading(words.views.SCREEN, (Piece(how_shown, "muted"),), "muted")]
         made += [
             blank(),
             heading(words.views.CHAIN, (Piece(words.views.CHAIN_REMARK, "muted"),), "muted"),
@@ -342,9 +344,9 @@ class AuditTable(Table):
             looked = words.views.looked_through(
                 self._pages.newest - self._pages.searched_down_to + 1, self._pages.newest
             )
-            found = Piece(f"{words.filters.matches(len(self._pages.matches))} ", "muted")
+            matches = Piece(f"{words.filters.matches(len(self._pages.matches))} ", "muted")
             return line(
-                found,
+                matches,
                 *foreign_text(self.parsed_filter.text, "strong"),
                 Piece(f" {looked}", "muted"),
             )

@@ -92,8 +92,8 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             count = sum(item.state == state for item in self._items)
             if count or state == "ready":
                 parts.append(Piece(" · " if parts else " ", "muted"))
-                told = f"{words.views.LIBRARY_GLYPHS[state]} {count} {words.views.LIBRARY_STATES[state]}"
-                parts.append(Piece(told, role if count else "muted"))
+                text = f"{words.views.LIBRARY_GLYPHS[state]} {count} {words.views.LIBRARY_STATES[state]}"
+                parts.append(Piece(text, role if count else "muted"))
         last = "on" if width >= 100 else "connector"
         return (tuple(parts), column_titles(_COLUMNS, last, width))
 
@@ -118,11 +118,11 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         item = self.current
         if item is None:
             return ()
-        told = line(Piece(words.views.ACCEPTED, "muted"), *_since(item))
+        text = line(Piece(words.views.ACCEPTED, "muted"), *_since(item))
         if item.why or item.accepted_at is None:
-            told = foreign_text(item.why, _ROLES[item.state]) if item.why else _since(item)
+            text = foreign_text(item.why, _ROLES[item.state]) if item.why else _since(item)
         return detail_lines(
-            line(*told, Piece(" · ", "muted"), *foreign_text(item.file, "muted")), width
+            line(*text, Piece(" · ", "muted"), *foreign_text(item.file, "muted")), width
         )
 
     def head(self, width: int, now: float) -> tuple[Line, ...]:
@@ -135,8 +135,8 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         second = line(" ", Piece(f"{item.kind} · file ", "muted"), *foreign_text(item.file))
         rows = [truncate(first, width - 1), truncate(second, width - 1)]
         if item.why:
-            told = wrap(line(Piece("▲ ", "attn"), *foreign_text(item.why, "attn")), width - 3)
-            rows += [(Piece(" "), *each.pieces) for each in told]
+            wrapped = wrap(line(Piece("▲ ", "attn"), *foreign_text(item.why, "attn")), width - 3)
+            rows += [(Piece(" "), *each.pieces) for each in wrapped]
         if item.kind == "action" and item.gated is False:
             rows.append((Piece(f" ▲ {words.files.WARN_FREE}", "attn"),))
         return tuple(rows)
@@ -167,18 +167,18 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         return (*made, *self._problem_blocks(item, unfold=unfold))
 
     def _problem_blocks(self, item: LibraryItemView, *, unfold: bool) -> Iterable[Block]:
-        found = [each for each in self._problems if each.file == item.file]
-        if found:
+        problems = [each for each in self._problems if each.file == item.file]
+        if problems:
             yield blank()
             yield heading(
-                words.views.PROBLEMS, (Piece(words.views.problems(len(found)), "muted"),), "attn"
+                words.views.PROBLEMS, (Piece(words.views.problems(len(problems)), "muted"),), "attn"
             )
-        for each in found:
-            place = f"line {each.line}" if each.line else ""
+        for each in problems:
+            line_label = f"line {each.line}" if each.line else ""
             for number, pieces in enumerate(
                 rendered_lines(render_foreign(each.message, unfold=unfold), "attn")
             ):
-                yield value(place if number == 0 else "", pieces)
+                yield value(line_label if number == 0 else "", pieces)
             if each.key:
                 yield value("", line(Piece("at ", "muted"), *foreign_text(each.key)))
 

@@ -55,9 +55,9 @@ class SessionsTable(KeyedTable[SessionView]):
     def fields_of(self, item: SessionView) -> FilterFields:
         """Return what a row offers to a filter."""
         link = words.views.CONNECTED if item.connected else words.views.NOT_CONNECTED
-        held = words.item.CONTAINMENT[item.containment]
-        named = {"agent": item.agent, "state": f"{link} {held}", "folder": _folder(item)}
-        text = f"{item.agent} {item.label} {item.session_id} {_folder(item)} {link} {held}"
+        containment = words.item.CONTAINMENT[item.containment]
+        named = {"agent": item.agent, "state": f"{link} {containment}", "folder": _folder(item)}
+        text = f"{item.agent} {item.label} {item.session_id} {_folder(item)} {link} {containment}"
         return FilterFields(text=text, fields=named, at=item.opened_at)
 
     @property
@@ -72,12 +72,12 @@ class SessionsTable(KeyedTable[SessionView]):
         """Return how many are connected and how many nothing contains, and the columns."""
         connected = sum(each.connected for each in self._items)
         ways = Counter(each.containment for each in self._items)
-        told = [Piece(f" {words.views.sessions(len(self._items), connected)}", "muted")]
+        pieces = [Piece(f" {words.views.sessions(len(self._items), connected)}", "muted")]
         if loose := ways["none"]:
-            told += [Piece(" · ", "muted"), Piece(f"▲ {words.views.uncontained(loose)}", "attn")]
-        if said := ways["said"]:
-            told.append(Piece(f" · {words.views.only_said(said)}", "muted"))
-        return (tuple(told), column_titles(_COLUMNS, "folder", width))
+            pieces += [Piece(" · ", "muted"), Piece(f"▲ {words.views.uncontained(loose)}", "attn")]
+        if claimed := ways["said"]:
+            pieces.append(Piece(f" · {words.views.only_said(claimed)}", "muted"))
+        return (tuple(pieces), column_titles(_COLUMNS, "folder", width))
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
         """Return one session on one line."""
@@ -105,9 +105,9 @@ class SessionsTable(KeyedTable[SessionView]):
         if item is None:
             return ()
         who = process_chain(item.process) if item.process is not None else ()
-        told = who or (Piece(words.views.self_declared(item.self_opened), "muted"),)
+        identity = who or (Piece(words.views.self_declared(item.self_opened), "muted"),)
         return detail_lines(
-            line(*told, Piece(" · ", "muted"), *foreign_text(item.session_id, "muted")), width
+            line(*identity, Piece(" · ", "muted"), *foreign_text(item.session_id, "muted")), width
         )
 
     def head(self, width: int, now: float) -> tuple[Line, ...]:
@@ -171,10 +171,10 @@ def _consequence(item: SessionView) -> list[Line]:
     """Return what follows where it was not seen to be contained."""
     if item.containment == "none":
         return [(Piece(f" ▲ {words.views.UNCONTAINED}", "attn"),)]
-    told = {"said": words.views.ONLY_SAID, "other_user": words.views.OTHER_USER}.get(
+    text = {"said": words.views.ONLY_SAID, "other_user": words.views.OTHER_USER}.get(
         item.containment
     )
-    return [(Piece(f" {told}", "muted"),)] if told else []
+    return [(Piece(f" {text}", "muted"),)] if text else []
 
 
 def _held(item: SessionView) -> Line:
@@ -191,8 +191,8 @@ def _count(number: int) -> Line:
 def _seen(item: SessionView) -> list[Block]:
     process = item.process
     if process is None:
-        told = heading(words.views.SEEN, (Piece(words.views.SEEN_NOTHING, "muted"),))
-        return [told, value("Contained", _held(item))]
+        title = heading(words.views.SEEN, (Piece(words.views.SEEN_NOTHING, "muted"),))
+        return [title, value("Contained", _held(item))]
     made = [heading(words.views.SEEN, (Piece(words.views.SEEN_REMARK, "muted"),))]
     made.append(value("Process", process_chain(process)))
     made += _process_blocks(process)

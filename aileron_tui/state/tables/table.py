@@ -166,16 +166,16 @@ class KeyedTable(Table, Generic[T]):
 
     def _apply_filter(self, now: float) -> None:
         query = self.parsed_filter.query
-        found = [(each, self.key_of(each)) for each in self._items]
+        pairs = [(each, self.key_of(each)) for each in self._items]
         if query:
-            kept = [(e, k) for e, k in found if query.matches(self.fields_of(e), now)]
-            keys = {key for _, key in kept}
-            self._matching = len(kept)
-            found = [(e, k) for e, k in found if k in keys or k == self._selected]
+            matching = [(e, k) for e, k in pairs if query.matches(self.fields_of(e), now)]
+            keys = {key for _, key in matching}
+            self._matching = len(matching)
+            pairs = [(e, k) for e, k in pairs if k in keys or k == self._selected]
         else:
-            self._matching = len(found)
-        self._shown = [each for each, _ in found]
-        self._rows = {key: row for row, (_, key) in enumerate(found)}
+            self._matching = len(pairs)
+        self._shown = [each for each, _ in pairs]
+        self._rows = {key: row for row, (_, key) in enumerate(pairs)}
 
     def _key_at(self, row: int) -> str | None:
         return self.key_of(self._shown[min(row, len(self._shown) - 1)]) if self._shown else None

@@ -32,7 +32,7 @@ class Row:
     """A row of the plain list."""
 
     view: ApprovalView
-    leaves_at: float | None = None
+    remove_at: float | None = None
     came: int = 0
     """Its place in order of arrival."""
 
@@ -127,7 +127,7 @@ class Lists(RuleBasedStateMachine):
             assert not came
             if row is not None:
                 row.view = view
-                row.leaves_at = self.now + (
+                row.remove_at = self.now + (
                     DECIDED_HERE_SECONDS if key in self.mine else ELSEWHERE_SECONDS
                 )
             return
@@ -146,8 +146,8 @@ class Lists(RuleBasedStateMachine):
         gone = [
             row.view.approval_id
             for row in self.rows
-            if row.leaves_at is not None
-            and row.leaves_at <= self.now
+            if row.remove_at is not None
+            and row.remove_at <= self.now
             and (row.view.approval_id != self.selected or row.view.approval_id in self.mine)
         ]
         assert self.queue.tick(self.now) is bool(gone)

@@ -41,7 +41,7 @@ def test_a_field_is_copied_whole_unwrapped_and_with_its_marks() -> None:
 
 
 def test_a_label_of_the_agents_is_no_name_of_ours() -> None:
-    """The voice names fields of the action file; an argument's name is outside text."""
+    """The status line names fields of the action file; an argument's name is outside text."""
     names = [each.name for each in fields("x")]
     assert names[:2] == ["To", "Body"]
     assert "WILL HAPPEN" not in names

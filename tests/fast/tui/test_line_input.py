@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.text import escape
-from aileron_tui.widgets.reason import _visible
+from aileron_tui.widgets.line_input import _visible
 from tests.support.attacks import ATTACKS, CANARY, Attack, harmless
 
 
