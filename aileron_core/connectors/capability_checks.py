@@ -16,7 +16,7 @@ READ_METHODS = frozenset({"GET", "HEAD"})
 
 
 def check_target(manifest: Manifest, target: RequestTarget, hosts: Collection[str]) -> None:
-    """Check that *target* is among the *hosts* of this call: all of the manifest's, or one region's.
+    """Check that *target* is among the *hosts* of this call, as `Manifest.hosts_for` gave them.
 
     Raises:
         CapabilityDenied: it is not (boundary `sandbox`).

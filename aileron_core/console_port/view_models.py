@@ -6,7 +6,7 @@ Text in these values is hostile unless a field says otherwise; `aileron_core.tex
 from dataclasses import dataclass
 from typing import Literal
 
-from aileron_core.containment.peer import Containment
+from aileron_core.containment.detection import Containment
 
 ShownState = Literal[
     "new",

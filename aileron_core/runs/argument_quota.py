@@ -1,4 +1,4 @@
-"""A quota on the stored arguments of each session, and which are removed to make room."""
+"""A quota on the stored arguments of each session. `run_table.forgettable_arguments` chooses what makes room."""
 
 import asyncio
 from collections.abc import Sequence

@@ -46,7 +46,7 @@ class PreviewResult:
 
     @property
     def fingerprint(self) -> str:
-        """What a consent's digest covers of it."""
+        """What a consent's digest covers of it. Unavailable at both times is therefore no difference."""
         if self.status == "ready":
             return self.digest or preview_digest(self.output)
         return "unavailable" if self.status == "unavailable" else "none"

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from aileron_core.containment.peer import Containment
+from aileron_core.containment.detection import Containment
 from aileron_core.errors import (
     AileronError,
     Forbidden,

@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Iterable
 
 from aileron_core.clock import Clock
-from aileron_core.containment.peer import Containment, weaker_containment
+from aileron_core.containment.detection import Containment, weaker_containment
 from aileron_core.ids import new_session_id, new_token, token_hash
 from aileron_core.sessions.model import OpenedSession, Session
 

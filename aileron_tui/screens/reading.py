@@ -1,4 +1,4 @@
-"""The document of the selected row: shown, read, and seen by a person or not."""
+"""The document of the selected row: how it is scrolled, and when a line of it counts as seen."""
 
 import logging
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class DocumentReader:
     def __init__(
         self, screen: Screen[None], model: Model, clock: Clock, *, on_rest: Callable[[], None]
     ) -> None:
-        """*rested* is called each time that what stands there has rested, or was seen, for longer."""
+        """*on_rest* is called each time that what stands there has rested, or was seen, for longer."""
         self._screen = screen
         self._model = model
         self._clock = clock

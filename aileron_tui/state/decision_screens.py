@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from aileron_tui.draw.context import Section
 from aileron_tui.items import Item
 from aileron_tui.state.document_cache import foreign_size
-from aileron_tui.state.reading import ReadingProgress
+from aileron_tui.state.reading_progress import ReadingProgress
 
 SCREENS_KEPT = 200
 CHARACTERS_KEPT = 16_000_000

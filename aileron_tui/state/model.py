@@ -27,7 +27,7 @@ from aileron_tui.state.filter import ParsedFilter, parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.pending_intents import PendingIntents
 from aileron_tui.state.queue import Queue
-from aileron_tui.state.reading import ReadingProgress
+from aileron_tui.state.reading_progress import ReadingProgress
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.audit import AuditTable
 from aileron_tui.state.tables.library import LibraryTable

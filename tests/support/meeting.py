@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from aileron_core.containment.peer import detect_containment
+from aileron_core.containment.detection import detect_containment
 
 PYTHON = "/usr/bin/python3"
 COMES = (

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from aileron_core.clock import Clock
-from aileron_core.containment.peer import exists_in_root
+from aileron_core.containment.detection import exists_in_root
 from aileron_core.errors import AileronError
 from aileron_core.home.layout import Home
 from aileron_core.home.owner import OwnerNotVerified, lock_owner

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.containment.peer import weaker_containment
+from aileron_core.containment.detection import weaker_containment
 from tests.support.ordinary import AS_ORDINARY, OWNS
 
 pytestmark = [

@@ -1,4 +1,4 @@
-"""Which lines of a document a person has had on screen: by place in the text, not by row."""
+"""Which lines of a document were seen: by place in the text, not by row. `screens/reading.py` says when."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
