@@ -11,6 +11,7 @@ from typing import ClassVar
 from rich.console import RenderableType
 from rich.text import Text
 from textual import events
+from textual.app import App
 from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.types import AnimationLevel
@@ -26,12 +27,15 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
 from aileron_tui.input.situation import View
-from aileron_tui.key_timing import KeyTimingApp
+from aileron_tui.key_timing import KeyTiming
 from aileron_tui.messages import (
     CommandRequested,
+    CopyRequested,
     CoreEventArrived,
     CoreEventsReady,
     NotificationFailed,
+    OpenRequested,
+    PagerRequested,
     Painted,
 )
 from aileron_tui.screens.audit import AuditScreen
@@ -47,7 +51,8 @@ from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
 from aileron_tui.styles.colourless import Colourless
 from aileron_tui.styles.tokens import DARK, PLAIN, themes, variables
-from aileron_tui.terminal.driver import ConsoleDriver
+from aileron_tui.terminal.driver import ConsoleDriver, InputReceived
+from aileron_tui.terminal.handoff import TerminalHandoff, clipboard_through_multiplexer
 from aileron_tui.terminal.notifications import NotificationScheduler, Notifier
 
 _log = logging.getLogger(__name__)
@@ -69,7 +74,7 @@ _SCREENS: Mapping[View, Callable[[Model, Clock, Submit], ConsoleScreen]] = {
 _VIEWS: Mapping[str, View] = {f"view_{view}": view for view in _SCREENS}
 
 
-class AileronApp(KeyTimingApp, inherit_bindings=False):
+class AileronApp(App[int], inherit_bindings=False):
     """Shows what the core says and hands over what the person presses. It holds no decision."""
 
     CSS_PATH = "styles/app.tcss"
@@ -99,14 +104,21 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         """
         clock = clock if clock is not None else SystemClock()
         colourless = True if start_theme == PLAIN else None
-        super().__init__(clock, registry, lock_seconds=lock_seconds, ansi_color=colourless)
+        super().__init__(driver_class=ConsoleDriver, ansi_color=colourless)
+        self._clock = clock
+        self._keys = registry
+        self._model: Model | None = None
+        self._screens: dict[View, ConsoleScreen] = {}
+        self._quit_asked = False
+        self._key_timing = KeyTiming(self, clock, registry, lock_seconds=lock_seconds)
+        self._handoff = TerminalHandoff(self, environment, say=self.say)
         self.glyphs = glyphs
         self.title = "aileron"
         self._port = port
         self._arm_seconds = arm_seconds
         self._start_theme = start_theme
         self._first_frame = first_frame
-        self.environment = environment
+        self._environment = environment
         self._start_view: View = start_view
         self._notifier = Notifier(
             notify,
@@ -246,7 +258,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
     def _tick(self) -> None:
         if self._model is not None:
             self._model.tick(self._clock.now(), self._clock.monotonic())
-            self._lock_if_idle(self._model)
+            self._key_timing.lock_if_idle(self._model)
             self.draw_all()
 
     def draw_all(self) -> None:
@@ -275,6 +287,79 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         if self._driver is not None and not self.is_headless:
             self._driver.write(sequence)
 
+    # Keys
+
+    async def on_event(self, event: events.Event) -> None:
+        """Let every key be judged before anything acts on it."""
+        model = self._model
+        if model is None or event.is_forwarded:
+            await super().on_event(event)
+        elif isinstance(event, events.Key):
+            if not self._key_timing.locked and event.key not in self._keys.command("quit").keys:
+                self._quit_asked = False
+            await self._key_timing.on_key(event, model, self._screens, super().on_event)
+        else:
+            if isinstance(event, events.Paste):
+                model.arming.on_paste(self._key_timing.pressed_at(event))
+            await super().on_event(event)
+
+    def on_input_received(self, message: InputReceived) -> None:
+        """Note what was read from the terminal, before the events made of it."""
+        self._key_timing.on_input(message, self._model)
+
+    def on_settle_due(self) -> None:
+        """Let a press decide that had its silence, unless input waits that nobody has read yet."""
+        driver, at = self._driver, self._clock.monotonic()
+        reads = self._key_timing.reads
+        unread = isinstance(driver, ConsoleDriver) and driver.has_unread(reads)
+        if self._model is not None:
+            self._key_timing.settle(self._screens[self._model.view], at, unread=unread)
+
+    def on_app_focus(self) -> None:
+        """The pane has the focus; decide keys rest anew."""
+        self._set_focused(True)
+
+    def on_app_blur(self) -> None:
+        """The pane lost the focus: keys that come now were not typed into it."""
+        self._set_focused(False)
+
+    def _set_focused(self, focused: bool) -> None:
+        if self._model is not None:
+            self._model.arming.on_focus(focused, self._clock.monotonic())
+            self.draw_all()
+
+    # Other programs
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Hand *text* to the terminal's clipboard (OSC 52), to that around tmux or screen as well."""
+        super().copy_to_clipboard(text)
+        if wrapped := clipboard_through_multiplexer(text, self._environment):
+            self.send(wrapped)
+
+    def on_copy_requested(self, message: CopyRequested) -> None:
+        """Copy what a screen drew."""
+        self.copy_to_clipboard(message.text)
+
+    async def on_pager_requested(self, message: PagerRequested) -> None:
+        """Lend the terminal to the pager; afterwards every key that decides rests anew."""
+        self.say(await self._handoff.lend(message.text, message.name))
+        self.looks_changed()
+
+    def on_open_requested(self, message: OpenRequested) -> None:
+        """Open the page of an approval: the address is the console's own, only the id comes from the row."""
+        if self._model is not None:
+            self._handoff.open_review(self._model.snapshot.url, message.approval_id)
+
+    def exit(
+        self,
+        result: int | None = None,
+        return_code: int = 0,
+        message: RenderableType | None = None,
+    ) -> None:
+        """End; a pager that has the terminal ends first."""
+        self._handoff.end_pager()
+        super().exit(result, return_code, message)
+
     # Views
 
     def _show_view(self, view: View) -> None:
@@ -297,11 +382,6 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
                 await self.action_quit()
 
     # What stands on screen
-
-    @property
-    def address(self) -> str:
-        """The console's own address, as far as it has one."""
-        return self._model.snapshot.url if self._model is not None else ""
 
     def say(self, message: str) -> None:
         """Let the status line report *message*, our own words."""

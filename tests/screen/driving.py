@@ -55,7 +55,7 @@ class OwnedClock:
 def app_on(clock: OwnedClock, port: RecordingPort, **options: Any) -> AileronApp:
     """Return the App on the test's clock alone: how late a busy machine handles a key is not on it."""
     app = AileronApp(port, clock=clock, **options)
-    app._pressed_at = lambda _: clock.monotonic()
+    app._key_timing.pressed_at = lambda _: clock.monotonic()
     return app
 
 
