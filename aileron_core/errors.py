@@ -57,7 +57,7 @@ class Failure:
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the object that stands under `error` on the wire."""
+        """Return the object under `error` on the wire."""
         return {
             "class": self.class_,
             "message": self.message,
@@ -270,7 +270,7 @@ class SignatureFailure(OpFailed):
 
 
 class OutcomeUnknown(OpFailed):
-    """A request had gone out and its end is not known: the world may have changed."""
+    """A request was sent and its outcome is not known: it may have had its effect."""
 
     class_ = "outcome_unknown"
 

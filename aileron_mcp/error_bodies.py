@@ -14,7 +14,7 @@ _MESSAGES = {
 
 
 def with_json_errors(send: Send) -> Send:
-    """Wrap *send*: an error without a JSON body gets one; everything else passes as it is."""
+    """Wrap *send*: an error without a JSON body gets one; everything else passes unchanged."""
     replaced = False
 
     async def send_json(message: Message) -> None:

@@ -36,7 +36,7 @@ class Subscriber:
 
 
 def disconnect_when(receive: Receive, closing: asyncio.Event) -> Receive:
-    """Wrap *receive* of a standing stream: once *closing* is set, the client seems to hang up."""
+    """Wrap *receive* of an open stream: once *closing* is set, it reports a disconnected client."""
 
     async def inbound() -> Message:
         message = spawn(_message(receive), name="mcp receive")

@@ -107,7 +107,7 @@ def _entry(array: Sequence[Json], segment: str) -> Match | None:
 
 
 def _named(value: Json, segment: str) -> list[tuple[str, Match]]:
-    """Return (name as it stands there, what it leads to) for everything in *value* that *segment* names."""
+    """Return (name as spelled there, its value) for everything in *value* that *segment* names."""
     if isinstance(value, Mapping):
         folded = segment.casefold()
         others = [key for key in value if key.casefold() == folded and key != segment]

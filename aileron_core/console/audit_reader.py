@@ -112,7 +112,7 @@ class AuditReader:
         return report.records, tuple(messages)
 
     async def export(self) -> AuditExported:
-        """Write every record as it is stored, a line of JSON each, into a new file that only we read.
+        """Write every record as stored, one line of JSON each, to a new file that only its owner can read.
 
         Raises:
             Conflict: a file of this very second is there.

@@ -78,7 +78,7 @@ class EventPublisher:
         return tuple(self._view(run) for run in published), len(every) - len(published)
 
     async def publish_approvals_after(self, requested_at: float, run_id: str) -> None:
-        """Publish every open approval after the one of *run_id*, some at a time, each as it is by then.
+        """Publish every open approval after the one of *run_id*, in batches, each in its state at that time.
 
         In order of arrival; calls that arrive meanwhile come last.
         """

@@ -19,7 +19,7 @@ class StorageMonitor:
         self.health = StorageHealth(writable=True)
 
     def commit_failed(self, error: AileronError) -> None:
-        """Note that a write failed, whoever asked for it. Called on the writer's thread."""
+        """Record that a write failed. Called on the writer's thread."""
         with suppress(RuntimeError):  # the loop has ended, and no front end is left
             self._loop.call_soon_threadsafe(self.report_failure, error.message)
 

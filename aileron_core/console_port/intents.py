@@ -83,7 +83,7 @@ class StopEverything:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndSession:
-    """End a session: its tokens open nothing any more; its approvals stay, its requester is gone."""
+    """End a session: its tokens become invalid; its approvals stay open, without a requester."""
 
     session_id: str
 

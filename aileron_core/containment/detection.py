@@ -49,7 +49,7 @@ def detect_containment(connection: socket.socket, home: Path) -> Containment:
         "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     )
     if uid != os.geteuid():
-        # Root is no other user: what it may do here, no user's number tells.
+        # Root counts as no other user: its number does not say what it may do here.
         return "other_user" if uid != 0 else "claimed"
     try:
         with _process(connection, pid) as folder:

@@ -74,7 +74,7 @@ class SessionPort(Protocol):
         ...
 
     def end(self, session_id: str) -> None:
-        """End the session; does nothing if the console is gone, which ends it anyway."""
+        """End the session; does nothing if the console has ended, which ends the session anyway."""
         ...
 
 

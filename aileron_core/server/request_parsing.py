@@ -201,7 +201,7 @@ def wait_seconds(request: Request) -> float:
 
 @contextlib.asynccontextmanager
 async def watch_disconnect(request: Request) -> AsyncGenerator[asyncio.Event]:
-    """Yield an event that is set once the client has hung up."""
+    """Yield an event that is set once the client has disconnected."""
     await request.body()  # after it, the only message to come is the end of the connection
     disconnected = asyncio.Event()
 

@@ -48,7 +48,7 @@ class SessionService:
         self._containment_changed = containment_changed
 
     async def load(self) -> dict[str, Session]:
-        """Take over the sessions of the last process; return every session there ever was, by id."""
+        """Take over the sessions of the last process; return every session ever opened, by id."""
         now = self._clock.now()
         still_open = await self._database.read(lambda c: session_table.open_sessions(c, now))
         self.registry.load(still_open)

@@ -93,5 +93,5 @@ def _process(stored: object) -> Process | None:
 
 
 def all_sessions(connection: sqlite3.Connection) -> list[Session]:
-    """Return every session there ever was, to name the requester of an old run."""
+    """Return every session ever opened, to name the requester of an old run."""
     return [_session(values) for values in connection.execute(_SELECT)]

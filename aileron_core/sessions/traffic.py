@@ -28,7 +28,7 @@ _MAX_PATH = 200
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class GatewayRequest:
-    """One request under way. What forwards it counts here; `TrafficMeter.ended` closes the count."""
+    """One request in progress; its bytes are counted here until `TrafficMeter.end_request`."""
 
     session_id: str
     provider: str

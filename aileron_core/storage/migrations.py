@@ -106,7 +106,7 @@ def schema_of(version: int) -> frozenset[str]:
 
 
 def migrate(path: Path, clock: Clock | None = None) -> None:
-    """Bring the database at *path* to today's schema; nothing happens where it is there or missing.
+    """Bring the database at *path* to today's schema; does nothing if it has it already, or is missing.
 
     The caller holds the home's lock. Copies of earlier migrations that are over `KEPT_DAYS` old go.
 

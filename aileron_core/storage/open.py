@@ -49,7 +49,7 @@ def open_reader(path: Path, *, timeout: float = 5.0) -> sqlite3.Connection:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open *path* for reading and writing, hardened against what stands in it."""
+    """Open *path* for reading and writing, hardened against hostile contents."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
     _harden(connection)
     return connection

@@ -47,7 +47,7 @@ def selects_emoji(line: str, index: int) -> bool:
 
 
 def mark_name(char: str) -> str:
-    """Return what stands between `‹` and `›` for *char*: its short name, else `U+XXXX`."""
+    """Return the text between `‹` and `›` for *char*: its short name, else `U+XXXX`."""
     return _NAMES.get(char) or f"U+{ord(char):04X}"
 
 

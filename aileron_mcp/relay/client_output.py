@@ -33,7 +33,7 @@ class ClientOutput:
         self._write_line(to_json_line(message))
 
     def forward(self, message: Message, raw: bytes) -> None:
-        """Write what the console sent as it came, if it is one line."""
+        """Write what the console sent unchanged, if it is one line."""
         self._write_line(to_json_line(message) if _LINE_BREAK.search(raw) else raw)
 
     def respond(self, call: Call, message: Message, raw: bytes) -> None:

@@ -60,7 +60,7 @@ class Call:
 
 
 def header_value(value: str) -> str:
-    """Return *value* fit for a header: as it is, or base64 in the marks that MCP has for it."""
+    """Return *value* fit for a header: unchanged, or as base64 in the form that MCP defines."""
     plain = VISIBLE_ASCII.fullmatch(value.replace(" ", "_")) and value == value.strip()
     if plain and not value.startswith("=?base64?"):
         return value
@@ -94,7 +94,7 @@ def parse_object(data: bytes) -> Message:
 
 
 def header_safe(value: object) -> str | None:
-    """Return *value* if it may stand in a header as it is."""
+    """Return *value* if a header can hold it unchanged."""
     return value if isinstance(value, str) and VISIBLE_ASCII.fullmatch(value) else None
 
 

@@ -40,11 +40,11 @@ class ResponseHandler(Protocol):
         ...
 
     def body(self, data: bytes) -> None:
-        """Take a piece of the body, as it came: a chunk, or what there is of it."""
+        """Take a piece of the body as received: a chunk, or part of one."""
         ...
 
     def flush(self) -> None:
-        """Hand on what came so far."""
+        """Pass on what was received so far."""
         ...
 
     def end(self, trailers: list[Header], *, reusable: bool) -> None:
@@ -52,7 +52,7 @@ class ResponseHandler(Protocol):
         ...
 
     def broken(self, *, began: bool) -> None:
-        """No answer, or no more of it, will come."""
+        """The connection failed: no response, or no more of it, will come."""
         ...
 
 

@@ -23,15 +23,15 @@ class ClientListener(Protocol):
     """Is notified of the state of the client's connection while a response is written to it."""
 
     def client_full(self) -> None:
-        """It takes no more for now."""
+        """The client's write buffer is full."""
         ...
 
     def client_ready(self) -> None:
-        """It takes more again."""
+        """The client's write buffer has room again."""
         ...
 
     def client_gone(self) -> None:
-        """It hung up."""
+        """The client disconnected."""
         ...
 
 

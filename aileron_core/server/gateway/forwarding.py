@@ -35,7 +35,7 @@ _END = b"0\r\n"
 
 
 def request_head(client: ClientRequest, upstream: Upstream, target: bytes) -> bytes:
-    """Return the head that goes up: as it came, but for Host and what is meant for us alone.
+    """Return the request head for the upstream: unchanged but for Host and headers meant for us.
 
     Args:
         client: the request.

@@ -55,7 +55,7 @@ def _is_under(path: bytes, roots: Iterable[bytes]) -> bool:
 
 
 class GatewayError(Exception):
-    """Why a request was not passed on, or had no answer: a sentence of ours, nothing of the request."""
+    """Why a request was not forwarded or had no response: our own sentence, quoting nothing of it."""
 
     def __init__(self, kind: GatewayErrorKind, message: str) -> None:
         super().__init__(message)
