@@ -34,7 +34,7 @@ class HomeConnection(http.client.HTTPConnection):
         """Connect; a console that owns the home and is not listening yet is waited for.
 
         Raises:
-            ConsoleAbsent: there is none, or what answers does not own the home.
+            ConsoleUnavailable: there is none, or what answers does not own the home.
         """
         listener = Path(socket_path(self._home))
         try:
@@ -66,8 +66,8 @@ class HomeClient:
         """Return status and JSON body of one request.
 
         Raises:
-            ConsoleAbsent: no console owns the home, or it went away.
-            ConsoleRefused: it answered with an error.
+            ConsoleUnavailable: no console owns the home, or it went away.
+            ConsoleErrorResponse: it answered with an error.
         """
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         data = None

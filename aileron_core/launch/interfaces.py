@@ -41,7 +41,7 @@ class SessionPort(Protocol):
         """Return only if a console owns the home and answers.
 
         Raises:
-            ConsoleAbsent: there is none.
+            ConsoleUnavailable: there is none.
         """
         ...
 
@@ -49,7 +49,7 @@ class SessionPort(Protocol):
         """Open a session in the name of the person at the terminal.
 
         Raises:
-            ConsoleAbsent: no console owns the home.
+            ConsoleUnavailable: no console owns the home.
         """
         ...
 
@@ -57,7 +57,7 @@ class SessionPort(Protocol):
         """Return the digest of the project's settings that a person accepted for *agent*, None if none.
 
         Raises:
-            ConsoleAbsent: no console owns the home.
+            ConsoleUnavailable: no console owns the home.
         """
         ...
 
@@ -65,7 +65,7 @@ class SessionPort(Protocol):
         """Record that the person accepts these settings of the project for *agent*.
 
         Raises:
-            ConsoleAbsent: no console owns the home.
+            ConsoleUnavailable: no console owns the home.
         """
         ...
 

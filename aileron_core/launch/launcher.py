@@ -57,7 +57,7 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
     Raises:
         NotFound, Forbidden, FileProblems: see `prepare`; or the project's settings were not
             accepted.
-        ConsoleAbsent: no console owns the home.
+        ConsoleUnavailable: no console owns the home.
     """
     if request.contained:
         refuse_root()  # a console of root's would not help

@@ -206,7 +206,7 @@ CHILD = """
 import asyncio, json, resource, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
-from tests.support.core_harness import Core, DRAFT, Mailbox, furnish, writes
+from tests.support.core_harness import Core, DRAFT, Mailbox, install_examples, writes
 from aileron_core.errors import AileronError
 
 async def story(home, mailbox):
@@ -228,7 +228,7 @@ async def story(home, mailbox):
         print(json.dumps({"classes": classes, "during": during, "after": str(after)}))
 
 home = Path(sys.argv[1])
-furnish(home)
+install_examples(home)
 with Mailbox() as mailbox:
     asyncio.run(story(home, mailbox))
 """
