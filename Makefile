@@ -30,7 +30,7 @@ test-all: node  ## the whole suite with many more examples and kills (about an h
 	AILERON_TEST_ALL=1 HYPOTHESIS_PROFILE=deep $(PYTEST) --timeout 1800
 
 fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, HTTP, MCP (under 10 minutes)
-	HYPOTHESIS_PROFILE=deep $(PYTEST) -q --timeout 1800 tests/fast/property tests/core/property tests/fast/connectors/test_module_shape.py \
+	HYPOTHESIS_PROFILE=deep $(PYTEST) -q --timeout 1800 tests/fast/property tests/core/property tests/fast/connectors/test_module_interface.py \
 		tests/fast/connectors/test_target.py tests/fast/mcp/test_relay_parsing.py tests/fast/server/test_requests.py
 
 # Fast tests wait for nothing, and each worker reads them all.

@@ -176,11 +176,11 @@ class OwnerLost(Unavailable):
     """Another console owns the home now; this one has stopped writing."""
 
 
-class ConsoleAbsent(Unavailable):
+class ConsoleUnavailable(Unavailable):
     """No console holds the home."""
 
 
-class ConsoleRefused(AileronError):
+class ConsoleErrorResponse(AileronError):
     """The console answered with an error; `failure` is that error."""
 
     def __init__(self, failure: Failure) -> None:

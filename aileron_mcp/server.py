@@ -31,7 +31,7 @@ from aileron_core.errors import AileronError, Failure, NotFound
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.bodies import ActionBody, PendingBody
 from aileron_core.server.client_claims import ClientClaims, bounded_claims
-from aileron_core.server.error_responses import STATUS, error_response, failure_of
+from aileron_core.server.error_responses import STATUS, error_response, failure_from
 from aileron_core.server.request_parsing import require_session
 from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
@@ -231,7 +231,7 @@ class McpMount:
             items = self._refresh_tools(ctx)
         except Exception as error:  # noqa: BLE001 - the edge to the agent
             # Not an empty list: an agent would take that for "there are no actions".
-            status = STATUS[failure_of(error).class_]
+            status = STATUS[failure_from(error).class_]
             raise MCPError(
                 types.INTERNAL_ERROR, f"The console did not list its actions (HTTP {status})."
             ) from None
@@ -257,7 +257,7 @@ class McpMount:
         try:
             result = await self._answer(ctx, params.name, arguments)
         except Exception as error:  # noqa: BLE001 - the edge to the agent
-            result = error_result(failure_of(error))
+            result = error_result(failure_from(error))
         return types.CallToolResult.model_validate(result)
 
     async def _answer(self, ctx: Context, name: str, arguments: JsonObject) -> ToolResult:

@@ -183,7 +183,7 @@ class AileronApp(App[int], inherit_bindings=False):
             self.call_after_refresh(self._first_frame)
         if (rest := model.next_read()) is not None:
             self.call_after_refresh(self._port.submit, rest)
-        self.theme_changed_signal.subscribe(self, lambda _: self.looks_changed())
+        self.theme_changed_signal.subscribe(self, lambda _: self.rearm_and_redraw())
         self.set_interval(1.0, self._tick)
         self._show_title()
 
@@ -252,7 +252,7 @@ class AileronApp(App[int], inherit_bindings=False):
     def on_notification_failed(self, message: NotificationFailed) -> None:
         """Report a configured notification that failed."""
         if self._model is not None:
-            self._model.say(foreign_text(message.why, "attn"), self._clock.monotonic())
+            self._model.say(foreign_text(message.reason, "attn"), self._clock.monotonic())
             self.draw_all()
 
     def _tick(self) -> None:
@@ -342,8 +342,8 @@ class AileronApp(App[int], inherit_bindings=False):
 
     async def on_pager_requested(self, message: PagerRequested) -> None:
         """Lend the terminal to the pager; afterwards the rest before a key decides starts over."""
-        self.say(await self._handoff.lend(message.text, message.name))
-        self.looks_changed()
+        self.say(await self._handoff.show_in_pager(message.text, message.name))
+        self.rearm_and_redraw()
 
     def on_open_requested(self, message: OpenRequested) -> None:
         """Open the page of an approval: the address is the console's own, only the id comes from the row."""
@@ -393,16 +393,16 @@ class AileronApp(App[int], inherit_bindings=False):
         """Call the screen back once the terminal has drawn what was written."""
         driver = self._driver
         if isinstance(driver, ConsoleDriver):
-            driver.call_when_drawn(message.then, self._clock.monotonic(), self.cursor_position)
+            driver.call_when_drawn(message.callback, self._clock.monotonic(), self.cursor_position)
         else:
-            message.then()
+            message.callback()
 
     def on_cursor_position(self, event: events.CursorPosition) -> None:
         """Pass the terminal's answer to the driver: how much it has drawn."""
         if isinstance(self._driver, ConsoleDriver):
             self._driver.on_cursor_reply(event.x, event.y)
 
-    def looks_changed(self) -> None:
+    def rearm_and_redraw(self) -> None:
         """Redraw after a change of theme or after another program had the terminal; keys rest anew."""
         if self._model is not None:
             self._model.arming.reset()

@@ -49,7 +49,7 @@ class CommandRequested(Message):
 class Painted(Message):
     """A screen was written to the terminal; *then* is called once the terminal has drawn it."""
 
-    then: Callable[[], None]
+    callback: Callable[[], None]
 
 
 class CoreEventsReady(Message):
@@ -60,7 +60,7 @@ class CoreEventsReady(Message):
 class NotificationFailed(Message):
     """A configured notification failed; reported once, in a sentence of the console's own."""
 
-    why: str
+    reason: str
 
 
 class SettleDue(Message):

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 from examples.mailbox.server import Mailbox  # noqa: E402
 from tests.agents.agents_bench import CLI, KEYS, NPM, sends_a_draft  # noqa: E402
 from tests.agents.llm import ScriptedLlm  # noqa: E402
-from tests.support.core_harness import furnish  # noqa: E402
+from tests.support.core_harness import install_examples  # noqa: E402
 from tests.support.ordinary import OWNS  # noqa: E402
 
 COLUMNS, ABOVE, BELOW = 108, 27, 17
@@ -64,7 +64,7 @@ def draw(folder: Path) -> str:
     person, home = folder / "person", folder / "aileron"
     project = person / "newsletter"
     project.mkdir(parents=True)
-    furnish(home)
+    install_examples(home)
     with Mailbox() as mailbox, ScriptedLlm(sends_a_draft) as llm:
         (person / ".codex").mkdir()
         (person / ".codex" / "config.toml").write_text(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aileron_core.connectors.manifest import Manifest, parse_manifest
-from aileron_core.connectors.module_shape import (
+from aileron_core.connectors.module_interface import (
     HOST_FUNCTIONS,
     HOST_MODULE,
     ModuleInterface,

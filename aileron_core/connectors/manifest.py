@@ -13,6 +13,7 @@ from aileron_core.connectors.manifest_rules import (
     any_text,
     credential_kind,
     fqn,
+    header_name,
     host_list,
     idempotency,
     operations,
@@ -22,7 +23,6 @@ from aileron_core.connectors.manifest_rules import (
     single_line,
     spawn_programs,
     string_list,
-    token,
     url,
     version,
 )
@@ -57,7 +57,7 @@ _SCHEMA: Mapping[str, Mapping[str, ValueRule | None]] = {
     "capabilities.credential": {
         "kind": credential_kind,
         "scope": prose,
-        "header": token,
+        "header": header_name,
         "format": single_line,
         "region": single_line,
         "service": single_line,

@@ -64,7 +64,7 @@ def credential_kind(value: Any) -> str | None:
     return None if value in ("api_key", "oauth2", "aws_sigv4") else "must be api_key, oauth2 or aws_sigv4"  # fmt: skip
 
 
-def token(value: Any) -> str | None:
+def header_name(value: Any) -> str | None:
     """Accept the name of a header."""
     good = isinstance(value, str) and _TOKEN.fullmatch(value)
     return None if good else "must be the name of a header"

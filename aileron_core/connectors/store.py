@@ -20,9 +20,9 @@ from typing import Final
 
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.manifest import Manifest, parse_manifest
-from aileron_core.connectors.module_shape import check_interface, read_interface
+from aileron_core.connectors.module_interface import check_interface, read_interface
 from aileron_core.connectors.protocol import ConnectorIdentity
-from aileron_core.containment.beneath import read_small_file
+from aileron_core.containment.safe_paths import read_small_file
 from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound, Problem
 
 MODULE_FILE: Final = "connector.wasm"

@@ -87,7 +87,7 @@ class EventPublisher:
             behind = [run for run in self._ordered() if _order(run) > after and not run.is_final]
             published, left = behind[:APPROVALS_AT_ONCE], len(behind[APPROVALS_AT_ONCE:])
             views = tuple(self._view(run) for run in published)
-            self._events.publish(ApprovalsRead(views=views, left=left))
+            self._events.publish(ApprovalsRead(views=views, remaining=left))
             after = _order(published[-1]) if published else after
             await asyncio.sleep(0)  # so that calls are answered in between
 

@@ -23,7 +23,6 @@ from aileron_core.console_port import (
     Deny,
     EndSession,
     ExportAudit,
-    FetchAgain,
     Intent,
     IntentRefused,
     PauseChanged,
@@ -32,7 +31,8 @@ from aileron_core.console_port import (
     ReadRecords,
     RecordRead,
     RecordsRead,
-    Refresh,
+    RefetchPreview,
+    RefreshPreview,
     SetPause,
     Snapshot,
     StopEverything,
@@ -91,7 +91,7 @@ class ConsoleService:
             routes=self.routes,
             accepted_installed=self.accepted_installed,
             approvals=approvals,
-            approvals_left=more,
+            approvals_remaining=more,
             sessions=self.publisher.sessions(),
             not_accepted=self.library.not_accepted(),
             problems=self.library.problems(),
@@ -145,16 +145,16 @@ class ConsoleService:
                 )
             case Deny():
                 await self.approvals.deny(intent.approval_id, intent.reason)
-            case Refresh():
+            case RefreshPreview():
                 await self.approvals.refresh(intent.approval_id)
-            case FetchAgain():
+            case RefetchPreview():
                 await self.approvals.refetch_preview(intent.approval_id)
             case Accept() | AcceptSuite():
                 await self._accept(intent)
             case WithdrawAcceptance():
                 await self.library.withdraw_acceptance(intent.kind, intent.name, intent.digest)
             case SetPause():
-                await self._set_pause(on=intent.on)
+                await self._set_pause(on=intent.paused)
             case StopEverything():
                 self.events.publish(await self.emergency_stop.stop_everything())
             case EndSession():

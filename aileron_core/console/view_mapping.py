@@ -75,7 +75,7 @@ def approval_view(
         op_hosts=run.step_hosts(step) if step else (),
         hosts_asked=run.hosts_asked,
         routed=resolved.routed if resolved else (),
-        sent=_sent(run, action),
+        arguments=_sent(run, action),
         preview=_preview(run.preview, run, action, preview_seconds),
         drift=_drift(run.drift, action) if run.drift else None,
         digest=row.digest or "",
@@ -189,7 +189,7 @@ def _preview(
             gist=render_gist(preview, fields),
             host=host,
             accepted_reads=reads,
-            since=result.fetched_at,
+            updated_at=result.fetched_at,
             limit_seconds=limit,
         )
     return PreviewView(
@@ -197,7 +197,7 @@ def _preview(
         reason=result.reason,
         host=host,
         accepted_reads=reads,
-        since=result.fetched_at,
+        updated_at=result.fetched_at,
         limit_seconds=limit,
         preparing=result.preparing,
     )

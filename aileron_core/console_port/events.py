@@ -47,7 +47,7 @@ class Snapshot:
     """Everything that lies in the home: actions by name, then connectors."""
     paused_at: float | None = None
     """Since when all calls are held; None while they go on."""
-    approvals_left: int = 0
+    approvals_remaining: int = 0
     """How many open calls follow those of `approvals`; `ReadApprovals` reads on."""
 
 
@@ -97,7 +97,7 @@ class ApprovalsRead:
     """Part of the answer to `ReadApprovals`, in order of arrival; *left* more follow."""
 
     views: tuple[ApprovalView, ...]
-    left: int
+    remaining: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,14 +22,14 @@ class Deny:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refresh:
+class RefreshPreview:
     """Fetch the preview again."""
 
     approval_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchAgain:
+class RefetchPreview:
     """Fetch the preview of a run that ended as `unknown`: how it is at the service now."""
 
     approval_id: str
@@ -73,7 +73,7 @@ class SetPause:
     25 s at most and then refused as `unavailable`; nothing that was approved starts.
     """
 
-    on: bool
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +124,8 @@ class ExportAudit:
 Intent: TypeAlias = (
     Approve
     | Deny
-    | Refresh
-    | FetchAgain
+    | RefreshPreview
+    | RefetchPreview
     | Accept
     | AcceptSuite
     | WithdrawAcceptance

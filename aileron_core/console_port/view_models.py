@@ -63,7 +63,7 @@ class PreviewView:
     """Who was asked (`a and b`; empty: nobody); while it is fetched, who can be (`one of 3 hosts`)."""
     accepted_reads: tuple[tuple[str, str], ...] = ()
     """What it was allowed to read by POST, and who accepted each (`person`, `--accept-installed`)."""
-    since: float = 0.0
+    updated_at: float = 0.0
     """Epoch seconds at which it was asked for (fetching) or answered (otherwise)."""
     limit_seconds: float = 5.0
     preparing: bool = False
@@ -166,7 +166,7 @@ class ApprovalView:
     routed: tuple[str, ...]
     """Those of `hosts` that `--route` sends elsewhere, as `host:port -> address:port`."""
 
-    sent: tuple[FieldView, ...]
+    arguments: tuple[FieldView, ...]
     """The agent's arguments, in the declared order."""
     preview: PreviewView
     drift: DriftView | None
@@ -265,7 +265,7 @@ class NotAcceptedView:
     name: str
     file: str
     digest: str
-    why: Literal["new", "changed"]
+    reason: Literal["new", "changed"]
     gated: bool | None
     """None for a connector."""
     connector: str
@@ -308,7 +308,7 @@ class LibraryItemView:
     """Of the file as it is now; hex."""
     state: Literal["ready", "cannot_run", "held_back", "error"]
     """`cannot_run`: it is accepted, and every call of it is refused."""
-    why: str
+    reason: str
     """Why it is not ready: our own sentence. Empty when it is."""
     version: str
     gated: bool | None

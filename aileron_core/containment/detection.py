@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from aileron_core.containment.linux_syscalls import openat2
 
-Containment: TypeAlias = Literal["seen", "other_user", "said", "none"]
+Containment: TypeAlias = Literal["verified", "other_user", "claimed", "none"]
 """How a session's agent is contained.
 
 `seen`: in other user and process namespaces than ours, where Aileron's home does not exist.
@@ -21,7 +21,7 @@ Containment: TypeAlias = Literal["seen", "other_user", "said", "none"]
 could not be checked, or not yet. `none`: nothing contains it, as was said or was seen.
 """
 
-_FROM_BEST: tuple[Containment, ...] = ("seen", "other_user", "said", "none")
+_FROM_BEST: tuple[Containment, ...] = ("verified", "other_user", "claimed", "none")
 _SO_PEERPIDFD = 77
 """Linux 6.5; Python has no name for it."""
 _RESOLVE = 0x02 | 0x10
@@ -44,18 +44,18 @@ def detect_containment(connection: socket.socket, home: Path) -> Containment:
         home: Aileron's home, by its real path.
     """
     if sys.platform != "linux":
-        return "said"
+        return "claimed"
     pid, uid, _ = struct.unpack(
         "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     )
     if uid != os.geteuid():
         # Root is no other user: what it may do here, no user's number tells.
-        return "other_user" if uid != 0 else "said"
+        return "other_user" if uid != 0 else "claimed"
     try:
         with _process(connection, pid) as folder:
             return _containment_in(folder, home)
     except OSError:
-        return "said"  # it has ended, or is not for us to look at
+        return "claimed"  # it has ended, or is not for us to look at
 
 
 @contextlib.contextmanager
@@ -104,7 +104,7 @@ def _containment_in(folder: int, home: Path) -> Containment:
     ]
     if not others[1] or exists_in_root(folder, home):
         return "none"
-    return "seen" if all(others) else "said"
+    return "verified" if all(others) else "claimed"
 
 
 def exists_in_root(folder: int, path: Path) -> bool:

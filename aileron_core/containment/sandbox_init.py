@@ -18,7 +18,7 @@ import struct
 import sys
 import threading
 
-SOCKET = "/run/aileron/session/s.sock"
+SESSION_SOCKET = "/run/aileron/session/s.sock"
 _CHUNK = 65536
 _BACKLOG = 128
 _MAX_CONNECTIONS = 256
@@ -96,7 +96,7 @@ def _start_forwarder(port: int) -> None:
                 nothing = os.open(os.devnull, os.O_RDWR)
                 for number in (0, 1, 2):
                     os.dup2(nothing, number)
-                forward(listener, SOCKET)
+                forward(listener, SESSION_SOCKET)
         finally:
             os._exit(0)
     os.wait()

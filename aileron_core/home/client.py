@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from aileron_core.errors import ConsoleAbsent, ConsoleRefused, Failure
+from aileron_core.errors import ConsoleErrorResponse, ConsoleUnavailable, Failure
 from aileron_core.home.owner import OwnerNotVerified, connect_to_owner, lock_owner, socket_path
 
 _LONGEST_CALL = 330.0
@@ -44,7 +44,7 @@ class HomeConnection(http.client.HTTPConnection):
                 time.sleep(1)
             self.sock = connect_to_owner(self._home, self.timeout)
         except OwnerNotVerified as error:
-            raise ConsoleAbsent(self._absence(error)) from error
+            raise ConsoleUnavailable(self._absence(error)) from error
 
     def _absence(self, error: OwnerNotVerified) -> str:
         if error.reason in ("free", "silent"):
@@ -80,10 +80,10 @@ class HomeClient:
             response = connection.getresponse()
             text = response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise ConsoleAbsent("The console went away before it answered.") from error
+            raise ConsoleUnavailable("The console went away before it answered.") from error
         finally:
             connection.close()
         content: Any = json.loads(text) if text else None
         if response.status >= 400:
-            raise ConsoleRefused(Failure.from_json(content["error"]))
+            raise ConsoleErrorResponse(Failure.from_json(content["error"]))
         return response.status, content

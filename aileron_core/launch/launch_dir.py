@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from aileron_core.containment.beneath import (
+from aileron_core.containment.safe_paths import (
     open_beneath,
     open_folder,
     open_folder_beneath,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
-SERVER = "aileron"
+MCP_SERVER_NAME = "aileron"
 """The name under which an agent knows Aileron's MCP server."""
 
 ProviderName = Literal["anthropic", "openai", "gemini"]

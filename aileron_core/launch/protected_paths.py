@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from aileron_core.containment.beneath import (
+from aileron_core.containment.bubblewrap import PROTECTED_NAMES
+from aileron_core.containment.safe_paths import (
     open_folder,
     open_folder_beneath,
     restore_owner_rights,
     restore_owner_rights_at,
 )
-from aileron_core.containment.bubblewrap import PROTECTED_NAMES
 from aileron_core.errors import Forbidden
 from aileron_core.text import escape
 

@@ -45,13 +45,13 @@ class Principal:
     """Set when it came over the home's own socket, from a process of this user."""
 
 
-def principal_of(scope: Scope) -> Principal:
+def request_principal(scope: Scope) -> Principal:
     """Return the principal that `Guard` determined."""
     principal = scope.get("aileron.principal")
     return principal if isinstance(principal, Principal) else Principal(kind="anonymous")
 
 
-def bearer_of(scope: Scope) -> str:
+def bearer_token(scope: Scope) -> str:
     """Return the bearer token of a request, whatever it opens; empty without one."""
     for name, value in scope["headers"]:
         if name.lower() == b"authorization":
@@ -167,7 +167,7 @@ class Guard:
         ):  # a process that reaches the home's socket sees the home, so it is not contained
             await self._on_containment(session.session_id, "none")
         elif scope.get("server") is not None:
-            await self._on_containment(session.session_id, "said")
+            await self._on_containment(session.session_id, "claimed")
 
     def _socket_owner(self, session_id: str) -> Principal:
         """Return the session that the socket belongs to; a token sent over it is ignored."""
@@ -176,7 +176,7 @@ class Guard:
 
     def _principal(self, scope: Scope, headers: dict[bytes, bytes], peer: Peer | None) -> Principal:
         if b"authorization" in headers:
-            session = self._agents.authenticate(bearer_of(scope))
+            session = self._agents.authenticate(bearer_token(scope))
             if session is not None:
                 return Principal(kind="session", session=session, peer=peer)
             # A wrong token is refused even where the socket alone would do.

@@ -2,7 +2,7 @@
 
 The OpenAPI document is generated from these (`openapi.py`), and requests are checked against them
 (`request_parsing.py`): what a type cannot say (a bound, a default, a pattern) stands beside it in
-`Annotated`, as `Keywords` of JSON Schema. Times are RFC 3339 in UTC.
+`Annotated`, as `SchemaKeywords`. Times are RFC 3339 in UTC.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from aileron_core.canonical import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keywords:
+class SchemaKeywords:
     """What JSON Schema says of a value besides its type; the names are its own, in snake case."""
 
     description: str | None = None
@@ -37,24 +37,26 @@ class Keywords:
     default: float | bool | None = None
 
 
-def keywords_of(form: type) -> Mapping[str, Keywords]:
+def keywords_of(form: type) -> Mapping[str, SchemaKeywords]:
     """Return what each key of the TypedDict *form* is annotated with."""
-    keywords: dict[str, Keywords] = {}
+    keywords: dict[str, SchemaKeywords] = {}
     for key, hint in form.__annotations__.items():
         value = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
-        keywords[key] = get_args(value)[1] if get_origin(value) is Annotated else Keywords()
+        keywords[key] = get_args(value)[1] if get_origin(value) is Annotated else SchemaKeywords()
     return keywords
 
 
-WAIT_SECONDS = Keywords(minimum=0, maximum=60, default=0)
+WAIT_SECONDS = SchemaKeywords(minimum=0, maximum=60, default=0)
 """Of the `wait` of an approval's result."""
 DIGEST_PATTERN = "^[0-9a-f]{64}$"
 
-Time: TypeAlias = Annotated[str, Keywords(format="date-time")]
-Digest: TypeAlias = Annotated[str, Keywords(pattern=DIGEST_PATTERN, min_length=64, max_length=64)]
+Time: TypeAlias = Annotated[str, SchemaKeywords(format="date-time")]
+Digest: TypeAlias = Annotated[
+    str, SchemaKeywords(pattern=DIGEST_PATTERN, min_length=64, max_length=64)
+]
 Steps: TypeAlias = Annotated[
     Mapping[str, Json],
-    Keywords(
+    SchemaKeywords(
         description="The output of each step by its id; only where the action has two or more.",
         min_properties=2,
     ),
@@ -102,15 +104,15 @@ class StatusBody(TypedDict):
 class OpenSessionBody(TypedDict):
     """What `POST /v1/sessions` is sent."""
 
-    agent: Annotated[str, Keywords(min_length=1, max_length=64)]
-    cwd: Annotated[str, Keywords(max_length=4096)]
-    label: NotRequired[Annotated[str, Keywords(max_length=128)]]
-    pid: NotRequired[Annotated[int, Keywords(minimum=1, maximum=2**31)]]
+    agent: Annotated[str, SchemaKeywords(min_length=1, max_length=64)]
+    cwd: Annotated[str, SchemaKeywords(max_length=4096)]
+    label: NotRequired[Annotated[str, SchemaKeywords(max_length=128)]]
+    pid: NotRequired[Annotated[int, SchemaKeywords(minimum=1, maximum=2**31)]]
     ttl_seconds: NotRequired[
-        Annotated[float, Keywords(minimum=1, maximum=30 * 86400, default=86400)]
+        Annotated[float, SchemaKeywords(minimum=1, maximum=30 * 86400, default=86400)]
     ]
-    launched: NotRequired[Annotated[bool, Keywords(default=False)]]
-    contained: NotRequired[Annotated[bool, Keywords(default=False)]]
+    launched: NotRequired[Annotated[bool, SchemaKeywords(default=False)]]
+    contained: NotRequired[Annotated[bool, SchemaKeywords(default=False)]]
 
 
 class OpenedSessionBody(TypedDict):
@@ -123,7 +125,8 @@ class OpenedSessionBody(TypedDict):
     expires_at: Time
     socket: NotRequired[
         Annotated[
-            str, Keywords(description="The session's own socket; of a contained session only.")
+            str,
+            SchemaKeywords(description="The session's own socket; of a contained session only."),
         ]
     ]
 
@@ -131,8 +134,8 @@ class OpenedSessionBody(TypedDict):
 class AcceptProjectBody(TypedDict):
     """What `POST /v1/projects` is sent."""
 
-    agent: Annotated[str, Keywords(min_length=1, max_length=64)]
-    path: Annotated[str, Keywords(min_length=1, max_length=4096, pattern="^/")]
+    agent: Annotated[str, SchemaKeywords(min_length=1, max_length=64)]
+    path: Annotated[str, SchemaKeywords(min_length=1, max_length=4096, pattern="^/")]
     digest: Digest
 
 
@@ -179,7 +182,7 @@ class RunBody(TypedDict):
     """What `POST /v1/actions/{name}/run` is sent."""
 
     args: JsonObject
-    idempotency_key: NotRequired[Annotated[str, Keywords(min_length=1, max_length=128)]]
+    idempotency_key: NotRequired[Annotated[str, SchemaKeywords(min_length=1, max_length=128)]]
 
 
 class CompletedBody(TypedDict):
@@ -221,10 +224,10 @@ class ResultBody(TypedDict):
     completed_steps: NotRequired[
         Annotated[
             Sequence[str],
-            Keywords(description="The ids of the steps that finished before the run halted."),
+            SchemaKeywords(description="The ids of the steps that finished before the run halted."),
         ]
     ]
-    digest_words: NotRequired[Annotated[Sequence[str], Keywords(min_items=3, max_items=3)]]
+    digest_words: NotRequired[Annotated[Sequence[str], SchemaKeywords(min_items=3, max_items=3)]]
     reason: NotRequired[str | None]
     failure: NotRequired[FailureBody | None]
 
@@ -232,4 +235,4 @@ class ResultBody(TypedDict):
 class WithdrawBody(TypedDict):
     """What `POST /v1/action-approvals/{id}/withdraw` is sent."""
 
-    reason: NotRequired[Annotated[str, Keywords(max_length=2000)]]
+    reason: NotRequired[Annotated[str, SchemaKeywords(max_length=2000)]]

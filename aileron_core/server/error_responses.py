@@ -45,10 +45,10 @@ def failure_response(failure: Failure, status: int | None = None) -> JSONRespons
 
 
 def error_response(error: Exception) -> JSONResponse:
-    return failure_response(failure_of(error))
+    return failure_response(failure_from(error))
 
 
-def failure_of(error: Exception) -> Failure:
+def failure_from(error: Exception) -> Failure:
     """Return what a client is told of *error*; an unexpected one is logged by its type and tells nothing more."""
     if isinstance(error, AileronError):
         return error.to_failure()

@@ -15,8 +15,8 @@ from aileron_core.server.connection_limits import ANONYMOUS, PERSON, ConnectionL
 from aileron_core.server.gateway.client_request import (
     CLIENT_REQUEST,
     PREFIX,
+    ClientListener,
     ClientRequest,
-    Listener,
 )
 from aileron_core.server.session_sockets import ConnectionMade
 
@@ -36,7 +36,7 @@ closed with bytes unread is reset, and a reset may take the answer away."""
 class _GatewayHttp(HttpToolsProtocol):
     """HTTP that gives the gateway's requests what ASGI has no room for (`gateway.client_request`)."""
 
-    listener: Listener | None = None
+    listener: ClientListener | None = None
     early: bytearray | None = None
     _upgrades = False
     _in_head = True

@@ -21,7 +21,7 @@ from aileron_core.server.bodies import (
     AcceptProjectBody,
     ErrorBody,
     FailureBody,
-    Keywords,
+    SchemaKeywords,
 )
 from aileron_core.server.error_responses import STATUS
 from aileron_core.server.routes import ROUTES, RouteSpec
@@ -96,7 +96,7 @@ class _Schemas:
         return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _json_schema(keywords: Keywords) -> _Schema:
+def _json_schema(keywords: SchemaKeywords) -> _Schema:
     """Return the keywords that are given, in JSON Schema's own spelling."""
     return {
         re.sub("_(.)", lambda match: match[1].upper(), name): value
@@ -107,7 +107,7 @@ def _json_schema(keywords: Keywords) -> _Schema:
 
 def _responses(spec: RouteSpec, schemas: _Schemas) -> _Schema:
     responses: _Schema = {}
-    for status, body in spec.answers.items():
+    for status, body in spec.responses.items():
         responses[str(status)] = {"description": spec.summary}
         if body is not None:
             schema = schemas.reference(body) if is_typeddict(body) else {"type": "object"}
@@ -123,20 +123,20 @@ def _operation(spec: RouteSpec, schemas: _Schemas) -> _Schema:
     name = f"{spec.method.lower()}_{re.sub('[^a-z]+', '_', spec.path.strip('/'))}"
     operation: _Schema = {
         "summary": spec.summary,
-        "description": f"For: {spec.who}.",
+        "description": f"For: {spec.access}.",
         "operationId": name.rstrip("_"),
         "responses": _responses(spec, schemas),
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in re.findall(r"{(\w+)}", spec.path)
         ],
-        "security": [{"session": []}] if "session" in spec.who else [],
+        "security": [{"session": []}] if "session" in spec.access else [],
     }
     if spec.path.endswith("/result"):
         wait = {"type": "integer"} | _json_schema(WAIT_SECONDS)
         operation["parameters"].append({"name": "wait", "in": "query", "schema": wait})
-    if spec.takes is not None:
-        schema = schemas.reference(spec.takes, closed=True)
+    if spec.request_body is not None:
+        schema = schemas.reference(spec.request_body, closed=True)
         operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
     return operation
 

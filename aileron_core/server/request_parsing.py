@@ -12,8 +12,8 @@ from starlette.types import Scope
 
 from aileron_core.errors import Forbidden, InvalidRequest, Unauthorized
 from aileron_core.home.owner import Peer
-from aileron_core.server.auth import principal_of
-from aileron_core.server.bodies import WAIT_SECONDS, Keywords, keywords_of
+from aileron_core.server.auth import request_principal
+from aileron_core.server.bodies import WAIT_SECONDS, SchemaKeywords, keywords_of
 from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
 
@@ -24,7 +24,7 @@ def require_session(scope: Scope) -> Session:
     Raises:
         Unauthorized: none, or a token that opens nothing.
     """
-    session = principal_of(scope).session
+    session = request_principal(scope).session
     if session is None:
         raise Unauthorized("A session token is needed: Authorization: Bearer <token>.")
     return session
@@ -36,7 +36,7 @@ def require_peer(request: Request) -> Peer:
     Raises:
         Forbidden: the request came another way, or with a session's token.
     """
-    principal = principal_of(request.scope)
+    principal = request_principal(request.scope)
     if principal.session is not None:
         raise Forbidden("A session may not do this.")
     if principal.peer is None:
@@ -51,7 +51,7 @@ def refuse_person_route(request: Request) -> None:
         Forbidden: to every session token.
         Unauthorized: otherwise.
     """
-    if principal_of(request.scope).session is not None:
+    if request_principal(request.scope).session is not None:
         raise Forbidden("Only a person decides and reads this, in the console.")
     raise Unauthorized("Only a person decides and reads this, in the console.")
 
@@ -106,7 +106,7 @@ class RequestBody:
     """A body whose values are held to the bounds and defaults of its type in `bodies`."""
 
     content: Mapping[str, Any] = field(repr=False)
-    keywords: Mapping[str, Keywords]
+    keywords: Mapping[str, SchemaKeywords]
     """The bounds of each key that is known."""
     required: Collection[str] = ()
 

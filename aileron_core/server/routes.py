@@ -20,7 +20,7 @@ from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound
 from aileron_core.ids import SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.server.agent_api import AgentApi
-from aileron_core.server.auth import bearer_of, challenge_proof, principal_of
+from aileron_core.server.auth import bearer_token, challenge_proof, request_principal
 from aileron_core.server.bodies import (
     DIGEST_PATTERN,
     AcceptProjectBody,
@@ -59,11 +59,11 @@ class RouteSpec:
 
     method: Literal["GET", "POST"]
     path: str
-    who: Literal["anybody", "session", "socket", "socket or its session", "a person"]
+    access: Literal["anybody", "session", "socket", "socket or its session", "a person"]
     summary: str
     endpoint: Endpoint
-    takes: type | None
-    answers: Mapping[int, type | None]
+    request_body: type | None
+    responses: Mapping[int, type | None]
     """By status; None for what is not JSON."""
 
 
@@ -144,7 +144,7 @@ async def open_session(request: Request) -> Response:
 def _own_session(request: Request) -> str:
     """Return the session id in the path, if the caller is the home's socket or that session itself."""
     session_id: str = request.path_params["id"]
-    principal = principal_of(request.scope)
+    principal = request_principal(request.scope)
     if principal.session is not None:
         if principal.session.session_id != session_id:
             raise NotFound("There is no such session of this token.")
@@ -183,11 +183,11 @@ async def hold_session(request: Request) -> Response:
 async def end_session(request: Request) -> Response:
     """End a session; its open approvals stay, marked. Ending it again changes nothing."""
     session_id: str = request.path_params["id"]
-    principal = principal_of(request.scope)
+    principal = request_principal(request.scope)
     if principal.session is not None and principal.session.session_id != session_id:
         raise NotFound("There is no such session of this token.")
     if principal.session is None:
-        if await _app(request).session_service.has_ended(session_id, bearer_of(request.scope)):
+        if await _app(request).session_service.has_ended(session_id, bearer_token(request.scope)):
             return Response(status_code=204)
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):
@@ -225,7 +225,7 @@ def _project(record: AcceptanceRecord) -> ProjectBody:
 
 async def list_actions(request: Request) -> Response:
     """List the accepted actions, and what is wrong with the others."""
-    session = principal_of(request.scope).session
+    session = request_principal(request.scope).session
     if session is None:
         require_peer(request)
     return _json(_agents(request).list_actions(session))
@@ -233,7 +233,7 @@ async def list_actions(request: Request) -> Response:
 
 async def get_action(request: Request) -> Response:
     """Return one accepted action."""
-    if principal_of(request.scope).session is None:
+    if request_principal(request.scope).session is None:
         require_peer(request)
     return _json(_agents(request).action(request.path_params["name"]))
 
@@ -317,20 +317,20 @@ async def review(_request: Request) -> Response:
 def _route(
     method: Literal["GET", "POST"],
     path: str,
-    who: Literal["anybody", "session", "socket", "socket or its session", "a person"],
+    access: Literal["anybody", "session", "socket", "socket or its session", "a person"],
     endpoint: Endpoint,
-    answers: Mapping[int, type | None] | None = None,
+    responses: Mapping[int, type | None] | None = None,
     *,
-    takes: type | None = None,
+    request_body: type | None = None,
 ) -> RouteSpec:
     return RouteSpec(
         method=method,
         path=path,
-        who=who,
+        access=access,
         summary=(endpoint.__doc__ or "").strip().splitlines()[0],
         endpoint=endpoint,
-        takes=takes,
-        answers=answers or {},
+        request_body=request_body,
+        responses=responses or {},
     )
 
 
@@ -346,7 +346,7 @@ ROUTES: tuple[RouteSpec, ...] = (
         "socket",
         open_session,
         {201: OpenedSessionBody},
-        takes=OpenSessionBody,
+        request_body=OpenSessionBody,
     ),
     _route("GET", "/v1/sessions/{id}/hold", "socket or its session", hold_session, {200: None}),
     _route("POST", "/v1/sessions/{id}/end", "socket or its session", end_session, {204: None}),
@@ -357,7 +357,7 @@ ROUTES: tuple[RouteSpec, ...] = (
         "socket",
         accept_project,
         {201: ProjectBody},
-        takes=AcceptProjectBody,
+        request_body=AcceptProjectBody,
     ),
     _route("GET", "/v1/actions", "session", list_actions, {200: ActionsBody}),
     _route("GET", "/v1/actions/{name}", "session", get_action, {200: ActionBody}),
@@ -367,7 +367,7 @@ ROUTES: tuple[RouteSpec, ...] = (
         "session",
         run_action,
         {200: CompletedBody, 202: PendingBody},
-        takes=RunBody,
+        request_body=RunBody,
     ),
     _route("GET", f"{_APPROVALS}/{{id}}/result", "session", approval_result, {200: ResultBody}),
     _route(
@@ -376,7 +376,7 @@ ROUTES: tuple[RouteSpec, ...] = (
         "session",
         withdraw,
         {200: ResultBody},
-        takes=WithdrawBody,
+        request_body=WithdrawBody,
     ),
     _route("GET", _APPROVALS, "a person", person_only),
     _route("GET", f"{_APPROVALS}/{{id}}", "a person", person_only),

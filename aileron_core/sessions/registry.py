@@ -139,7 +139,7 @@ class SessionRegistry:
     def containment(self, session: Session) -> Containment:
         """Return how a session's agent is contained, as far as anybody knows."""
         return (
-            self._containment.get(session.session_id, "said")
+            self._containment.get(session.session_id, "claimed")
             if session.claims_contained
             else "none"
         )

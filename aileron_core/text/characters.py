@@ -4,10 +4,10 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Literal
 
-Drawn = Literal["letter", "blank", "combining", "joining", "selector", "mark"]
+GlyphKind = Literal["letter", "blank", "combining", "joining", "selector", "mark"]
 
 
-def drawn_as(char: str) -> Drawn:
+def glyph_kind(char: str) -> GlyphKind:
     """Return how *char* is drawn; a selector depends on what it follows (`selects_emoji`)."""
     if char == " ":
         return "blank"
@@ -25,7 +25,7 @@ def drawn_as(char: str) -> Drawn:
 
 def is_combining(char: str) -> bool:
     """Tell whether *char* is drawn with the character before it, over it or as part of it."""
-    return drawn_as(char) in ("combining", "joining")
+    return glyph_kind(char) in ("combining", "joining")
 
 
 def _joins(point: int) -> bool:

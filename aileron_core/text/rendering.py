@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from aileron_core.text.characters import drawn_as, is_combining, mark_name, selects_emoji
+from aileron_core.text.characters import glyph_kind, is_combining, mark_name, selects_emoji
 from aileron_core.text.lookalikes import Lookalike, has_punycode, lookalikes
 
 MAX_BLANK_LINES = 3
@@ -201,7 +201,7 @@ def _runs(line: str, *, unfold: bool) -> Iterator[tuple[int, int, bool]]:
     while index < length:
         char = line[index]
         if char not in known:
-            known[char] = drawn_as(char)
+            known[char] = glyph_kind(char)
         drawn = known[char]
         end = index + 1
         if drawn == "selector" and selects_emoji(line, index):

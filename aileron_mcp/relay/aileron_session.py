@@ -5,7 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 
-from aileron_mcp.relay.console_finder import POLL_SECONDS, ConsoleAbsent, ConsoleFinder
+from aileron_mcp.relay.console_finder import POLL_SECONDS, ConsoleFinder, ConsoleNotFound
 from aileron_mcp.relay.http_client import ConnectionDropped, HttpConnection
 from aileron_mcp.relay.messages import Message, error_reason, parse_object
 
@@ -42,7 +42,7 @@ class AileronSession:
         """Return a connection and the token to send on it.
 
         Raises:
-            NoConsole: there is no console.
+            ConsoleUnavailable: there is no console.
             RequestDenied: the console opens no session.
         """
         token = self._require_token()
@@ -151,7 +151,7 @@ class AileronSession:
             with self._finder.connect_once(self._current_token) as connection:
                 connection.set_timeout(_END_SECONDS)
                 connection.request(method, path, headers)
-        except (ConsoleAbsent, ConnectionDropped):
+        except (ConsoleNotFound, ConnectionDropped):
             pass  # the console ends the session by itself once its stream is lost
 
     def authorization_header(self) -> dict[str, str]:

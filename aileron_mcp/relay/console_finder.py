@@ -17,11 +17,11 @@ CONNECT_SECONDS = 5.0
 _PROOF_SECONDS = 2.0
 
 
-class ConsoleAbsent(Exception):
+class ConsoleNotFound(Exception):
     """This attempt found no console that may be believed; the text is a sentence for a person."""
 
 
-class NoConsole(Exception):
+class ConsoleUnavailable(Exception):
     """No console was found within AILERON_WAIT_SECONDS; the text is the last attempt's."""
 
 
@@ -46,21 +46,21 @@ class ConsoleFinder:
             token: gives the token that a console on a TCP port has to know.
 
         Raises:
-            NoConsole: there was none for AILERON_WAIT_SECONDS, counted over all threads.
+            ConsoleUnavailable: there was none for AILERON_WAIT_SECONDS, counted over all threads.
         """
         while True:
             try:
                 connection = self.connect_once(token)
-            except ConsoleAbsent as absent:
+            except ConsoleNotFound as absent:
                 now = time.monotonic()
                 with self._lock:
                     since = self._absent_since = self._absent_since or now
                 left = since + self._wait_seconds - now
                 if left <= 0:
-                    raise NoConsole(str(absent)) from None
+                    raise ConsoleUnavailable(str(absent)) from None
                 self._stop.wait(min(POLL_SECONDS, left))
                 if self._stop.is_set():
-                    raise NoConsole("The relay has ended.") from None
+                    raise ConsoleUnavailable("The relay has ended.") from None
             else:
                 with self._lock:
                     self._absent_since = None
@@ -70,7 +70,7 @@ class ConsoleFinder:
         """Try once.
 
         Raises:
-            ConsoleAbsent: nothing is there, or something that is not the console.
+            ConsoleNotFound: nothing is there, or something that is not the console.
         """
         if self.contained:
             return HttpConnection(_connect_unix(self._url.removeprefix("unix:")), "127.0.0.1")
@@ -80,7 +80,7 @@ class ConsoleFinder:
             path = socket_path(self._home)
             if error.reason == "free" and self._url and not os.path.lexists(path):
                 return self._connect_url(token())
-            raise ConsoleAbsent(self._absence(error, path)) from error
+            raise ConsoleNotFound(self._absence(error, path)) from error
         sock.settimeout(None)
         return HttpConnection(sock, "127.0.0.1")
 
@@ -110,7 +110,7 @@ class ConsoleFinder:
             )
         https = re.fullmatch(r"https://([A-Za-z0-9.-]+):(\d{1,5})/?", self._url)
         if https is None or re.fullmatch(r"[0-9a-f]{64}", self._certificate) is None:
-            raise ConsoleAbsent(
+            raise ConsoleNotFound(
                 "AILERON_URL must be unix:PATH, http://127.0.0.1:PORT, or https://HOST:PORT with"
                 " AILERON_CERT_SHA256 set to the SHA-256 of its certificate."
             )
@@ -130,7 +130,7 @@ def _connect_unix(path: str) -> socket.socket:
     try:
         sock = connect_unix(path, CONNECT_SECONDS)
     except OSError as error:
-        raise ConsoleAbsent(_no_answer(path, error)) from error
+        raise ConsoleNotFound(_no_answer(path, error)) from error
     sock.settimeout(None)
     return sock
 
@@ -149,7 +149,7 @@ def _connect_tcp(host: str, port: int) -> socket.socket:
     try:
         sock = socket.create_connection((host, port), CONNECT_SECONDS)
     except (OSError, OverflowError) as error:
-        raise ConsoleAbsent(f"No console answers at {host}:{port}.") from error
+        raise ConsoleNotFound(f"No console answers at {host}:{port}.") from error
     sock.settimeout(None)
     return sock
 
@@ -182,7 +182,7 @@ def _prove_token_known(sock: socket.socket, port: int, token: str | None) -> Htt
     proof = answer.get("proof")
     if not isinstance(proof, str) or not hmac.compare_digest(proof.encode(), expected.encode()):
         sock.close()
-        raise ConsoleAbsent(
+        raise ConsoleNotFound(
             f"What answers at 127.0.0.1:{port} does not prove that it is the console of this session,"
             " so no token was sent to it."
         )
@@ -206,11 +206,11 @@ def _with_certificate(
         wrapped.settimeout(None)
     except OSError as error:
         sock.close()
-        raise ConsoleAbsent(f"{host}:{port} does not speak TLS.") from error
+        raise ConsoleNotFound(f"{host}:{port} does not speak TLS.") from error
     certificate = wrapped.getpeercert(binary_form=True) or b""
     if not hmac.compare_digest(hashlib.sha256(certificate).hexdigest(), certificate_hash):
         wrapped.close()
-        raise ConsoleAbsent(
+        raise ConsoleNotFound(
             f"The certificate of {host}:{port} is not the one in AILERON_CERT_SHA256."
         )
     return HttpConnection(wrapped, f"{host}:{port}")

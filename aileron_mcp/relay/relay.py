@@ -15,7 +15,7 @@ from aileron_mcp.relay.aileron_session import (
     RequestDenied,
 )
 from aileron_mcp.relay.client_output import ClientOutput
-from aileron_mcp.relay.console_finder import CONNECT_SECONDS, ConsoleFinder, NoConsole
+from aileron_mcp.relay.console_finder import CONNECT_SECONDS, ConsoleFinder, ConsoleUnavailable
 from aileron_mcp.relay.http_client import ConnectionDropped, HttpConnection, read_events
 from aileron_mcp.relay.messages import (
     INTERNAL_ERROR,
@@ -113,7 +113,7 @@ class Relay:
     def _guarded(self, target: Callable[..., None], arguments: tuple[object, ...]) -> None:
         try:
             target(*arguments)
-        except NoConsole as error:
+        except ConsoleUnavailable as error:
             self._finish(69, str(error))
         except Exception as error:  # noqa: BLE001 - the top of a thread; silence would hang the client
             self._finish(70, describe_bug(error))
@@ -219,7 +219,7 @@ class Relay:
                 self._stop.wait(min(1.0, 0.05 * 2 ** min(attempts, 5)))
         except RequestDenied as error:
             self._reply(call, error_response(call.id, NO_CONSOLE, str(error)))
-        except NoConsole as error:
+        except ConsoleUnavailable as error:
             self._finish(69, str(error))
             return  # and stay in the table, to be answered at the end
         finally:

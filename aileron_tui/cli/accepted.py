@@ -8,7 +8,7 @@ from aileron_core.library.removal import read_notes, removed_by_note
 from aileron_core.storage.open import open_reader
 
 
-def accepted(home: Home) -> list[AcceptanceRecord]:
+def load_acceptances(home: Home) -> list[AcceptanceRecord]:
     """Return the acceptance records of *home*, without those of files that a command removed since.
 
     Raises:

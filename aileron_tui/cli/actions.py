@@ -15,7 +15,7 @@ from aileron_core.server.responses import action_body
 from aileron_core.settings import Settings, load_settings
 from aileron_core.text import escape
 from aileron_mcp.translate import action_tool, builtin_tools, listed_bytes
-from aileron_tui.cli.accepted import accepted
+from aileron_tui.cli.accepted import load_acceptances
 from aileron_tui.cli.output import EXIT, CommandContext
 
 _MARKS = {"ready": "✓", "held_back": "○", "error": "✗"}
@@ -42,7 +42,7 @@ def list_actions(context: CommandContext) -> int:
 
 
 def _catalog(home: Home) -> Catalog:
-    records = accepted(home)
+    records = load_acceptances(home)
     connectors = {each.name: each.digest for each in records if each.kind == "connector"}
     installed = {each.identity.hash: each.identity for each in ConnectorStore(home.path).list()}
     return Catalog(

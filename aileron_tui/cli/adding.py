@@ -20,7 +20,7 @@ from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.home.layout import Home
 from aileron_core.text import escape
-from aileron_tui.cli.binding import bind
+from aileron_tui.cli.binding import bind_placeholders
 from aileron_tui.cli.output import EXIT, CommandContext
 
 _PROGRESS_SECONDS = 1.0
@@ -127,7 +127,7 @@ def _read(source: Path, installed: Callable[[], tuple[InstalledConnector, ...]])
     action = load_action(data, str(source))
     bound: dict[str, str] = {}
     if any(requirement.hash == UNBOUND_HASH for requirement in action.requires):
-        data, bound = bind(data, action, installed())
+        data, bound = bind_placeholders(data, action, installed())
     return _ValidFile(name=action.name, source=source, data=data, bound=bound)
 
 

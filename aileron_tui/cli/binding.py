@@ -16,7 +16,7 @@ from aileron_core.connectors.store import InstalledConnector
 from aileron_core.errors import FileProblems, Problem
 
 
-def bind(
+def bind_placeholders(
     data: bytes, action: Action, installed: tuple[InstalledConnector, ...]
 ) -> tuple[bytes, dict[str, str]]:
     """Return the file with each placeholder bound, and what was bound (connector -> hash).

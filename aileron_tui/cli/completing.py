@@ -19,7 +19,7 @@ from aileron_core.home.layout import Home
 from aileron_core.ids import APPROVAL_ID, RUN_ID
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
-from aileron_tui.cli.options import given_home
+from aileron_tui.cli.options import chosen_home
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -34,7 +34,7 @@ def _completer(offer: Callable[[Home, str], Iterable[tuple[str, str]]]) -> Compl
         context: click.Context, _parameter: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         try:
-            offered = [*offer(Home(given_home(context)), incomplete)]
+            offered = [*offer(Home(chosen_home(context)), incomplete)]
         except (AileronError, OSError, sqlite3.Error):
             return []
         return [

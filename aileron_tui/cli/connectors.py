@@ -17,7 +17,7 @@ from aileron_core.errors import Conflict, NotFound
 from aileron_core.home.layout import Home
 from aileron_core.library.removal import note_removed
 from aileron_core.text import escape
-from aileron_tui.cli.accepted import accepted
+from aileron_tui.cli.accepted import load_acceptances
 from aileron_tui.cli.arguments import json_argument, route_argument
 from aileron_tui.cli.output import EXIT, CommandContext, safe_json
 
@@ -26,7 +26,7 @@ def list_connectors(context: CommandContext) -> int:
     """Print the installed connectors, and the broken ones; return 1 if any is broken."""
     home = Home(context.home)
     installed, problems = ConnectorStore(home.path).scan()
-    usable = {each.digest for each in accepted(home) if each.kind == "connector"}
+    usable = {each.digest for each in load_acceptances(home) if each.kind == "connector"}
     if context.json:
         items = [
             {

@@ -31,7 +31,7 @@ def _shared_option(context: click.Context, name: str) -> Any:
     return None
 
 
-def given_home(context: click.Context) -> Path:
+def chosen_home(context: click.Context) -> Path:
     """Return the home that the command line means, from option, environment or default."""
     chosen = _shared_option(context, "home") or os.environ.get("AILERON_HOME") or str(DEFAULT_HOME)
     return Path(chosen).expanduser().absolute()
@@ -62,7 +62,7 @@ def command_options(function: _F) -> _F:
         given = click.get_current_context()
         color = not _shared_option(given, "no_color") and "NO_COLOR" not in os.environ
         context = CommandContext(
-            home=given_home(given),
+            home=chosen_home(given),
             json=bool(_shared_option(given, "as_json")),
             color=color and sys.stdout.isatty(),
         )

@@ -9,8 +9,8 @@ import click
 
 from aileron_core.errors import (
     AileronError,
-    ConsoleAbsent,
-    ConsoleRefused,
+    ConsoleErrorResponse,
+    ConsoleUnavailable,
     FileProblems,
     InternalError,
 )
@@ -79,9 +79,9 @@ def exit_code(error: AileronError) -> int:
     """Return the exit code that *error*, or the failure that the console answered with, ends a command with."""
     if isinstance(error, CliError):
         return error.code
-    if isinstance(error, ConsoleAbsent):
+    if isinstance(error, ConsoleUnavailable):
         return EXIT.NO_CONSOLE
-    if isinstance(error, ConsoleRefused):
+    if isinstance(error, ConsoleErrorResponse):
         bug = error.failure.class_ == InternalError.class_
         return EXIT.OUR_BUG if bug else _BY_CLASS.get(error.failure.class_, EXIT.FAILED)
     if isinstance(error, InternalError):
@@ -92,7 +92,7 @@ def exit_code(error: AileronError) -> int:
 def report_error(context: CommandContext, error: AileronError) -> int:
     """Print what failed, as a sentence on stderr or an error body on stdout; return the exit code."""
     if context.json:
-        failure = error.failure if isinstance(error, ConsoleRefused) else error.to_failure()
+        failure = error.failure if isinstance(error, ConsoleErrorResponse) else error.to_failure()
         body: dict[str, Any] = {"error": failure.to_json()}
         if isinstance(error, FileProblems):
             body["problems"] = [problem.to_json() for problem in error.problems]

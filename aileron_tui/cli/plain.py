@@ -8,7 +8,7 @@ from collections.abc import Callable
 from aileron_core.clock import SystemClock
 from aileron_core.console_port import ConsolePort
 from aileron_core.settings import Settings
-from aileron_tui.input.keymap import remapped
+from aileron_tui.input.keymap import remap_keys
 from aileron_tui.plain.console import PlainConsole
 from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.styles.choosing import choose_glyphs
@@ -43,7 +43,7 @@ def plain_console(
         terminal,
         clock=clock,
         arm_seconds=settings.console.arm_ms / 1000,
-        registry=remapped(settings.console.keys),
+        registry=remap_keys(settings.console.keys),
         glyphs=glyphs,
         notifier=notifier,
         first_frame=first_frame,

@@ -120,7 +120,7 @@ def _start_after(first_frame: threading.Event | None, mcp: LazyMcpApp) -> None:
 
 def _freeze_calls(event: CoreEvent) -> None:
     """Exclude the calls that were read after the first frame from garbage collection."""
-    if isinstance(event, ApprovalsRead) and not event.left:
+    if isinstance(event, ApprovalsRead) and not event.remaining:
         gc.freeze()
 
 

@@ -14,7 +14,7 @@ from aileron_tui.app import AileronApp
 from aileron_tui.cli.output import EXIT
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.input.commands import CommandRegistry
-from aileron_tui.input.keymap import remapped
+from aileron_tui.input.keymap import remap_keys
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
 from aileron_tui.terminal.background_color import background_is_light
 
@@ -48,11 +48,11 @@ def _theme_and_keys(settings: Settings) -> tuple[str, CommandRegistry]:
     except FileProblems as of_theme:
         problems = list(of_theme.problems)
         try:
-            remapped(settings.console.keys)
+            remap_keys(settings.console.keys)
         except FileProblems as of_keys:
             problems += of_keys.problems
         raise FileProblems(problems) from of_theme
-    return theme, remapped(settings.console.keys)
+    return theme, remap_keys(settings.console.keys)
 
 
 def _is_light() -> bool | None:

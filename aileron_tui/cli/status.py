@@ -3,7 +3,7 @@
 import webbrowser
 from typing import Any
 
-from aileron_core.errors import ConsoleAbsent, InvalidRequest
+from aileron_core.errors import ConsoleUnavailable, InvalidRequest
 from aileron_core.home.client import HomeClient
 from aileron_core.ids import APPROVAL_ID
 from aileron_tui.cli.output import EXIT, CommandContext
@@ -13,7 +13,7 @@ def show_status(context: CommandContext) -> int:
     """Print what the console is and what waits in it; return 69 if there is none."""
     try:
         _, status = HomeClient(context.home).request("GET", "/v1/status")
-    except ConsoleAbsent:
+    except ConsoleUnavailable:
         if not context.json:
             raise
         absent: dict[str, Any] = {

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from aileron_core.errors import AileronError, ConsoleAbsent
+from aileron_core.errors import AileronError, ConsoleUnavailable
 from aileron_core.home.client import HomeClient
 from aileron_core.home.owner import OwnerNotVerified, lock_owner
 from aileron_tui.cli.output import EXIT, CliError
@@ -29,7 +29,7 @@ def open_console(home: Path, env: Mapping[str, str]) -> bool:
         if lock_owner(home) is not None:
             return False
     except OwnerNotVerified as error:
-        raise ConsoleAbsent(str(error)) from error
+        raise ConsoleUnavailable(str(error)) from error
     tmux = shutil.which("tmux", path=env.get("PATH"))
     if not env.get("TMUX") or tmux is None:
         raise CliError(

@@ -19,7 +19,7 @@ class Column:
 
     name: str
     size: int
-    wide_from: int = 0
+    min_width: int = 0
 
 
 def column_titles(columns: Sequence[Column], last: str, width: int) -> Line:
@@ -66,4 +66,4 @@ def detail_lines(text: Line, width: int) -> tuple[Line, ...]:
 
 def shown_columns(columns: Sequence[Column], width: int) -> list[Column]:
     """Return those of *columns* that a list of *width* cells has room for."""
-    return [each for each in columns if width >= each.wide_from]
+    return [each for each in columns if width >= each.min_width]

@@ -83,11 +83,13 @@ def first_heading(view: ApprovalView, now: float) -> Block:
         remark = words.item.GONE_REMARK if gone else words.item.CHANGED_REMARK
         return heading(words.item.CHANGED, _remark(remark), "attn")
     if preview.status == "fetching":
-        text = words.item.asking(escape(preview.host), now - preview.since, preview.limit_seconds)
+        text = words.item.asking(
+            escape(preview.host), now - preview.updated_at, preview.limit_seconds
+        )
         if preview.preparing:
-            text = words.item.preparing(now - preview.since)
+            text = words.item.preparing(now - preview.updated_at)
     elif preview.status == "ready":
-        text = words.item.fetched(escape(preview.host), age(now - preview.since))
+        text = words.item.fetched(escape(preview.host), age(now - preview.updated_at))
     elif preview.status == "unavailable":
         text = words.item.NOT_KNOWN
     else:
@@ -109,17 +111,17 @@ def recheck_blocks(view: ApprovalView, *, unfold: bool = False) -> tuple[Block, 
 
 def _looked_again(view: ApprovalView) -> bool:
     ended = view.ended_at
-    return view.state == "unknown" and ended is not None and view.preview.since > ended
+    return view.state == "unknown" and ended is not None and view.preview.updated_at > ended
 
 
 def _was_shown(view: ApprovalView) -> Block:
     """Return the heading over the preview of a call that has ended: none of it will happen now."""
     preview = view.preview
     if _looked_again(view):
-        at = words.views.read_after(clock_seconds(preview.since))
+        at = words.views.read_after(clock_seconds(preview.updated_at))
         return heading(words.views.IS_NOW, _remark(at))
-    read = preview.status in ("ready", "unavailable") and preview.since
-    at = words.item.shown_at(clock_seconds(preview.since)) if read else ""
+    read = preview.status in ("ready", "unavailable") and preview.updated_at
+    at = words.item.shown_at(clock_seconds(preview.updated_at)) if read else ""
     return heading(words.item.WAS_SHOWN, _remark(at) if at else ())
 
 
@@ -133,7 +135,7 @@ def file_blocks(file: NotAcceptedView) -> tuple[Block, ...]:
         return tuple(_read_offer(file))
     blocks = [
         heading(
-            words.files.FILE_SECTION, _remark(words.files.why_not_accepted(file.kind, file.why))
+            words.files.FILE_SECTION, _remark(words.files.why_not_accepted(file.kind, file.reason))
         ),
         value("Name", foreign_text(file.name, "strong")),
         value("Kind", line(file.kind)),
@@ -224,7 +226,7 @@ def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iter
         reason = words.item.unavailable("")
         yield value("Preview", (Piece(reason, "attn"), *foreign_text(preview.reason)))
         if view.state not in FINAL_STATES:
-            again = words.item.ask_again_at(clock_seconds(preview.since), refresh_key)
+            again = words.item.ask_again_at(clock_seconds(preview.updated_at), refresh_key)
             yield value("", _remark(again))
     if view.drift is not None and view.state not in FINAL_STATES:
         if preview.status == "unavailable":
@@ -243,11 +245,11 @@ def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iter
 
 def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
     name = words.item.sent_heading(agent_name(view))
-    if not view.sent:
+    if not view.arguments:
         yield heading(name, _remark(words.item.SENT_NOTHING), "claim-heading")
         return
     yield heading(name, _remark(words.item.SENT_REMARK), "claim-heading")
-    yield from _fields(view.sent, "claim", unfold=unfold)
+    yield from _fields(view.arguments, "claim", unfold=unfold)
 
 
 def _fields(fields: Sequence[FieldView], gutter: Gutter, *, unfold: bool) -> Iterator[Block]:

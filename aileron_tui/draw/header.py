@@ -35,11 +35,11 @@ def approval_head(
     where = _hosts(view)
     containment = words.item.CONTAINMENT[view.containment]
     if compact:
-        how = () if view.containment == "seen" else (Piece(f"{containment}, ", "muted"),)
+        how = () if view.containment == "verified" else (Piece(f"{containment}, ", "muted"),)
         lines.append(truncate(line(*who, *how, Piece("on ", "muted"), *where), width - 1))
     else:
         about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
-        if view.containment != "seen":
+        if view.containment != "verified":
             # Before the session's label, which may be cut at the end of the line.
             about.append(Piece(f" · {containment}", "muted"))
         if view.session_label:
@@ -77,7 +77,7 @@ def file_head(file: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line
         Piece(_question(file), "strong"),
     )
     second = line(" ", Piece("file ", "muted"), *brief(file.file))
-    third = line(" ", Piece(words.files.why_not_accepted(file.kind, file.why), "muted"))
+    third = line(" ", Piece(words.files.why_not_accepted(file.kind, file.reason), "muted"))
     warning_lines: list[Line] = []
     if file.kind == "action" and not file.gated:
         warning_lines.append((Piece(words.files.WARN_FREE, "attn"),))

@@ -57,7 +57,7 @@ def row_lines(
     first = _first(item, selected=selected)
     if item.file is not None:
         file = item.file
-        why: Line = (Piece(f"{file.kind}, {file.why}", "muted"),)
+        why: Line = (Piece(f"{file.kind}, {file.reason}", "muted"),)
         if file.kind == "preview":
             read = file.name.partition(" ")[2]
             why = line(Piece(words.files.READ_ROW, "muted"), *brief(read, "muted"))
@@ -140,10 +140,10 @@ def _summary(view: ApprovalView, role: Role) -> Line:
     if view.preview.gist:
         return brief(view.preview.gist, role)
     words: list[Piece] = [Piece("┊ ", "claim-bar")]
-    for index, field in enumerate(view.sent[:4]):
+    for index, field in enumerate(view.arguments[:4]):
         words += [Piece(", " if index else "", "claim"), *brief(field.label, "claim")]
         words += [Piece(" ", "claim"), *brief(field.value, "claim")]
-    return line(*words) if view.sent else brief(view.title, role)
+    return line(*words) if view.arguments else brief(view.title, role)
 
 
 def _glyph(view: ApprovalView) -> Piece:

@@ -91,7 +91,7 @@ def _section(
         row = line(
             *foreign_text(each.name, "strong"), Piece("  runs ", "muted"), *foreign_text(runs)
         )
-        if each.why == "changed":
+        if each.reason == "changed":
             row = line(*row, Piece(f"  {words.files.CHANGED_SINCE}", "attn"))
         if each.cannot_run:
             row = line(*row, Piece(f"  {words.files.CANNOT_RUN}", "attn"))

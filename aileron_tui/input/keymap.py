@@ -23,7 +23,7 @@ from aileron_core.errors import FileProblems, Problem
 from aileron_tui import words
 from aileron_tui.input.commands import COMMANDS, Command, CommandRegistry
 
-FILE = "config.toml"
+KEYMAP_FILE = "config.toml"
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
 _CHORD = re.compile(r"(?P<with>(?:(?:ctrl|alt|shift)\+)*)(?P<key>.+)", re.DOTALL)
 _EXCLUSIVE = (frozenset({"pause", "go_on"}),)
@@ -38,7 +38,7 @@ _FORMER = {
 """Names that actions had before: a settings file may still hold them."""
 
 
-def remapped(given: Iterable[tuple[str, str]]) -> CommandRegistry:
+def remap_keys(assignments: Iterable[tuple[str, str]]) -> CommandRegistry:
     """Return the registry with the keys that *given*, pairs of action and key, says.
 
     Raises:
@@ -46,7 +46,7 @@ def remapped(given: Iterable[tuple[str, str]]) -> CommandRegistry:
     """
     problems: list[Problem] = []
     chosen: dict[str, str] = {}
-    for written, text in given:
+    for written, text in assignments:
         name = _FORMER.get(written, written)
         textual_name = _key_for(name, text)
         if isinstance(textual_name, Problem):
@@ -64,7 +64,7 @@ def remapped(given: Iterable[tuple[str, str]]) -> CommandRegistry:
 
 def _problem(name: str, message: str) -> Problem:
     return Problem(
-        file=FILE, key=f"console.keys.{name}", message=message, class_="validation_error"
+        file=KEYMAP_FILE, key=f"console.keys.{name}", message=message, class_="validation_error"
     )
 
 

@@ -22,7 +22,7 @@ from aileron_tui.input.commands import Command, CommandRegistry, key_label
 from aileron_tui.plain.context import PlainContext
 from aileron_tui.plain.deciding import LineDecisions
 from aileron_tui.plain.navigation import VIEWS, Navigation
-from aileron_tui.plain.output import NEXT_KEY, Output, is_looking
+from aileron_tui.plain.output import NEXT_KEY, Output, is_fetching
 from aileron_tui.plain.printing import Printer
 from aileron_tui.plain.state import PlainState
 from aileron_tui.plain.terminal import EndOfInput, LineTerminal, SeveralLines
@@ -188,7 +188,7 @@ class PlainConsole:
         often = len(self._interruptions) == MAX_INTERRUPTIONS
         if often and at - self._interruptions[0] <= INTERRUPTION_SECONDS:
             self._interruptions.clear()
-            self._state.turn_to("activity")
+            self._state.open_view("activity")
             self._say(
                 words.plain.changes_too_fast(
                     self._registry.key_label("view_waiting"), words.plain.STOP
@@ -201,7 +201,7 @@ class PlainConsole:
         state, model = self._state, self._model
         if model.view != "waiting" or model.panel != "none":
             return not state.is_reading
-        return state.item is not None and not is_looking(state.item)
+        return state.item is not None and not is_fetching(state.item)
 
     def _interrupted(self) -> bool:
         """Apply new events; return whether what was printed is out of date."""
@@ -285,7 +285,7 @@ class PlainConsole:
             "verify": seen.verify,
         }
         if action in VIEWS:
-            seen.turn_to(VIEWS[action], rest)
+            seen.open_view(VIEWS[action], rest)
         elif action in of_what_stands:
             of_what_stands[action](typed)
         elif action == "filter":

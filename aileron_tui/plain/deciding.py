@@ -8,7 +8,7 @@ from aileron_core.console_port import (
     Deny,
     EndSession,
     Intent,
-    Refresh,
+    RefreshPreview,
     StopEverything,
 )
 from aileron_tui import words
@@ -150,7 +150,7 @@ class LineDecisions:
         if not context.availability(action).shown:
             context.say_unavailable(typed)
         elif action == "refresh" and item is not None:
-            context.port.submit(Refresh(approval_id=item.key))
+            context.port.submit(RefreshPreview(approval_id=item.key))
             context.say(words.plain.ASKED_AGAIN)
         elif (intent := intent_of(self._model, action)) is not None:
             context.port.submit(intent)

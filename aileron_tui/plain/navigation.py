@@ -1,6 +1,6 @@
 """Navigation in the console without a screen: lists, one row whole, the filter. Nothing here decides."""
 
-from aileron_core.console_port import ExportAudit, FetchAgain, VerifyAudit
+from aileron_core.console_port import ExportAudit, RefetchPreview, VerifyAudit
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.text import escape
 from aileron_tui import words
@@ -29,16 +29,16 @@ class Navigation:
 
     # The views
 
-    def turn_to(self, view: View, number: str) -> None:
+    def open_view(self, view: View, number: str) -> None:
         """List *view*; with a *number*, print that row of it whole."""
         if view == "waiting":
             if self._model.view != view:
-                self._state.turn_to(view)
+                self._state.open_view(view)
             self._list_what_waits()
         elif number:
             self._open(view, number)
         else:
-            self._state.turn_to(view)
+            self._state.open_view(view)
 
     def _list_what_waits(self) -> None:
         self._output.print_waiting()
@@ -54,7 +54,7 @@ class Navigation:
         """Go to the next waiting item, from the last one to the first."""
         state = self._state
         if self._model.view != "waiting":
-            state.turn_to("waiting")
+            state.open_view("waiting")
             if state.item is not None:
                 return
         waiting, here = state.waiting, state.item
@@ -100,7 +100,7 @@ class Navigation:
         model, state = self._model, self._state
         listed = state.row_numbers.get(view)
         if model.view != view:
-            state.turn_to(view)
+            state.open_view(view)
         table = model.tables[view]
         row = self._row_of(table, number, listed)
         if row is None:
@@ -193,13 +193,13 @@ class Navigation:
         if not approval_id or not self._context.situation.can_change:
             self._context.say_unavailable(typed)
             return
-        self._context.port.submit(FetchAgain(approval_id=approval_id))
+        self._context.port.submit(RefetchPreview(approval_id=approval_id))
         self._context.say(words.views.LOOKING_AGAIN)
 
     def _open_call(self, run_id: str) -> None:
         """Turn to the row of the run in view 2."""
         state, table = self._state, self._model.activity
-        state.turn_to("activity")
+        state.open_view("activity")
         if run_id in table.keys:
             table.stop_following()
             table.select(table.keys.index(run_id))

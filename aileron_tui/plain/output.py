@@ -104,7 +104,7 @@ class Output:
         file_changed = model.queue.file_changed(item)
 
         def print_it() -> Layout | None:
-            if is_looking(item):
+            if is_fetching(item):
                 printer.head(item, now, file_changed=file_changed)
                 return None
             return printer.item(item, now, file_changed=file_changed, unfold=model.unfolded)
@@ -228,7 +228,7 @@ class Output:
             item = state.item
             if item is None:
                 self._say_nothing_waits()
-            message = own_line(words.status.LOOKING) if is_looking(item) else self.status()
+            message = own_line(words.status.LOOKING) if is_fetching(item) else self.status()
         else:
             message = self.status()
         if plain_text(message):
@@ -262,7 +262,7 @@ class Output:
                 yield registry.key_label(action), registry.command(action).label
 
 
-def is_looking(item: Item | None) -> bool:
+def is_fetching(item: Item | None) -> bool:
     """Return whether the preview of *item* is still being fetched."""
     view = item.approval if item is not None else None
     return view is not None and view.state == "pending" and view.preview.status == "fetching"

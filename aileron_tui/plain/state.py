@@ -141,7 +141,7 @@ class PlainState:
 
     # The other views
 
-    def turn_to(self, view: View) -> None:
+    def open_view(self, view: View) -> None:
         """Show *view* from its first row; its content has to be printed anew."""
         self.model.switch_to(view)
         table = self.model.table

@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.screen import Screen
 
 from aileron_core.clock import Clock
-from aileron_core.console_port import FetchAgain, Intent, SetPause
+from aileron_core.console_port import Intent, RefetchPreview, SetPause
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.status_line import status_line
@@ -92,7 +92,7 @@ class ConsoleScreen(Screen[None]):
                 for command in (*asked, *_APP_COMMANDS)
             },
             # At once, without rest: pausing changes no call, and going on has to rest.
-            "pause": lambda: self.submit(SetPause(on=True)),
+            "pause": lambda: self.submit(SetPause(paused=True)),
             "look_again": self._look_again,
         }
 
@@ -165,7 +165,7 @@ class ConsoleScreen(Screen[None]):
         """Fetch the preview again of a call whose outcome is unknown."""
         approval_id = self.situation.unknown_outcome_id
         if approval_id:
-            self.submit(FetchAgain(approval_id=approval_id))
+            self.submit(RefetchPreview(approval_id=approval_id))
             self._say(words.views.LOOKING_AGAIN)
 
     # Deciding

@@ -4,7 +4,7 @@ from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
 from aileron_core.clock import Clock
-from aileron_core.console_port import Refresh
+from aileron_core.console_port import RefreshPreview
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER
 from aileron_tui.draw.context import (
@@ -244,7 +244,7 @@ class WaitingScreen(ConsoleScreen):
         """Fetch the preview again."""
         item = self.model.queue.current
         if item is not None and item.approval is not None:
-            self.submit(Refresh(approval_id=item.key))
+            self.submit(RefreshPreview(approval_id=item.key))
 
     def _show_whole(self) -> None:
         """Scroll to the whole new preview; from there, back to what changed."""

@@ -258,7 +258,7 @@ def foreign_size(view: ApprovalView | None) -> int:
         return 0
     changed = view.drift.changed if view.drift is not None else ()
     inputs = [field for step in view.steps for field in step.inputs]
-    sizes = [len(field.value) for field in (*view.preview.fields, *view.sent, *inputs)]
+    sizes = [len(field.value) for field in (*view.preview.fields, *view.arguments, *inputs)]
     sizes += [len(each.before or "") + len(each.after or "") for each in changed]
     return sum(sizes)
 
@@ -270,7 +270,7 @@ def start_blocks(view: ApprovalView, now: float) -> tuple[Block, ...]:
     if view.drift is not None or view.steps:
         return (first_heading(view, now), *note)
     fetched = tuple(_starts(view.preview.fields))
-    begin = replace(view, preview=replace(view.preview, fields=fetched), sent=())
+    begin = replace(view, preview=replace(view.preview, fields=fetched), arguments=())
     blocks = approval_blocks(begin, now)
     end = next((at for at, block in enumerate(blocks) if block.kind == "blank"), len(blocks))
     return (blocks[0], *note, *blocks[1:end])

@@ -33,7 +33,7 @@ def call_fields(view: ApprovalView) -> FilterFields:
     if view.preview.status != "ready":
         state += " no preview"
     hosts = " ".join(view.hosts)
-    sent = " ".join(f"{e.label} {e.value[:ARGUMENT_CHARACTERS]}" for e in view.sent)
+    sent = " ".join(f"{e.label} {e.value[:ARGUMENT_CHARACTERS]}" for e in view.arguments)
     named = {
         "agent": view.agent,
         "action": view.action,
@@ -50,7 +50,7 @@ def call_fields(view: ApprovalView) -> FilterFields:
 
 def file_fields(file: NotAcceptedView) -> FilterFields:
     """Return what a file that is not accepted offers; it has no age, so an age leaves it out."""
-    state = f"not accepted {file.why}"
+    state = f"not accepted {file.reason}"
     named = {"action": file.name, "state": state, "host": " ".join(file.hosts)}
     runs = " ".join(file.steps)
     text = f"{file.kind} {file.name} {file.file} {file.connector} {runs} {named['host']} {state}"

@@ -31,7 +31,7 @@ def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:
     """Return what the press of *action* asks of the core; None where there is nothing to ask."""
     match action:
         case "pause" | "go_on":
-            return SetPause(on=action == "pause")
+            return SetPause(paused=action == "pause")
         case "stop_enter":
             return StopEverything()
         case "end_enter":

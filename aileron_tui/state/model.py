@@ -67,7 +67,7 @@ class Model:
             snapshot.approvals,
             snapshot.not_accepted,
             snapshot.problems,
-            more=snapshot.approvals_left,
+            more=snapshot.approvals_remaining,
         )
         self._deferred: dict[str, ApprovalView] = {}
         self.sessions: tuple[SessionView, ...] = snapshot.sessions
@@ -273,10 +273,10 @@ class Model:
 
     def add_approvals(self, event: ApprovalsRead) -> None:
         """Add some of the calls that were read."""
-        self.queue.load_more(event.views, event.left)
+        self.queue.load_more(event.views, event.remaining)
         for view in event.views:
             self._deferred.pop(view.approval_id, None)
-        if not event.left:
+        if not event.remaining:
             # Updates of calls that were not among those read, as after a step of the clock, are not lost.
             late, self._deferred = tuple(self._deferred.values()), {}
             self.queue.load_more((view for view in late if view.state not in FINAL_STATES), 0)

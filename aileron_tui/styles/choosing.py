@@ -9,7 +9,7 @@ from aileron_core.settings import Glyphs as GlyphSetting
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 
-NAMES: dict[str, str] = {"dark": DARK, "light": LIGHT, "plain": PLAIN}
+THEME_NAMES: dict[str, str] = {"dark": DARK, "light": LIGHT, "plain": PLAIN}
 """What `[console] theme` may say besides `auto` and the name of a theme of Textual's."""
 
 _LIGHT_GROUNDS = frozenset({7, *range(9, 16)})
@@ -39,13 +39,15 @@ def choose_theme(
     Raises:
         FileProblems: there is no theme of that name.
     """
-    if setting not in ("auto", *NAMES, *BUILTIN_THEMES):
-        known = f"is no theme; known here: auto, {', '.join(NAMES)}, {', '.join(BUILTIN_THEMES)}"
+    if setting not in ("auto", *THEME_NAMES, *BUILTIN_THEMES):
+        known = (
+            f"is no theme; known here: auto, {', '.join(THEME_NAMES)}, {', '.join(BUILTIN_THEMES)}"
+        )
         raise FileProblems([Problem(file="config.toml", key="console.theme", message=known)])
     if colourless(environment):
         return PLAIN
     if setting != "auto":
-        return NAMES.get(setting, setting)
+        return THEME_NAMES.get(setting, setting)
     ground = environment.get("COLORFGBG", "").rpartition(";")[2]
     if ground.isdecimal():
         return LIGHT if int(ground) in _LIGHT_GROUNDS else DARK

@@ -58,7 +58,7 @@ class TerminalHandoff:
 
         open_in_browser(program, url, done)
 
-    async def lend(self, text: str, name: str) -> str:
+    async def show_in_pager(self, text: str, name: str) -> str:
         """Show *text* in the person's pager, in the console's place; return the message for the status line.
 
         Nothing is drawn meanwhile, and no key of the pager's reaches the console.

@@ -18,9 +18,9 @@ NO_EQUAL_CALLS: Final = "none among the last 200 decisions"
 LAST_DECISIONS: Final = "of this action, last 200 decisions"
 CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
     {
-        "seen": "yes",
+        "verified": "yes",
         "other_user": "as another user",
-        "said": "said to be contained",
+        "claimed": "said to be contained",
         "none": "no: it can do what your account can",
     }
 )

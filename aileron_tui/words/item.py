@@ -82,9 +82,9 @@ WARN_SELF_OPENED: Final = "opened its session itself; its name is its own word"
 WARN_FILE_CHANGED: Final = "its action file changed; approving will not run it"
 CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
     {
-        "seen": "contained",
+        "verified": "contained",
         "other_user": "as another user",
-        "said": "said to be contained",
+        "claimed": "said to be contained",
         "none": "not contained",
     }
 )

@@ -73,10 +73,10 @@ NOT_CONNECTED: Final = "not connected"
 YES: Final = "yes"
 NO: Final = "no"
 CONTAINMENT_SHORT: Final[Mapping[Containment, str]] = MappingProxyType(
-    {"seen": YES, "other_user": "other user", "said": "said to be", "none": f"▲ {NO}"}
+    {"verified": YES, "other_user": "other user", "claimed": "said to be", "none": f"▲ {NO}"}
 )
 UNCONTAINED: Final = "nothing contains it: it can do what your account can, past Aileron as well"
-ONLY_SAID: Final = "said to be contained; Aileron has not seen every process of it in a sandbox"
+ONLY_CLAIMED: Final = "said to be contained; Aileron has not seen every process of it in a sandbox"
 OTHER_USER: Final = "its processes are another user's: it can do what that account can"
 SEEN: Final = "SEEN"
 SEEN_REMARK: Final = "by the kernel, when it was opened"
@@ -172,7 +172,7 @@ def uncontained(count: int) -> str:
     return f"{count} not contained"
 
 
-def only_said(count: int) -> str:
+def only_claimed(count: int) -> str:
     """Return how many sessions are contained by somebody's word alone."""
     return f"{count} said to be contained"
 

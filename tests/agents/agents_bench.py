@@ -14,7 +14,7 @@ from pathlib import Path
 from examples.mailbox.server import Mailbox
 from tests.agents.llm import CallTool, Conversation, Say, ScriptedLlm
 from tests.agents.passing import caller, gateway_hashes, nothing_of_ours, on_record
-from tests.support.core_harness import DRAFT, furnish
+from tests.support.core_harness import DRAFT, install_examples
 from tests.support.ordinary import AS_ORDINARY, OWNS
 from tests.support.server_harness import CLI as AS_TESTS
 from tests.support.server_harness import Attended
@@ -109,7 +109,7 @@ class Bench:
         assert there
         return next(iter(views))
 
-    def heard(self, text: str, seconds: float = 60) -> None:
+    def wait_for_result(self, text: str, seconds: float = 60) -> None:
         """Return once the model was told *text* as a call's result."""
         deadline = time.monotonic() + seconds
         while not any(text in result for result in self.llm.results):
@@ -265,7 +265,7 @@ def workbench(
 ) -> Iterator[Bench]:
     """Set everything up in *folder*."""
     aileron_home = folder / "aileron"
-    furnish(aileron_home)
+    install_examples(aileron_home)
     (folder / "person").mkdir()
     (folder / "project").mkdir()
     callers: list[int | None] = []

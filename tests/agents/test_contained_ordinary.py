@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
-from aileron_core.containment.beneath import remove_tree
 from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
 from aileron_core.containment.linux_syscalls import SCOPE_ABI, landlock_abi
+from aileron_core.containment.safe_paths import remove_tree
 from aileron_core.containment.support import SandboxSupport, machine_filter
 from aileron_core.launch.protected_paths import ProtectedPaths
 from tests.support.ordinary import as_ordinary, ordinary_folder

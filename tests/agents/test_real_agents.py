@@ -51,7 +51,7 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
         if not options:
             assert after == before
         assert bool(tokens) == bool(options)
-        assert seen == ("none" if options else "seen")
+        assert seen == ("none" if options else "verified")
         assert not [line for line in ended.command_lines for token in tokens if token in line]
         assert bench.shows_gateway(ended) == (agent == "codex")
         bench.all_passed()
@@ -82,7 +82,7 @@ def test_a_decision_after_the_hold_is_fetched_by_another_call(agent: str, tmp_pa
     with at_work(agent, tmp_path, hold_seconds=1) as bench:
         with bench.launched(agent, *bench.prompt(agent)) as running:
             approval = bench.asked()
-            bench.heard("pending_approval")
+            bench.wait_for_result("pending_approval")
             bench.console.approve(approval)
             ended = running.end()
         assert ended.code == 0, ended.output

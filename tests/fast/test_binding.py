@@ -7,7 +7,7 @@ from aileron_core.actions.load import load_action
 from aileron_core.actions.model import UNBOUND_HASH
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import FileProblems, Problem
-from aileron_tui.cli.binding import bind
+from aileron_tui.cli.binding import bind_placeholders
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,7 +28,7 @@ def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_of_the_f
     installed = store.install(ROOT / "examples" / "connector")
     released = _released()
 
-    bound, names = bind(released, load_action(released, "send-draft.md"), store.list())
+    bound, names = bind_placeholders(released, load_action(released, "send-draft.md"), store.list())
 
     assert names == {installed.identity.fqn: installed.identity.hash}
     assert bound == released.replace(UNBOUND_HASH.encode(), installed.identity.hash.encode())
@@ -38,7 +38,9 @@ def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_of_the_f
 def _refusal(home: Path) -> Problem:
     released = _released()
     with pytest.raises(FileProblems) as refused:
-        bind(released, load_action(released, "send-draft.md"), ConnectorStore(home).list())
+        bind_placeholders(
+            released, load_action(released, "send-draft.md"), ConnectorStore(home).list()
+        )
     (problem,) = refused.value.problems
     assert (problem.key, problem.line) == ("requires.connectors[0].hash", 9)
     return problem

@@ -122,7 +122,7 @@ class TypeScript:
         with self._changed:
             assert self._changed.wait_for(holds, seconds), f"not within {seconds} s: {what}"
 
-    def heard(self, name: str, kind: str) -> list[dict[str, Any]]:
+    def events_of(self, name: str, kind: str) -> list[dict[str, Any]]:
         """Return the events of one client and kind, oldest first."""
         return [e for e in list(self.events) if e["client"] == name and e["heard"] == kind]
 

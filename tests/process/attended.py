@@ -9,10 +9,10 @@ from examples.mailbox.server import Mailbox
 from tests.support.server_harness import CLI, Console, eventually
 from tests.support.terminal import Pty
 
-__all__ = ["Sat"]
+__all__ = ["ScreenConsole"]
 
 
-class Sat(Console):
+class ScreenConsole(Console):
     """`aileron console` with somebody, or something, at its keyboard."""
 
     def __init__(self, home: Path, mailbox: Mailbox, **terminal: Any) -> None:

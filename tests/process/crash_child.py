@@ -23,7 +23,7 @@ from aileron_core.console_port import (
     Deny,
     Intent,
     IntentRefused,
-    Refresh,
+    RefreshPreview,
 )
 from aileron_core.home.layout import Home
 from aileron_core.sessions import registry
@@ -66,7 +66,7 @@ def intent_of(line: str) -> Intent:
     if "approve" in request:
         return Approve(approval_id=request["approve"], digest=request["digest"])
     if "refresh" in request:
-        return Refresh(approval_id=request["refresh"])
+        return RefreshPreview(approval_id=request["refresh"])
     return Deny(approval_id=request["deny"], reason=request["reason"])
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from examples.mailbox.server import Mailbox
-from tests.process.attended import Sat
+from tests.process.attended import ScreenConsole
 from tests.support.server_harness import DRAFT, eventually
 from tests.support.terminal import Pty
 
 ASKS = "\n> "
 
 
-class Plain(Sat):
+class Plain(ScreenConsole):
     """A console without a screen; `mark` is how far its words were read."""
 
     mark = 0

@@ -6,20 +6,22 @@ from pathlib import Path
 import pytest
 
 from examples.mailbox.server import Mailbox
-from tests.process.attended import Sat
+from tests.process.attended import ScreenConsole
 from tests.support.server_harness import DRAFT, eventually
 
 REST = 0.9
 
 
 @pytest.fixture
-def console(home: Path, mailbox: Mailbox) -> Iterator[Sat]:
-    sat = Sat(home, mailbox)
+def console(home: Path, mailbox: Mailbox) -> Iterator[ScreenConsole]:
+    sat = ScreenConsole(home, mailbox)
     yield sat
     sat.close()
 
 
-def test_one_press_denies_two_equal_calls_with_the_reason_and_leaves_others(console: Sat) -> None:
+def test_one_press_denies_two_equal_calls_with_the_reason_and_leaves_others(
+    console: ScreenConsole,
+) -> None:
     """Each denial is a record of its own; a call with other arguments and another session's wait on."""
     one, other = (console.session(label=label)["token"] for label in ("one", "other"))
     asked_for: list[str] = []

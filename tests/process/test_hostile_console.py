@@ -15,7 +15,7 @@ import pytest
 from rich.cells import get_character_cell_size
 
 from examples.mailbox.server import Mailbox
-from tests.process.attended import Sat
+from tests.process.attended import ScreenConsole
 from tests.process.test_hostile_cli import action, toml
 from tests.support.attacks import ATTACKS, CANARY, LONG, Attack, everything, harmless
 from tests.support.server_harness import DRAFT
@@ -38,11 +38,11 @@ def sendable(text: str) -> str:
 
 
 @pytest.fixture
-def sit(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., Sat]]:
-    sat: list[Sat] = []
+def sit(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., ScreenConsole]]:
+    sat: list[ScreenConsole] = []
 
-    def start(**options: object) -> Sat:
-        sat.append(Sat(home, mailbox, **options))
+    def start(**options: object) -> ScreenConsole:
+        sat.append(ScreenConsole(home, mailbox, **options))
         return sat[-1]
 
     yield start
@@ -56,7 +56,7 @@ def spoil(mailbox: Mailbox, text: str) -> None:
     mailbox.control(change={"id": DRAFT, "to": head, "subject": head, "body": text})
 
 
-def furnish(home: Path) -> None:
+def install_attacks(home: Path) -> None:
     """Put files into the home that say attacks: headings, labels, descriptions, names, problems."""
     turn = cycle(ATTACKS)
     for number in range(4):
@@ -70,7 +70,7 @@ def furnish(home: Path) -> None:
         (home / "actions" / f"broken-{number}.md").write_text(broken)
 
 
-def look(console: Sat) -> None:
+def look(console: ScreenConsole) -> None:
     """Check what stands on the terminal now, and all that was ever sent to it."""
     cells = console.pty.cells
     assert cells.strangers == []
@@ -79,7 +79,7 @@ def look(console: Sat) -> None:
     assert [char for char in drawn if not harmless(char) and char not in "\ufe0e\ufe0f"] == []
 
 
-def look_at_the_item(console: Sat) -> None:
+def look_at_the_item(console: ScreenConsole) -> None:
     """Check the item beside the list: no outside text left of the bar in its document."""
     look(console)
     rows = [console.pty.cells.row(y) for y in range(console.pty.cells.height)]
@@ -100,10 +100,10 @@ def look_at_the_item(console: Sat) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("size", SIZES)
 def test_a_hostile_world_is_shown_and_never_obeyed(
-    sit: Callable[..., Sat], home: Path, mailbox: Mailbox, size: tuple[int, int]
+    sit: Callable[..., ScreenConsole], home: Path, mailbox: Mailbox, size: tuple[int, int]
 ) -> None:
     """Calls, previews, sessions, files and records that say attacks; every page, every item."""
-    furnish(home)
+    install_attacks(home)
     console = sit(size=size, width_of=joins_nothing, answers=True)
     turn = cycle(ATTACKS)
     for number in range(6):
@@ -137,7 +137,7 @@ def test_a_hostile_world_is_shown_and_never_obeyed(
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("size", SIZES[:2])
 def test_no_preview_forges_a_heading_on_a_terminal_that_sees_other_widths(
-    sit: Callable[..., Sat], mailbox: Mailbox, size: tuple[int, int]
+    sit: Callable[..., ScreenConsole], mailbox: Mailbox, size: tuple[int, int]
 ) -> None:
     """The bar stands in its column on every line; left of it stand our own words."""
     console = sit(size=size, width_of=joins_nothing)
@@ -155,7 +155,7 @@ def test_no_preview_forges_a_heading_on_a_terminal_that_sees_other_widths(
             look_at_the_item(console)
 
 
-def shows_what_was_fetched(console: Sat) -> None:
+def shows_what_was_fetched(console: ScreenConsole) -> None:
     """Read until the preview stands there; the service has 5 seconds, which a busy machine may need."""
     cells = console.pty.cells
     while True:
@@ -172,7 +172,7 @@ def shows_what_was_fetched(console: Sat) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("attack", LONG, ids=str)
 def test_a_text_without_end_leaves_the_console_at_work(
-    sit: Callable[..., Sat], mailbox: Mailbox, attack: Attack
+    sit: Callable[..., ScreenConsole], mailbox: Mailbox, attack: Attack
 ) -> None:
     """A megabyte in one line, ten thousand blank lines: drawn, counted, and a key is answered."""
     console = sit()
@@ -194,7 +194,7 @@ def test_a_text_without_end_leaves_the_console_at_work(
 
 @pytest.mark.timeout(200)
 def test_what_is_copied_or_handed_to_the_pager_is_the_marked_text(
-    sit: Callable[..., Sat], mailbox: Mailbox
+    sit: Callable[..., ScreenConsole], mailbox: Mailbox
 ) -> None:
     """A clipboard is pasted into shells, a pager draws what it reads: both get what stands on screen."""
     console = sit(answers=True)

@@ -96,7 +96,7 @@ def test_a_client_lists_the_tools_calls_them_and_reads_what_was_wrong(
         assert result["structuredContent"]["status"] == status
         assert result["structuredContent"]["error"]["class"] == class_
     assert "extra" in wrong["content"][0]["text"]
-    assert typescript.heard(name, "error") == []
+    assert typescript.events_of(name, "error") == []
 
 
 @EACH
@@ -109,14 +109,14 @@ def test_a_held_call_shows_progress_and_ends_as_the_person_decided(
     draft = DRAFTS[CLIENTS.index(name)]
     result = typescript.begin("call", name, tool="send_draft", arguments={"draft_id": draft})
     approval_id = newcomer(person, known)
-    typescript.until(lambda: bool(typescript.heard(name, "progress")), "progress")
+    typescript.until(lambda: bool(typescript.events_of(name, "progress")), "progress")
     assert person.approve(approval_id)
     sent = result()
     assert not sent["isError"]
     assert sent["structuredContent"]["status"] == "completed"
     assert len(sent["structuredContent"]["digest_words"]) == 3
-    assert "person" in typescript.heard(name, "progress")[0]["message"]
-    assert typescript.heard(name, "error") == []
+    assert "person" in typescript.events_of(name, "progress")[0]["message"]
+    assert typescript.events_of(name, "error") == []
 
 
 @EACH
@@ -129,7 +129,7 @@ def test_a_cancelled_call_leaves_the_approval_which_can_be_asked_after_and_withd
     arguments = {"draft_id": "r-8842188204"}
     held = typescript.begin("call", name, tool="send_draft", arguments=arguments, **{"as": "it"})
     approval_id = newcomer(person, known)
-    typescript.until(lambda: bool(typescript.heard(name, "progress")), "progress")
+    typescript.until(lambda: bool(typescript.events_of(name, "progress")), "progress")
     typescript.ask("cancel", name, **{"as": "it"})
     with pytest.raises(AssertionError, match="not wanted"):
         held()
@@ -193,14 +193,14 @@ def test_every_client_hears_at_once_that_the_tools_changed(
     path.write_bytes(path.read_bytes() + b"\nchanged\n")
 
     def server_info(name: str) -> bool:
-        lists = [event["tools"] for event in typescript.heard(name, "tools")]
+        lists = [event["tools"] for event in typescript.events_of(name, "tools")]
         return bool(lists) and "list_drafts" not in lists[-1] and "get_draft" in lists[-1]
 
     typescript.until(lambda: all(map(server_info, CLIENTS)), "every client has the new list")
     for name in CLIENTS:
         gone = typescript.call(name, "list_drafts", {})
         assert gone["isError"], name
-        assert typescript.heard(name, "error") == []
+        assert typescript.events_of(name, "error") == []
 
 
 def test_a_restart_of_the_console_is_no_error_but_where_the_client_holds_the_session_itself(

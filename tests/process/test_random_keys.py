@@ -9,7 +9,7 @@ from time import monotonic, sleep
 import pytest
 
 from examples.mailbox.server import Mailbox
-from tests.process.attended import Sat
+from tests.process.attended import ScreenConsole
 from tests.support.server_harness import DRAFT, eventually
 
 WAITING = 20
@@ -57,11 +57,11 @@ def _one_key(burst: bytes) -> bool:
 
 
 @pytest.fixture
-def sit(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., Sat]]:
-    sat: list[Sat] = []
+def sit(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., ScreenConsole]]:
+    sat: list[ScreenConsole] = []
 
-    def start(**options: object) -> Sat:
-        sat.append(Sat(home, mailbox, **options))
+    def start(**options: object) -> ScreenConsole:
+        sat.append(ScreenConsole(home, mailbox, **options))
         return sat[-1]
 
     yield start
@@ -69,7 +69,7 @@ def sit(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., Sat]]:
         console.close()
 
 
-def ask(console: Sat, times: int) -> None:
+def ask(console: ScreenConsole, times: int) -> None:
     """Let an agent ask *times* for the same, each under a key of its own."""
     token = console.session(label="random keys")["token"]
     for number in range(times):
@@ -78,7 +78,7 @@ def ask(console: Sat, times: int) -> None:
     console.pty.until(lambda: f" {times} " in console.pty.cells.lines[0], "all wait")
 
 
-def decided(console: Sat) -> list[str]:
+def decided(console: ScreenConsole) -> list[str]:
     """Return what a person decided: ends of calls, files accepted or withdrawn, sessions ended."""
     chosen = ("approval.", "pin.", "library.", "session.ended")
     return [
@@ -91,7 +91,7 @@ def decided(console: Sat) -> list[str]:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_bytes_in_bursts_decide_nothing(
-    sit: Callable[..., Sat], mailbox: Mailbox, seed: int
+    sit: Callable[..., ScreenConsole], mailbox: Mailbox, seed: int
 ) -> None:
     """No row changes; and the same console decides exactly one call for one key of a hand at rest."""
     console = sit(answers=seed % 2 == 0)
@@ -118,14 +118,14 @@ def test_random_bytes_in_bursts_decide_nothing(
     assert console.rows("state").count(("pending",)) == WAITING - 1
 
 
-def come_back(console: Sat) -> None:
+def come_back(console: ScreenConsole) -> None:
     """Leave what the bursts opened, as a person does: where every key is dead they prove nothing."""
     for key in (b"\x1b[I", b"\x1b", b"1", b" ", b" "):
         console.pty.type(key)
         console.pty.settle(0.45)
 
 
-def send(console: Sat, burst: bytes, *, apart: bool) -> bool:
+def send(console: ScreenConsole, burst: bytes, *, apart: bool) -> bool:
     """Send a burst, its first byte 5 ms ahead where *apart*; return whether it took too long for one."""
     if not apart:
         console.pty.type(burst)
@@ -138,7 +138,7 @@ def send(console: Sat, burst: bytes, *, apart: bool) -> bool:
     return monotonic() > at + 0.018
 
 
-def approve_one(console: Sat) -> None:
+def approve_one(console: ScreenConsole) -> None:
     """Bring the console back to its list, whatever stands there, and approve one call as a person does."""
     for _ in range(4):
         console.pty.settle(2.5)  # a paste without an end is over by then

@@ -65,7 +65,7 @@ def test_one_process_outside_is_enough_for_as_long_as_the_session_lives(console:
     """What was seen stays, through a restart too, and it is on record."""
     session = console.session(launched=True, contained=True)
     first = asks(session, DRAFT, contained=True)
-    drawn(console, first, "seen")
+    drawn(console, first, "verified")
     second = asks(session, "r-2", contained=False)
     drawn(console, second, "none")
     drawn(console, first, "none")
@@ -86,10 +86,10 @@ def test_one_process_outside_is_enough_for_as_long_as_the_session_lives(console:
 def test_a_token_that_comes_another_way_is_nobodys_sandbox(console: Attended) -> None:
     """Over TCP nothing of the sender can be seen; over the home's socket, that it sees the home."""
     session = console.session(launched=True, contained=True)
-    drawn(console, asks(session, DRAFT, contained=True), "seen")
+    drawn(console, asks(session, DRAFT, contained=True), "verified")
     asked = {"args": {"draft_id": "r-2"}}
     path = "/v1/actions/send-draft/run"
     answer = console.post(path, asked, token=session["token"])
-    drawn(console, answer.json["approval_id"], "said")
+    drawn(console, answer.json["approval_id"], "claimed")
     console.post(path, {**asked, "args": {"draft_id": "r-3"}}, token=session["token"], local=True)
     drawn(console, answer.json["approval_id"], "none")

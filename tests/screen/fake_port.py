@@ -23,7 +23,7 @@ from aileron_core.console_port import (
 from tests.support.screens.port import FixtureCore
 
 SNAPSHOT_CALLS = 250
-TOLD = 500
+FIRST_RECORDS = 500
 """How many calls, and how many of the newest records, the first snapshot has, as the core's."""
 
 
@@ -59,8 +59,8 @@ class RecordingPort:
         return replace(
             self.snapshot,
             approvals=newest,
-            approvals_left=len(self.snapshot.approvals) - len(newest),
-            records=self.snapshot.records[-TOLD:],
+            approvals_remaining=len(self.snapshot.approvals) - len(newest),
+            records=self.snapshot.records[-FIRST_RECORDS:],
         )
 
     def tell(self, *events: CoreEvent) -> None:

@@ -103,7 +103,7 @@ def hostile_snapshot(now: float, say: Say) -> Snapshot:
         file="x",
         digest="5b0e" * 16,
         state="error",
-        why="new",
+        reason="new",
         version="1",
         gated=True,
         preview="x",

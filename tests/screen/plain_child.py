@@ -22,12 +22,12 @@ from aileron_core.console_port import (
     ApprovalView,
     Approve,
     CoreEvent,
-    FetchAgain,
     Intent,
     IntentRefused,
     ReadRecord,
     Recorded,
     RecordView,
+    RefetchPreview,
     Snapshot,
 )
 from aileron_core.settings import NotifySettings
@@ -40,7 +40,7 @@ from tests.screen.fake_port import RecordingPort
 from tests.support.screens.calls import snapshot
 
 OLDER = 1_100
-TOLD = 30
+FIRST_RECORDS = 30
 """Records that the console is told at the start; the others it has to ask for."""
 
 
@@ -68,7 +68,7 @@ def not_looked_at(view: ApprovalView) -> ApprovalView:
     """A call that can be looked at again, where nobody knows how it ended, and was not yet."""
     if view.state != "unknown" or view.ended_at is None:
         return view
-    preview = replace(view.preview, since=view.ended_at - 20)
+    preview = replace(view.preview, updated_at=view.ended_at - 20)
     return replace(view, can_fetch_again=True, preview=preview)
 
 
@@ -90,16 +90,16 @@ class PlainPort(RecordingPort):
         super().__init__(replace(start, approvals=approvals, records=records), answers=True)
 
     def subscribe(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
-        return replace(super().subscribe(sink), records=self.snapshot.records[-TOLD:])
+        return replace(super().subscribe(sink), records=self.snapshot.records[-FIRST_RECORDS:])
 
     def submit(self, intent: Intent) -> None:
         with self._file.open("a") as opened:
             opened.write(f"{intent}\n")
         view = self._views.get(getattr(intent, "approval_id", ""))
         now = SystemClock().now()
-        if isinstance(intent, FetchAgain) and view is not None:
+        if isinstance(intent, RefetchPreview) and view is not None:
             looked = replace(
-                view, version=view.version + 1, preview=replace(view.preview, since=now)
+                view, version=view.version + 1, preview=replace(view.preview, updated_at=now)
             )
             self._views[view.approval_id] = looked
             self.tell(ApprovalUpdated(view=looked))

@@ -64,7 +64,7 @@ class FilePort(RecordingPort):
 def item(number: int) -> ApprovalView:
     now = SystemClock().now()
     view = short(number)
-    preview = replace(view.preview, since=now)
+    preview = replace(view.preview, updated_at=now)
     return replace(view, requested_at=now, expires_at=now + 600, preview=preview)
 
 

@@ -28,7 +28,7 @@ async def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
 
 def model_of(count: int = SNAPSHOT_CALLS) -> Model:
     snapshot = start(*MANY[:count])
-    return Model(replace(snapshot, approvals_left=len(MANY) - count), arm_seconds=0.4, now=NOW)
+    return Model(replace(snapshot, approvals_remaining=len(MANY) - count), arm_seconds=0.4, now=NOW)
 
 
 def test_what_changes_before_it_was_read_keeps_its_place() -> None:
@@ -42,7 +42,7 @@ def test_what_changes_before_it_was_read_keeps_its_place() -> None:
     assert wanted == ReadApprovals(
         requested_at=MANY[SNAPSHOT_CALLS - 1].requested_at, run_id=MANY[SNAPSHOT_CALLS - 1].run_id
     )
-    read = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), left=0)
+    read = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), remaining=0)
     assert apply_event(model, read, NOW, 0.0) is False, "nothing arrived"
     assert [item.key for item in model.queue.items] == IDS
     assert model.next_read() is None
@@ -54,7 +54,7 @@ def test_a_call_that_is_here_changes_while_others_are_read() -> None:
     ended = replace(MANY[0], state="denied", decided_at=NOW, ended_at=NOW, version=9)
     apply_event(model, ApprovalUpdated(view=ended), NOW, 0.0)
     assert model.queue.waiting == len(MANY) - 1
-    read = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), left=0)
+    read = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), remaining=0)
     assert apply_event(model, read, NOW, 0.0) is False, "nothing arrived"
     new = short(len(MANY) + 1)
     assert apply_event(model, ApprovalUpdated(view=new), NOW, 0.0) is True
@@ -67,6 +67,6 @@ def test_a_call_that_the_reading_passes_over_is_not_lost() -> None:
     odd, over = short(len(MANY) + 7), replace(short(len(MANY) + 8), state="withdrawn")
     for view in (odd, over, replace(MANY[-1], version=5)):
         assert apply_event(model, ApprovalUpdated(view=view), NOW, 0.0) is False
-    apply_event(model, ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), left=0), NOW, 0.0)
+    apply_event(model, ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), remaining=0), NOW, 0.0)
     assert [item.key for item in model.queue.items] == [*IDS, odd.approval_id]
     assert model.queue.waiting == len(MANY) + 1

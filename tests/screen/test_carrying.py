@@ -19,7 +19,7 @@ INVOICE = PreviewView(
         FieldView(label="Body", value=HOSTILE, multiline=True),
     ),
     host="h.example",
-    since=NOW,
+    updated_at=NOW,
 )
 
 

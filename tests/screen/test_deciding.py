@@ -27,7 +27,7 @@ HELD = NotAcceptedView(
     name="post-invoice",
     file="actions/post-invoice.md",
     digest="ab" * 32,
-    why="new",
+    reason="new",
     gated=True,
     connector="billing",
     hosts=("api.billing.example:443",),
@@ -166,7 +166,7 @@ async def test_reading_to_the_end_makes_one_press_enough() -> None:
 
 async def test_approve_without_a_preview_wants_the_key_twice() -> None:
     """What Aileron could not look at is not approved by one press."""
-    gone = PreviewView(status="unavailable", reason="timed out", host="h", since=NOW)
+    gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
 
     async with console(start(short(preview=gone))) as shown:
         await shown.shows("Preview unavailable: timed out")
@@ -182,7 +182,11 @@ async def test_approve_without_a_preview_wants_the_key_twice() -> None:
 async def test_while_a_connector_is_prepared_the_service_is_not_said_to_be_asked() -> None:
     """Compiling takes longer than a preview may; it has no limit on the screen."""
     preparing = PreviewView(
-        status="fetching", host="api.github.com", since=NOW - 12, limit_seconds=5, preparing=True
+        status="fetching",
+        host="api.github.com",
+        updated_at=NOW - 12,
+        limit_seconds=5,
+        preparing=True,
     )
 
     async with console(start(short(preview=preparing))) as shown:
@@ -193,7 +197,7 @@ async def test_while_a_connector_is_prepared_the_service_is_not_said_to_be_asked
 
 async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() -> None:
     """Nobody approves before the first answer."""
-    looking = PreviewView(status="fetching", host="api.github.com", since=NOW - 1)
+    looking = PreviewView(status="fetching", host="api.github.com", updated_at=NOW - 1)
 
     async with console(start(short(preview=looking, digest=""))) as shown:
         await shown.shows("asking api.github.com … 1 s of at most 5 s")

@@ -10,7 +10,7 @@ from aileron_tui.input.commands import COMMANDS, DEFAULT_REGISTRY, PANEL_CONTEXT
 from aileron_tui.input.situation import Situation, availability
 from tests.screen.driving import NOW, console, mail, short, start
 
-BLIND = PreviewView(status="unavailable", reason="timed out", since=NOW)
+BLIND = PreviewView(status="unavailable", reason="timed out", updated_at=NOW)
 
 
 def situations() -> list[Situation]:

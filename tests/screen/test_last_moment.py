@@ -92,7 +92,7 @@ async def test_what_a_pager_had_covered_rests_anew_before_a_key_counts() -> None
             shown.clock.advance(60)  # this screen has no terminal that could be lent
             return f"{name} was read, {len(text)} characters."
 
-        shown.app._handoff.lend = lend
+        shown.app._handoff.show_in_pager = lend
         await shown.rest()
         await shown.press_alone("p")
         await shown.shows(" was read, ")

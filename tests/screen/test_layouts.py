@@ -149,8 +149,8 @@ async def test_what_was_seen_stays_seen_at_another_size(grow: tuple[int, int]) -
 def _states() -> dict[str, tuple[Snapshot, Scenario]]:
     """Everything that a person has to tell apart at a glance, each as a console and what happens there."""
     none = PreviewView(status="none", host="gmail.googleapis.com")
-    gone = PreviewView(status="unavailable", reason="answered 503", since=NOW - 2)
-    looking = replace(mail(1).preview, status="fetching", since=NOW - 1)
+    gone = PreviewView(status="unavailable", reason="answered 503", updated_at=NOW - 2)
+    looking = replace(mail(1).preview, status="fetching", updated_at=NOW - 1)
     drift: DriftView = drifted(NOW)
     ended = {"decided_at": NOW - 3, "ended_at": NOW - 1, "decided_by": "person"}
     views = {

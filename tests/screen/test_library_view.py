@@ -79,7 +79,7 @@ async def test_withdrawing_takes_what_is_ready_away_from_agents() -> None:
 
 async def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_accepted() -> None:
     """The key is about the bytes that stood there, not about the name."""
-    other = replace(HELD, digest="cd" * 32, why="It changed on disk.")
+    other = replace(HELD, digest="cd" * 32, reason="It changed on disk.")
 
     async with console(STATE) as shown:
         await to(shown, "post-invoice")

@@ -8,10 +8,10 @@ from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     DriftView,
-    FetchAgain,
     FieldChangeView,
     PreviewView,
     RecordView,
+    RefetchPreview,
 )
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
@@ -77,7 +77,7 @@ def test_the_first_section_of_a_failed_call_is_its_outcome() -> None:
 @pytest.mark.parametrize("state", ["completed", "denied", "expired", "withdrawn"])
 def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str) -> None:
     """What stood there was shown, at a time; also where it had changed before, or was not to be had."""
-    gone = PreviewView(status="unavailable", reason="timed out", host="h", since=NOW)
+    gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
     for view in (
         mail(1),
         mail(1, drift=drifted(NOW)),
@@ -111,8 +111,8 @@ async def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
         await shown.press_alone("l")
         await shown.until(lambda: bool(shown.port.intents))
         view = lost_call()
-        assert shown.port.intents == [FetchAgain(approval_id=view.approval_id)]
-        read = replace(view.preview, since=NOW + 30)
+        assert shown.port.intents == [RefetchPreview(approval_id=view.approval_id)]
+        read = replace(view.preview, updated_at=NOW + 30)
         shown.port.tell(ApprovalUpdated(view=replace(view, preview=read, version=9)))
         await shown.shows("HOW IT IS NOW  as it was read at ")
 
@@ -131,12 +131,14 @@ async def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
         await shown.shows("SO FAR")
         assert "HOW IT IS NOW" not in shown.text
         await shown.press_alone("l")
-        await shown.until(lambda: shown.port.intents == [FetchAgain(approval_id=view.approval_id)])
-        read = replace(view.preview, since=NOW + 30)
+        await shown.until(
+            lambda: shown.port.intents == [RefetchPreview(approval_id=view.approval_id)]
+        )
+        read = replace(view.preview, updated_at=NOW + 30)
         shown.port.tell(ApprovalUpdated(view=replace(view, preview=read, version=9)))
         await shown.shows("HOW IT IS NOW")
         assert "Q3 numbers" in shown.text
-        gone = PreviewView(status="unavailable", reason="timed out", host="h", since=NOW + 60)
+        gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW + 60)
         shown.port.tell(ApprovalUpdated(view=replace(view, preview=gone, version=10)))
         await shown.shows("Preview unavailable: timed out")
 
@@ -185,7 +187,7 @@ def vanished() -> DriftView:
 async def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> None:
     """The old fields as removed lines; no second reading is claimed, no field is said to be as before."""
 
-    gone = PreviewView(status="unavailable", reason="timed out", host="h", since=NOW)
+    gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
     async with console(start(short(version=2, preview=gone, drift=vanished()))) as shown:
         await shown.shows("CHANGED  after you looked. Nothing has run. The preview is gone:")
         for old in ("− sam@helio.example", "− n/a", "− Hi Sam,", "− the invoice"):

@@ -9,7 +9,7 @@ from textual import events
 from aileron_core.console_port import ApprovalUpdated
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import DEFAULT_REGISTRY, VIEW_CONTEXTS
-from aileron_tui.input.keymap import remapped
+from aileron_tui.input.keymap import remap_keys
 from aileron_tui.input.situation import Situation, availability
 from aileron_tui.screens.help import help_lines
 from aileron_tui.screens.palette import commands
@@ -88,7 +88,7 @@ def test_help_names_every_key_of_its_view_whole(context: str, width: int) -> Non
 
 def test_help_shows_the_keys_that_the_person_gave() -> None:
     """And how long they rest."""
-    registry = remapped((("approve", "y"), ("copy", "c")))
+    registry = remap_keys((("approve", "y"), ("copy", "c")))
     text = [plain_text(row) for row in help_lines(registry, "waiting", 68, 0.6)]
     assert any(re.match(r" y +approve what stands", line) for line in text)
     assert not any(re.match(r" a +approve", line) for line in text)
@@ -97,7 +97,7 @@ def test_help_shows_the_keys_that_the_person_gave() -> None:
 
 async def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> None:
     """`y` approves, `a` does nothing, footer and status line say `y`."""
-    registry = remapped((("approve", "y"), ("copy", "c"), ("read_on", "n"), ("view_audit", "9")))
+    registry = remap_keys((("approve", "y"), ("copy", "c"), ("read_on", "n"), ("view_audit", "9")))
 
     async with console(STATE, registry=registry) as shown:
         await shown.rest()

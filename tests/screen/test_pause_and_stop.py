@@ -22,7 +22,7 @@ async def test_p_holds_all_calls_at_once_and_a_banner_says_so_in_every_view() ->
     async with console(STATE, answers=True) as shown:
         await shown.shows("WILL HAPPEN")
         await shown.press_alone("P")
-        await shown.until(lambda: shown.port.intents == [SetPause(on=True)])
+        await shown.until(lambda: shown.port.intents == [SetPause(paused=True)])
         await shown.shows("▲ All calls are held. P lets them go on. Held since 14:02.")
         for view in "2345":
             await shown.go(view, "All calls are held.")
@@ -44,7 +44,7 @@ async def test_going_on_obeys_the_arming() -> None:
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("P")
-        await shown.until(lambda: shown.port.intents == [SetPause(on=False)])
+        await shown.until(lambda: shown.port.intents == [SetPause(paused=False)])
         await shown.until(lambda: "All calls are held." not in shown.text)
 
 

@@ -153,7 +153,7 @@ def test_a_call_whose_action_file_changed(snap_compare: Snap, look: Look) -> Non
         name="send-draft",
         file="actions/send-draft.md",
         digest="ab" * 32,
-        why="changed",
+        reason="changed",
         gated=True,
         connector="gmail",
         hosts=("gmail.googleapis.com:443",),
@@ -196,7 +196,7 @@ def test_a_preview_that_went_away_after_the_look(snap_compare: Snap, look: Look)
         unavailable="timed out",
     )
     preview = PreviewView(
-        status="unavailable", reason="timed out", host="gmail.googleapis.com", since=NOW - 2
+        status="unavailable", reason="timed out", host="gmail.googleapis.com", updated_at=NOW - 2
     )
     view = short(1, version=2, preview=preview, drift=drift)
     assert taken(snap_compare, look, at_rest, start(view))

@@ -83,7 +83,7 @@ def test_a_connector_that_changed_is_not_accepted(snap_compare: Snap, look: Look
         name="gmail 1.3.0",
         file="store/connectors/sha256/77fe",
         digest="77fe" * 16,
-        why="changed",
+        reason="changed",
         gated=None,
         connector="",
         hosts=("gmail.googleapis.com:443", "oauth2.googleapis.com:443"),
@@ -102,7 +102,7 @@ def test_what_cannot_be_drawn_says_so_and_waits(snap_compare: Snap, look: Look) 
             raise RuntimeError("no presenter takes this")
 
     fields = (FieldView(label="Body", value=Undrawable("x"), multiline=True),)
-    preview = PreviewView(status="ready", fields=fields, gist="a mail", host="h", since=NOW)
+    preview = PreviewView(status="ready", fields=fields, gist="a mail", host="h", updated_at=NOW)
 
     async def scenario(shown: Console) -> None:
         await shown.shows("This cannot be drawn")

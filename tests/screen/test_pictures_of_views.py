@@ -46,7 +46,7 @@ def with_a_past() -> Snapshot:
             ended_at=each.at, decided_by="person", can_fetch_again=each.event == "run.unknown",
             reason="wrong list" if each.event == "approval.denied" else "",
             preview=replace(
-                mail().preview, gist=gists[number % len(gists)], since=each.at - 20
+                mail().preview, gist=gists[number % len(gists)], updated_at=each.at - 20
             ),
         )
         for number, each in enumerate(ends)

@@ -42,7 +42,9 @@ def tables(text: str) -> tuple[Table, ...]:
     )  # fmt: skip
     field = FieldView(label=text, value=text)
     session = replace(start.sessions[0], agent=text, label=text, cwd=text, claims=(field,))
-    file = replace(start.library[0], name=text, why=text, hosts=(text,), file=text, connector=text)
+    file = replace(
+        start.library[0], name=text, reason=text, hosts=(text,), file=text, connector=text
+    )
     model = Model(replace(start, records=(record,)), arm_seconds=0.4, now=NOW)
     activity, audit = model.activity, model.audit
     assert isinstance(activity, ActivityTable)

@@ -116,11 +116,11 @@ def test_a_call_of_unknown_outcome_is_looked_at_again_from_its_row(person: Reade
     opened = person.answers(f"2 {number_of(listed, '? unknown')}")
     assert "l look again" in opened
     assert "HOW IT IS NOW" not in opened
-    assert "FetchAgain" not in person.intents
+    assert "RefetchPreview" not in person.intents
     output = person.answers("l")
     assert "Looking again …" in output
     assert "HOW IT IS NOW" in (output if "HOW IT IS NOW" in output else person.asked())
-    assert person.intents.count("FetchAgain") == 1
+    assert person.intents.count("RefetchPreview") == 1
 
 
 def test_a_call_that_was_approved_here_and_ended_unknown_is_looked_at_with_l(
@@ -134,7 +134,7 @@ def test_a_call_that_was_approved_here_and_ended_unknown_is_looked_at_with_l(
     page = person.answers("l")
     assert "Post a message: outcome unknown" in page
     assert "HOW IT IS NOW" in (page if "HOW IT IS NOW" in page else person.asked())
-    assert "FetchAgain" in person.intents
+    assert "RefetchPreview" in person.intents
 
 
 def test_a_file_is_accepted_and_withdrawn_where_its_facts_stand(person: Reader) -> None:

@@ -80,8 +80,8 @@ def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None
 def test_how_its_agent_is_contained_stands_there_as_far_as_it_was_seen() -> None:
     """What a launcher said is no more than that."""
     for containment, words in (
-        ("seen", "yes"),
-        ("said", "said to be contained"),
+        ("verified", "yes"),
+        ("claimed", "said to be contained"),
         ("other_user", "as another user"),
     ):
         assert f"contained {words}" in rail_text(requester_section(mail(containment=containment)))

@@ -17,7 +17,7 @@ OFFER = NotAcceptedView(
     name=f"{CONNECTOR} GraphQL queries at api.linear.app/graphql",
     file="store/connectors/sha256/" + "ab" * 32,
     digest="sha256:" + "ab" * 32,
-    why="new",
+    reason="new",
     gated=None,
     connector=CONNECTOR.partition("@")[0],
     hosts=("api.linear.app:443",),
@@ -56,7 +56,7 @@ async def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_t
     view = short(1)
     reads = (("GraphQL queries", "--accept-installed"),)
     marked = replace(
-        view, preview=replace(view.preview, status="ready", accepted_reads=reads, since=NOW)
+        view, preview=replace(view.preview, status="ready", accepted_reads=reads, updated_at=NOW)
     )
 
     async with console(start(marked), size=(140, 40)) as shown:

@@ -27,10 +27,12 @@ ATTACKS = (
 
 def hostile(text: str):
     fields = (FieldView(label="Body", value=text, multiline=True),)
-    preview = PreviewView(status="ready", fields=fields, gist=text, host="h.example", since=NOW)
+    preview = PreviewView(
+        status="ready", fields=fields, gist=text, host="h.example", updated_at=NOW
+    )
     return mail(
         preview=preview,
-        sent=(FieldView(label=text, value=text), FieldView(label="x", value=text)),
+        arguments=(FieldView(label=text, value=text), FieldView(label="x", value=text)),
         agent=text,
         self_opened=True,
         session_label=text,
@@ -91,7 +93,7 @@ async def test_hostile_names_of_files_sessions_and_records_break_nothing() -> No
         name=text,
         file=text,
         digest="ab" * 32,
-        why="changed",
+        reason="changed",
         gated=False,
         connector=text,
         hosts=(text,),

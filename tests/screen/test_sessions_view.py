@@ -27,7 +27,7 @@ async def test_each_session_says_whether_it_is_there_and_whether_something_conta
 @pytest.mark.parametrize(
     ("containment", "short", "whole", "follows"),
     [
-        ("said", "said to be", "said to be contained", "has not seen every process of it"),
+        ("claimed", "said to be", "said to be contained", "has not seen every process of it"),
         ("other_user", "other user", "as another user", "it can do what that account can"),
     ],
 )
@@ -38,7 +38,7 @@ async def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
 
     sessions_now = (replace(CODEX, containment=containment), CLAUDE, RELAY)
     async with console(start(mail(), sessions=sessions_now)) as shown:
-        count = "1 said to be contained" if containment == "said" else "2 not contained"
+        count = "1 said to be contained" if containment == "claimed" else "2 not contained"
         await shown.go("5", count)
         assert short in shown.row
         await shown.go("enter", follows)

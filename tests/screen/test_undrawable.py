@@ -29,7 +29,7 @@ class Undrawable(str):
 
 def broken(number: int = 1):
     fields = (FieldView(label="Body", value=Undrawable("x"), multiline=True),)
-    preview = PreviewView(status="ready", fields=fields, gist="a mail", host="h", since=NOW)
+    preview = PreviewView(status="ready", fields=fields, gist="a mail", host="h", updated_at=NOW)
     return short(number, preview=preview)
 
 
@@ -99,7 +99,7 @@ async def test_a_file_that_cannot_be_drawn_is_not_accepted() -> None:
         name="post-invoice",
         file=Undrawable("a.md"),
         digest="ab" * 32,
-        why="new",
+        reason="new",
         gated=True,
         connector="billing",
         hosts=(Undrawable("h"),),

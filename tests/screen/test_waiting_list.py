@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import ApprovalUpdated, Recorded, RecordView, Refresh
+from aileron_core.console_port import ApprovalUpdated, Recorded, RecordView, RefreshPreview
 from aileron_tui.draw.bars import banner_lines, startup_warnings
 from aileron_tui.draw.text import plain_text
 from aileron_tui.state.model import Model
@@ -84,7 +84,7 @@ async def test_refresh_asks_the_core_for_the_item_under_the_cursor() -> None:
         await shown.rest()
         await shown.press_alone("r")
         await shown.until(lambda: bool(shown.port.intents))
-        assert shown.port.intents == [Refresh(approval_id=key(1))]
+        assert shown.port.intents == [RefreshPreview(approval_id=key(1))]
 
 
 async def test_the_detail_says_how_often_and_by_whom_it_was_asked() -> None:

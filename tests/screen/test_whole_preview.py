@@ -33,7 +33,7 @@ def changed(lines: int = 60, unavailable: str = "") -> ApprovalView:
     fields = (*view.preview.fields, FieldView(label="Body", value=new))
     preview = replace(view.preview, fields=fields)
     if unavailable:
-        preview = PreviewView(status="unavailable", reason=unavailable, since=NOW)
+        preview = PreviewView(status="unavailable", reason=unavailable, updated_at=NOW)
     return replace(view, preview=preview)
 
 

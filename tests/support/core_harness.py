@@ -37,11 +37,11 @@ __all__ = [
     "UPDATE_DRAFT",
     "Core",
     "Mailbox",
-    "arrived",
-    "furnish",
+    "hold_answers",
+    "install_examples",
     "run",
-    "standing_still",
-    "upon",
+    "run_on_request",
+    "wait_for_request",
     "writes",
 ]
 
@@ -86,7 +86,7 @@ def _update_draft() -> str:
 UPDATE_DRAFT = _update_draft()
 
 
-def furnish(home: Path, **extra: str) -> None:
+def install_examples(home: Path, **extra: str) -> None:
     """Put the example's actions and connector into *home*, and each of *extra* as `<name>.md`."""
     actions = home / "actions"
     actions.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ def _short(seen: dict[str, str]) -> str:
     return f"{seen['method']} {seen['path'].rpartition('/')[2]}"
 
 
-async def arrived(mailbox: Mailbox, request: str, times: int) -> None:
+async def wait_for_request(mailbox: Mailbox, request: str, times: int) -> None:
     """Return once *request* (as `writes` has it) has reached the mailbox *times* times.
 
     Raises:
@@ -134,7 +134,7 @@ class _Watched(list[dict[str, str]]):
             then()
 
 
-def upon(mailbox: Mailbox, request: str, then: Callable[[], object]) -> None:
+def run_on_request(mailbox: Mailbox, request: str, then: Callable[[], object]) -> None:
     """Have *then* happen as *request* (as `writes` has it) next reaches the mailbox.
 
     On the mailbox's own thread, so that it answers neither this nor anything else before *then* is over.
@@ -143,7 +143,7 @@ def upon(mailbox: Mailbox, request: str, then: Callable[[], object]) -> None:
 
 
 @contextmanager
-def standing_still(mailbox: Mailbox, request: str) -> Iterator[Callable[[], Awaitable[None]]]:
+def hold_answers(mailbox: Mailbox, request: str) -> Iterator[Callable[[], Awaitable[None]]]:
     """Have the mailbox answer nothing from *request* (as `writes` has it) on, until the block ends.
 
     Yields what waits for that request. A delay in its place may be over before the test has its turn.
@@ -157,7 +157,7 @@ def standing_still(mailbox: Mailbox, request: str) -> Iterator[Callable[[], Awai
     async def reached() -> None:
         assert await asyncio.to_thread(there.wait, PATIENCE), f"{request} never came"
 
-    upon(mailbox, request, stand)
+    run_on_request(mailbox, request, stand)
     try:
         yield reached
     finally:
@@ -188,7 +188,7 @@ class Core:
         accept: bool = True,
         routes: tuple[Route, ...] = (),
     ) -> AsyncGenerator["Core", None]:
-        """Open *home* (see `furnish`) with requests to Gmail routed to *mailbox*, others by *routes*."""
+        """Open *home* (see `install_examples`) with requests to Gmail routed to *mailbox*, others by *routes*."""
         if mailbox:
             gmail = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
             routes = (gmail, *routes)

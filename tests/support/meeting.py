@@ -1,7 +1,7 @@
 """Meets processes over a Unix socket, in sandboxes of several kinds; prints how each is contained.
 
-    python meeting.py FOLDER        # {"kind of process": "seen", ...} as one line of JSON
-    python meeting.py FOLDER again  # "said", where a number was given to another process
+    python meeting.py FOLDER        # {"kind of process": "verified", ...} as one line of JSON
+    python meeting.py FOLDER again  # "claimed", where a number was given to another process
 
 A program of its own: it runs as an ordinary user, or in a process namespace where it may choose the
 next number.

@@ -9,8 +9,8 @@ import stat
 from collections.abc import Collection, Generator, Mapping
 from pathlib import Path, PurePosixPath
 
-from aileron_core.containment.beneath import restore_owner_rights
 from aileron_core.containment.git.repository import is_repository_shaped, scan_project
+from aileron_core.containment.safe_paths import restore_owner_rights
 from aileron_core.text import escape
 
 _SUFFIX = "disarmed"

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from aileron_core.containment.beneath import remove_tree
 from aileron_core.containment.git.new_repositories import file_identity
 from aileron_core.containment.git.record import (
     SANDBOX_GIT_DIR,
@@ -28,6 +27,7 @@ from aileron_core.containment.git.session import SessionRepositories, has_empty_
 from aileron_core.containment.git.session_git_dir import make_session_git_dir
 from aileron_core.containment.git.session_repository import SessionRepository, parse_entries
 from aileron_core.containment.git.settings import GitSetting, included_files, read_settings
+from aileron_core.containment.safe_paths import remove_tree
 from aileron_core.errors import AileronError, Forbidden
 from aileron_core.text import escape
 

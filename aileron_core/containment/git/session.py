@@ -8,7 +8,6 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aileron_core.containment.beneath import open_folder, remove_tree, restore_owner_rights
 from aileron_core.containment.git.import_changes import import_changes
 from aileron_core.containment.git.new_repositories import disable_new_repositories
 from aileron_core.containment.git.record import (
@@ -24,6 +23,7 @@ from aileron_core.containment.git.session_report import (
     repository_notices,
 )
 from aileron_core.containment.git.session_repository import SessionRepository
+from aileron_core.containment.safe_paths import open_folder, remove_tree, restore_owner_rights
 from aileron_core.errors import AileronError
 from aileron_core.text import escape
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from aileron_core.containment import beneath
+from aileron_core.containment import safe_paths
 from aileron_core.containment.git.record import (
     OBJECT_ID_PATTERN,
     SANDBOX_OBJECTS_DIR,
@@ -68,7 +68,7 @@ def read_small_file(path: Path) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    return beneath.read_small_file(descriptor, _SMALL)
+    return safe_paths.read_small_file(descriptor, _SMALL)
 
 
 class SessionRepository:

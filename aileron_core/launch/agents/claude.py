@@ -15,7 +15,7 @@ from aileron_core.launch.agents.settings_files import (
     table_at,
 )
 from aileron_core.launch.model_traffic import bypass_proxies
-from aileron_core.launch.plan import SERVER, AgentFolder, ModelTraffic, Plan, PlanContext
+from aileron_core.launch.plan import MCP_SERVER_NAME, AgentFolder, ModelTraffic, Plan, PlanContext
 
 _ELSEWHERE = (
     "ANTHROPIC_BASE_URL", "ANTHROPIC_UNIX_SOCKET", "CLAUDE_CODE_USE_ANTHROPIC_AWS",
@@ -94,7 +94,7 @@ class _Claude:
                 # A proxy in its settings counts over the environment, so ours must be there too.
                 host = urlsplit(context.gateway).hostname or ""
                 env |= bypass_proxies({**context.env, **own}, host)
-        settings = {"env": env, "permissions": {"allow": [f"mcp__{SERVER}"]}}
+        settings = {"env": env, "permissions": {"allow": [f"mcp__{MCP_SERVER_NAME}"]}}
         # `--mcp-config` takes a list: a prompt right behind it would be read as one more file.
         flags = (
             f"--mcp-config={context.launch_dir}/claude-mcp.json",
@@ -104,7 +104,7 @@ class _Claude:
         return Plan(
             argv=(self.program, *flags, *context.all_args),
             files={
-                "claude-mcp.json": json.dumps({"mcpServers": {SERVER: server}}),
+                "claude-mcp.json": json.dumps({"mcpServers": {MCP_SERVER_NAME: server}}),
                 "claude-settings.json": json.dumps(settings),
             },
             call_seconds=float(context.call_seconds),
@@ -128,8 +128,8 @@ class _Claude:
                 found.append(f"{name} cannot be parsed ({error})")
                 continue
             table = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
-            if SERVER in (table.get("mcpServers") or {}):
-                found.append(f"{name} names an MCP server {SERVER}")
+            if MCP_SERVER_NAME in (table.get("mcpServers") or {}):
+                found.append(f"{name} names an MCP server {MCP_SERVER_NAME}")
             if table.get("hooks"):
                 found.append(f"{name} sets hooks")
             env = cast("dict[str, Any]", table.get("env") or {})

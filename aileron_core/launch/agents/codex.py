@@ -15,7 +15,7 @@ from aileron_core.launch.agents.settings_files import (
     table_at,
     toml_table,
 )
-from aileron_core.launch.plan import SERVER, AgentFolder, ModelTraffic, Plan, PlanContext
+from aileron_core.launch.plan import MCP_SERVER_NAME, AgentFolder, ModelTraffic, Plan, PlanContext
 
 _SYSTEM = (PurePosixPath("/etc/codex/config.toml"), PurePosixPath("/etc/codex/managed_config.toml"))
 _CHATGPT = "it is signed in with an account of ChatGPT, whose models are reached another way"
@@ -71,18 +71,18 @@ class _Codex:
             # Codex does not wait for a server's tools on the first turn without it.
             "required": True,
         }
-        settings = [f"mcp_servers.{SERVER}={_toml(server)}"]
+        settings = [f"mcp_servers.{MCP_SERVER_NAME}={_toml(server)}"]
         if context.gateway is not None and self.traffic(context).providers:
             provider: dict[str, object] = {
-                "name": SERVER,
+                "name": MCP_SERVER_NAME,
                 "base_url": f"{context.gateway}/v1",
                 "wire_api": "responses",
             }
             login = _login(context)
             provider |= {"requires_openai_auth": True} if login == "file" else {"env_key": login}
             settings += [
-                f"model_providers.{SERVER}={_toml(provider)}",
-                f'model_provider="{SERVER}"',
+                f"model_providers.{MCP_SERVER_NAME}={_toml(provider)}",
+                f'model_provider="{MCP_SERVER_NAME}"',
             ]
         settings += [
             "features.mcp_tool_list_changed=true",
@@ -113,8 +113,8 @@ class _Codex:
             except tomllib.TOMLDecodeError as error:
                 found.append(f"{name} cannot be parsed ({error})")
                 continue
-            if SERVER in table.get("mcp_servers", {}):
-                found.append(f"{name} sets mcp_servers.{SERVER}")
+            if MCP_SERVER_NAME in table.get("mcp_servers", {}):
+                found.append(f"{name} sets mcp_servers.{MCP_SERVER_NAME}")
             found += [
                 f"{name} sets {key}"
                 for key in (

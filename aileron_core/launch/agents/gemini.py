@@ -15,7 +15,7 @@ from aileron_core.launch.agents.settings_files import (
     table_at,
 )
 from aileron_core.launch.plan import (
-    SERVER,
+    MCP_SERVER_NAME,
     AgentFolder,
     InjectedFile,
     ModelTraffic,
@@ -33,7 +33,7 @@ _LOGINS = {"oauth-personal": "Google", "vertex-ai": "Vertex AI"}
 
 _POLICY = f"""\
 [[rule]]
-mcpName = "{SERVER}"
+mcpName = "{MCP_SERVER_NAME}"
 toolName = "*"
 decision = "allow"
 priority = 950
@@ -87,9 +87,9 @@ class _Gemini:
             "timeout": context.call_seconds * 1000,
         }
         manifest: dict[str, Any] = {
-            "name": SERVER,
+            "name": MCP_SERVER_NAME,
             "version": "0.0.1",
-            "mcpServers": {SERVER: server},
+            "mcpServers": {MCP_SERVER_NAME: server},
         }
         env = {"GEMINI_CLI_NO_RELAUNCH": "true"}
         if context.gateway is not None and self.traffic(context).providers:
@@ -105,7 +105,9 @@ class _Gemini:
             files={"gemini-policy.toml": _POLICY},
             injected_files=(
                 InjectedFile(
-                    path=PurePosixPath(f".gemini/extensions/{SERVER}/gemini-extension.json"),
+                    path=PurePosixPath(
+                        f".gemini/extensions/{MCP_SERVER_NAME}/gemini-extension.json"
+                    ),
                     content=json.dumps(manifest, indent=2) + "\n",
                 ),
             ),
@@ -129,8 +131,8 @@ class _Gemini:
                 found += [f"{name} sets {variable}" for variable in moved]
             elif '"selectedType"' in text:
                 found.append(f"{name} sets selectedType")
-            if f'"{SERVER}"' in text and "mcpServers" in text:
-                found.append(f"{name} names an MCP server {SERVER}")
+            if f'"{MCP_SERVER_NAME}"' in text and "mcpServers" in text:
+                found.append(f"{name} names an MCP server {MCP_SERVER_NAME}")
             if '"hooks"' in text:
                 found.append(f"{name} sets hooks")
         return tuple(found)

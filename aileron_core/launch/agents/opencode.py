@@ -16,7 +16,7 @@ from aileron_core.launch.agents.settings_files import (
     table_at,
 )
 from aileron_core.launch.plan import (
-    SERVER,
+    MCP_SERVER_NAME,
     AgentFolder,
     ModelTraffic,
     Plan,
@@ -86,14 +86,14 @@ class _OpenCode:
         """Return `opencode` with Aileron's settings in its environment."""
         settings: dict[str, Any] = {
             "mcp": {
-                SERVER: {
+                MCP_SERVER_NAME: {
                     "type": "local",
                     "command": [context.relay],
                     "enabled": True,
                     "timeout": context.call_seconds * 1000,
                 }
             },
-            "permission": {f"{SERVER}_*": "allow"},
+            "permission": {f"{MCP_SERVER_NAME}_*": "allow"},
         }
         if context.gateway is not None:
             through = self.traffic(context).providers
@@ -154,8 +154,8 @@ class _OpenCode:
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         found: list[str] = []
         for name, text in files.items():
-            if f'"{SERVER}"' in text and '"mcp"' in text:
-                found.append(f"{name} names an MCP server {SERVER}")
+            if f'"{MCP_SERVER_NAME}"' in text and '"mcp"' in text:
+                found.append(f"{name} names an MCP server {MCP_SERVER_NAME}")
             found += [
                 f"{name} sets {key}" for key in ("baseURL", "api", "plugin") if f'"{key}"' in text
             ]

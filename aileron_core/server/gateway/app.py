@@ -166,7 +166,7 @@ class Gateway:
         upstream: Upstream,
         forwarding: Forwarding,
     ) -> None:
-        if not upstream.keeps_below_base(target.partition(b"?")[0]):
+        if not upstream.is_below_base_path(target.partition(b"?")[0]):
             message = "A path with `.` or `..` as a segment, in any encoding, is not passed: "
             raise GatewayError(
                 "invalid", f"{message}it could leave the base path of {upstream.host}."
@@ -270,7 +270,7 @@ def _answer(client: ClientRequest, provider: Provider, fault: GatewayError) -> i
         b"HTTP/1.1 %d %b\r\n" % (status, _REASONS[status]),
         b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body),
     ]
-    if not client.is_whole:
+    if not client.is_complete:
         client.close_after()
     if not client.keeps_alive:
         lines.append(b"Connection: close\r\n")

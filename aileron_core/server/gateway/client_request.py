@@ -19,7 +19,7 @@ CLIENT_REQUEST = "aileron.client_request"
 PREFIX = b"/gw/"
 
 
-class Listener(Protocol):
+class ClientListener(Protocol):
     """Who hears what becomes of the client's connection while an answer goes down it."""
 
     def client_full(self) -> None:
@@ -50,7 +50,7 @@ class UvicornCycle(Protocol):
 class ClientProtocol(Protocol):
     """The server's protocol on the client's connection."""
 
-    listener: Listener | None
+    listener: ClientListener | None
     """Of the answer that goes down it now."""
     early: bytearray | None
     """What came behind the head of an Upgrade; None where there was none."""
@@ -112,7 +112,7 @@ class ClientRequest:
         return self._own.keep_alive
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all of the request's body has come."""
         return self._side.client_request_complete
 
@@ -131,7 +131,7 @@ class ClientRequest:
         assert self.cycle is not None
         return self.cycle
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: ClientListener) -> None:
         """Report the connection's events to *listener* from now on."""
         self._side.listener = listener
         if self._side.client_is_full:
@@ -166,7 +166,7 @@ class ClientRequest:
         cycle.response_complete = True
         cycle.message_event.set()
         # Before the request is whole it is the server that ends the connection, behind the answer.
-        if not cycle.keep_alive and self.is_whole:
+        if not cycle.keep_alive and self.is_complete:
             self._side.client_transport.close()
         cycle.on_response()
 

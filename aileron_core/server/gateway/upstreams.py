@@ -43,7 +43,7 @@ class Upstream:
         """`host:port`, for a sentence."""
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
-    def keeps_below_base(self, path: bytes) -> bool:
+    def is_below_base_path(self, path: bytes) -> bool:
         """Return whether *path*, behind `base`, surely stays below it, however a server reads it.
 
         Args:

@@ -23,7 +23,7 @@ from aileron_tui.state.tables.table import KeyedTable
 
 ROWS_KEPT = 1_000
 """Rows kept; the audit has the rest."""
-HOUR = 3600.0
+HOUR_SECONDS = 3600.0
 
 _STATES: Mapping[str, str] = {
     AuditEvent.RUN_REQUESTED: "pending",
@@ -60,9 +60,9 @@ _DECIDED = frozenset({"approved", "executing", "completed", "denied"})
 _COLUMNS = (
     Column(name="time", size=10),
     Column(name="state", size=12),
-    Column(name="agent", size=11, wide_from=100),
+    Column(name="agent", size=11, min_width=100),
     Column(name="action", size=22),
-    Column(name="what", size=34, wide_from=100),
+    Column(name="what", size=34, min_width=100),
 )
 
 
@@ -194,7 +194,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
     def header(self, width: int, now: float) -> tuple[Line, ...]:
         """Return what the last hour was like, and the names of the columns."""
-        recent = [e for e in self._entries.values() if e.state and now - e.first.at <= HOUR]
+        recent = [e for e in self._entries.values() if e.state and now - e.first.at <= HOUR_SECONDS]
         decided = [self._waited(e) for e in recent if e.state != "expired"]
         waits = [seconds for seconds in decided if seconds is not None]
         parts = words.views.last_hour(

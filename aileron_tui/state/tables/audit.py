@@ -54,8 +54,8 @@ _COLUMNS = (
     Column(name="time", size=10),
     Column(name="event", size=21),
     Column(name="by", size=9),
-    Column(name="agent", size=12, wide_from=100),
-    Column(name="action", size=22, wide_from=100),
+    Column(name="agent", size=12, min_width=100),
+    Column(name="action", size=22, min_width=100),
 )
 
 

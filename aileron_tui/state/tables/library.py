@@ -28,9 +28,9 @@ _COLUMNS = (
     Column(name="state", size=16),
     Column(name="kind", size=11),
     Column(name="name", size=26),
-    Column(name="effect", size=9, wide_from=100),
+    Column(name="effect", size=9, min_width=100),
     Column(name="asks", size=13),
-    Column(name="connector", size=22, wide_from=100),
+    Column(name="connector", size=22, min_width=100),
 )
 
 
@@ -74,14 +74,14 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             "kind": item.kind,
             "effect": item.effect,
         }
-        text = f"{item.name} {item.file} {item.why} {item.connector} {' '.join(item.steps)} {hosts} {state}"
+        text = f"{item.name} {item.file} {item.reason} {item.connector} {' '.join(item.steps)} {hosts} {state}"
         return FilterFields(text=text, fields=named, at=item.accepted_at)
 
     @property
     def version(self) -> tuple[object, ...]:
         """What a person must look at anew when it differs: the file's digest, and how it stands."""
         item = self.current
-        return (self.key, item.digest, item.state, item.why) if item is not None else ()
+        return (self.key, item.digest, item.state, item.reason) if item is not None else ()
 
     # Drawing
 
@@ -119,8 +119,8 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         if item is None:
             return ()
         text = line(Piece(words.views.ACCEPTED, "muted"), *_since(item))
-        if item.why or item.accepted_at is None:
-            text = foreign_text(item.why, _ROLES[item.state]) if item.why else _since(item)
+        if item.reason or item.accepted_at is None:
+            text = foreign_text(item.reason, _ROLES[item.state]) if item.reason else _since(item)
         return detail_lines(
             line(*text, Piece(" · ", "muted"), *foreign_text(item.file, "muted")), width
         )
@@ -134,8 +134,8 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         first = line(" ", chip, "  ", *foreign_text(item.name, "strong"), "  ", *_state(item))
         second = line(" ", Piece(f"{item.kind} · file ", "muted"), *foreign_text(item.file))
         rows = [truncate(first, width - 1), truncate(second, width - 1)]
-        if item.why:
-            wrapped = wrap(line(Piece("▲ ", "attn"), *foreign_text(item.why, "attn")), width - 3)
+        if item.reason:
+            wrapped = wrap(line(Piece("▲ ", "attn"), *foreign_text(item.reason, "attn")), width - 3)
             rows += [(Piece(" "), *each.pieces) for each in wrapped]
         if item.kind == "action" and item.gated is False:
             rows.append((Piece(f" ▲ {words.files.WARN_FREE}", "attn"),))
@@ -156,9 +156,9 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             made += _action_blocks(item)
         made += _list("Hosts", item.hosts)
         made.append(value("Digest", foreign_text(item.digest)))
-        if item.why:
+        if item.reason:
             for number, pieces in enumerate(
-                rendered_lines(render_foreign(item.why, unfold=unfold), "attn")
+                rendered_lines(render_foreign(item.reason, unfold=unfold), "attn")
             ):
                 made.append(value("Why" if number == 0 else "", pieces))
         if item.accepted_at is not None:
@@ -226,7 +226,7 @@ def _then(item: LibraryItemView) -> Line:
     if item.kind == "action" and item.gated is None:
         return (Piece(words.views.NOT_KNOWN, "muted"),)
     if item.state == "cannot_run":
-        return foreign_text(item.why, "attn")
+        return foreign_text(item.reason, "attn")
     return consequence_line(item.kind, item.name, item.gated)
 
 

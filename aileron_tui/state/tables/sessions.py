@@ -27,10 +27,10 @@ _COLUMNS = (
     Column(name="link", size=17),
     Column(name="contained", size=12),
     Column(name="waiting", size=9),
-    Column(name="running", size=9, wide_from=100),
-    Column(name="model", size=14, wide_from=120),
+    Column(name="running", size=9, min_width=100),
+    Column(name="model", size=14, min_width=120),
     Column(name="since", size=9),
-    Column(name="session", size=18, wide_from=100),
+    Column(name="session", size=18, min_width=100),
 )
 
 
@@ -75,8 +75,8 @@ class SessionsTable(KeyedTable[SessionView]):
         pieces = [Piece(f" {words.views.sessions(len(self._items), connected)}", "muted")]
         if loose := ways["none"]:
             pieces += [Piece(" · ", "muted"), Piece(f"▲ {words.views.uncontained(loose)}", "attn")]
-        if claimed := ways["said"]:
-            pieces.append(Piece(f" · {words.views.only_said(claimed)}", "muted"))
+        if claimed := ways["claimed"]:
+            pieces.append(Piece(f" · {words.views.only_claimed(claimed)}", "muted"))
         return (tuple(pieces), column_titles(_COLUMNS, "folder", width))
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
@@ -171,7 +171,7 @@ def _consequence(item: SessionView) -> list[Line]:
     """Return what follows where it was not seen to be contained."""
     if item.containment == "none":
         return [(Piece(f" ▲ {words.views.UNCONTAINED}", "attn"),)]
-    text = {"said": words.views.ONLY_SAID, "other_user": words.views.OTHER_USER}.get(
+    text = {"claimed": words.views.ONLY_CLAIMED, "other_user": words.views.OTHER_USER}.get(
         item.containment
     )
     return [(Piece(f" {text}", "muted"),)] if text else []

@@ -11,7 +11,16 @@ from aileron_core.settings import Settings
 from aileron_core.testing import FrozenClock
 from tests.core.adversary.test_a_halted_run_under_attack import halted, problems, result_of
 from tests.core.runs.test_halting import FINDS_THEN_SENDS, asked, chain, statuses
-from tests.support.core_harness import DRAFT, Core, Mailbox, arrived, furnish, run, upon, writes
+from tests.support.core_harness import (
+    DRAFT,
+    Core,
+    Mailbox,
+    install_examples,
+    run,
+    run_on_request,
+    wait_for_request,
+    writes,
+)
 
 CHANGES_THEN_SENDS = (
     ("change", "update_draft", "false", 'id = "${args.draft_id}"\nto = "new@nordlicht.example"'),
@@ -22,7 +31,7 @@ CHANGES_THEN_SENDS = (
 
 async def test_an_equal_call_attaches_to_a_halted_run_and_does_not_disarm_it(home: Path) -> None:
     """The same session, action and arguments while it is open; nothing runs twice."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -43,7 +52,7 @@ async def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_f
     home: Path,
 ) -> None:
     """The withdrawal's answer is its end; what ran is in it."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -60,15 +69,15 @@ async def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_f
 
 async def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path) -> None:
     """No yes is taken while calls are held; a stop denies the second question."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
-            await core.app.console.carry_out(SetPause(on=True))
+            await core.app.console.carry_out(SetPause(paused=True))
             with pytest.raises(Paused):
                 await core.approve(second)
-            await core.app.console.carry_out(SetPause(on=False))
+            await core.app.console.carry_out(SetPause(paused=False))
             await core.app.console.carry_out(StopEverything())
             over = await core.ended(second)
             assert (over.state, over.reason) == ("denied", "A person stopped everything.")
@@ -84,7 +93,7 @@ def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_
     home: Path, answer: str
 ) -> None:
     """The recheck before a retry differs; a person sees which steps had run."""
-    furnish(home, chain=chain("chain", *CHANGES_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *CHANGES_THEN_SENDS))
     clock = FrozenClock()
 
     async def story(mailbox: Mailbox) -> None:
@@ -117,14 +126,14 @@ def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_
 
 async def test_a_try_that_failed_counts_and_is_not_reported_as_nothing(home: Path) -> None:
     """Retries are in the wall time; a no after a try is not a no before anything."""
-    furnish(home, chain=chain("chain", CHANGES_THEN_SENDS[1]))
+    install_examples(home, chain=chain("chain", CHANGES_THEN_SENDS[1]))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             mailbox.control(fail={"op": "send", "status": 503, "times": 1})
             change = {"change": {"id": DRAFT, "to": "eve@example.com"}}
-            upon(mailbox, "POST send", lambda: mailbox._state.apply(change))
+            run_on_request(mailbox, "POST send", lambda: mailbox._state.apply(change))
             await core.approve(first)
             again = await core.back(first)
             live_run = core.app.approvals.registry.by_approval(again.approval_id)
@@ -139,7 +148,7 @@ async def test_a_try_that_failed_counts_and_is_not_reported_as_nothing(home: Pat
 
 async def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Path) -> None:
     """The second question is on record before it can be answered."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
     cores: list[Core] = []
     tries = 0
 
@@ -167,14 +176,14 @@ async def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Pat
 
 async def test_a_stop_while_the_first_step_runs_leaves_no_second_question(home: Path) -> None:
     """What was running ends, and nothing of it waits for a yes afterwards."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             mailbox.control(hang="list")
             await core.approve(first)
-            await arrived(mailbox, "GET drafts", 1)
+            await wait_for_request(mailbox, "GET drafts", 1)
             await core.app.console.carry_out(StopEverything())
             over = await core.ended(first)
             assert over.state in ("failed", "denied")

@@ -8,14 +8,14 @@ import pytest
 
 from aileron_core.audit.read import verify_home
 from aileron_core.canonical import Json
-from aileron_core.console_port import ApprovalView, Refresh
+from aileron_core.console_port import ApprovalView, RefreshPreview
 from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_core.server.responses import result_body
 from aileron_core.storage.open import open_reader
 from aileron_core.testing import FrozenClock
 from tests.core.runs.test_halting import FINDS_THEN_SENDS, asked, chain, sent_to, statuses
-from tests.support.core_harness import DRAFT, Core, Mailbox, furnish, run, writes
+from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples, run, writes
 
 _LEVELS = 960
 DEEP = f'{{"steps":[["find",{"[" * _LEVELS}{"]" * _LEVELS}]],"asked":"send","spent":1.0}}'
@@ -52,7 +52,7 @@ async def test_the_agent_reads_which_steps_ran_and_nothing_of_what_they_returned
     home: Path,
 ) -> None:
     """Pending until final, with the ids of the finished steps alone; so after a no."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -75,7 +75,7 @@ async def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_h
     home: Path,
 ) -> None:
     """An agent that reads "nothing ran" would do the first steps once more."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -103,7 +103,7 @@ async def test_a_file_withdrawn_over_a_restart_runs_nothing_until_the_same_bytes
     home: Path, restored: bool
 ) -> None:
     """The second question is about the bytes of the first."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
     file = home / "actions" / "chain.md"
     text = file.read_text()
 
@@ -150,7 +150,7 @@ async def test_a_file_withdrawn_over_a_restart_runs_nothing_until_the_same_bytes
 @pytest.mark.parametrize("down", [True, False], ids=["while it was down", "while it was up"])
 def test_an_edited_row_of_a_halted_run_permits_nothing(home: Path, edit: str, down: bool) -> None:
     """Down, it is not shown for a decision; up, the yes ends it as a conflict."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
@@ -177,7 +177,7 @@ async def test_a_time_that_no_calendar_has_keeps_no_console_from_starting(
     home: Path, column: str, moment: str
 ) -> None:
     """Such a row of another program's is not shown; the console goes on without it."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -192,7 +192,7 @@ async def test_a_time_that_no_calendar_has_keeps_no_console_from_starting(
 @pytest.mark.parametrize("gone", [False, True])
 async def test_the_audit_names_edited_progress(home: Path, gone: bool) -> None:
     """A run whose row says that other steps ran than its record does is an orphan."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -207,7 +207,7 @@ async def test_what_was_forgotten_of_a_halted_run_leaves_its_end_and_a_whole_aud
     home: Path,
 ) -> None:
     """After 30 days outputs go with the arguments; the row stays accounted for."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
     clock = FrozenClock()
 
     with Mailbox() as mailbox:
@@ -242,13 +242,13 @@ async def test_what_was_forgotten_of_a_halted_run_leaves_its_end_and_a_whole_aud
 
 async def test_a_refresh_of_a_halted_run_changes_and_records_nothing(home: Path) -> None:
     """There is no preview of the second question: nothing is fetched, so nothing says it was."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
             before, requests = len(await core.records()), len(writes(mailbox))
-            await core.app.console.carry_out(Refresh(approval_id=second.approval_id))
+            await core.app.console.carry_out(RefreshPreview(approval_id=second.approval_id))
             assert len(await core.records()) == before
             assert len(writes(mailbox)) == requests
             assert core.views(second.approval_id)[-1].version == second.version
@@ -260,7 +260,7 @@ async def test_a_key_asked_with_other_arguments_tells_no_agent_where_the_run_sta
     home: Path,
 ) -> None:
     """Before its end a run reads open, whichever way an agent asks."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         states: list[object] = []

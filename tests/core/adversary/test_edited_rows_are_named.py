@@ -10,7 +10,7 @@ from aileron_core.audit.read import verify_home
 from aileron_core.audit.verify import ChainReport
 from aileron_core.home.layout import Home
 from aileron_core.storage.open import open_reader
-from tests.support.core_harness import Core, Mailbox, furnish
+from tests.support.core_harness import Core, Mailbox, install_examples
 
 
 def _verified(home: Path) -> ChainReport:
@@ -39,7 +39,7 @@ def _verified(home: Path) -> ChainReport:
 )
 async def test_an_edited_row_is_an_orphan(home: Path, edit: str) -> None:
     """A run, session or pin that says something else than its record is named."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:

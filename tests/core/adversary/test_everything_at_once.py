@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aileron_core.console_port import ApprovalView
 from aileron_core.errors import AileronError
-from tests.support.core_harness import Core, Mailbox, furnish, run
+from tests.support.core_harness import Core, Mailbox, install_examples, run
 
 _MOVES = ("approve", "approve", "deny", "withdraw", "refresh", "again", "again", "keyed", "stale")
 _FINAL = {"completed", "denied", "withdrawn", "failed"}
@@ -78,5 +78,5 @@ def test_a_storm_of_answers_sends_each_draft_at_most_once(seed: int) -> None:
     with tempfile.TemporaryDirectory(prefix="ail-") as folder, Mailbox() as mailbox:
         home = Path(folder) / "home"
         home.mkdir(mode=0o700)
-        furnish(home)
+        install_examples(home)
         run(_storm(home, mailbox, seed))

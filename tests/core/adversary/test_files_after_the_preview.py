@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.core_harness import Core, Mailbox, furnish
+from tests.support.core_harness import Core, Mailbox, install_examples
 
 FILE = "send-draft.md"
 
@@ -38,7 +38,7 @@ async def test_an_action_file_that_is_no_file_any_more_stops_the_run_at_once(
     home: Path, spoil: Callable[[Path], None]
 ) -> None:
     """Nothing is sent, nothing hangs holding the connector, and the person is told why."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:

@@ -3,12 +3,12 @@
 import asyncio
 from pathlib import Path
 
-from tests.support.core_harness import DRAFT, Core, Mailbox, furnish, run
+from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples, run
 
 
 def test_a_session_whose_calls_hang_keeps_no_other_from_running(home: Path) -> None:
     """Sixty hanging calls of one agent take neither the threads of another's nor of a preview."""
-    furnish(home)
+    install_examples(home)
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
@@ -32,7 +32,7 @@ def test_a_session_whose_calls_hang_keeps_no_other_from_running(home: Path) -> N
 
 def test_a_session_cannot_push_out_an_end_that_another_has_not_heard_of(home: Path) -> None:
     """An equal call is attached while its end is undelivered, however busy others are."""
-    furnish(home)
+    install_examples(home)
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:

@@ -10,7 +10,7 @@ from aileron_core.console_port import StorageHealth
 from aileron_core.errors import StorageUnavailable
 from aileron_core.home.layout import Home
 from aileron_core.testing import FrozenClock
-from tests.support.core_harness import Core, Mailbox, furnish, open_session
+from tests.support.core_harness import Core, Mailbox, install_examples, open_session
 
 
 def _elsewhere(home: Path, *statements: str) -> None:
@@ -28,7 +28,7 @@ def _healths(core: Core) -> list[bool]:
 
 async def test_a_run_whose_row_was_deleted_ends_and_does_not_hang_in_checking(home: Path) -> None:
     """Memory is the authority; nothing ran, the person and the agent are told."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -46,7 +46,7 @@ async def test_an_effect_whose_row_was_deleted_meanwhile_is_on_record_all_the_sa
     home: Path,
 ) -> None:
     """Nothing happens unrecorded, and no call is held for ever by a deleted row."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
 
@@ -72,7 +72,7 @@ async def test_an_effect_whose_approval_id_was_taken_by_another_row_is_on_record
     home: Path,
 ) -> None:
     """The same where a planted row stands in the way of ours."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
 
@@ -95,7 +95,7 @@ async def test_an_effect_whose_approval_id_was_taken_by_another_row_is_on_record
 
 async def test_a_planted_record_does_not_stop_the_clockwork(home: Path) -> None:
     """A row in the chain's next place makes writes fail, and sessions end again once it is gone."""
-    furnish(home)
+    install_examples(home)
 
     clock = FrozenClock()
     async with Core.open(home, clock=clock) as core:

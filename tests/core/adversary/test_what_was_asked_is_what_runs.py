@@ -11,7 +11,7 @@ from aileron_core.actions.interpolate import json_text
 from aileron_core.canonical import Json
 from aileron_core.console_port import ApprovalView, StepView
 from aileron_core.runs.model import RunRecord
-from tests.support.core_harness import Core, furnish, run
+from tests.support.core_harness import Core, install_examples, run
 from tests.support.echoes import ECHO, SAYS, chained, install_connectors
 
 Chain = tuple[str, str, bool, str | None]
@@ -89,7 +89,7 @@ async def all_the_way(
 
 def put(home: Path, *steps: Chain, says: bytes = b"{}", more: str = "") -> None:
     """Furnish *home* with the action `chain` of *steps*."""
-    furnish(home)
+    install_examples(home)
     inputs: Sequence[tuple[str, str, bool]] = (("bcc", "string", False), ("trick", "string", False))
     text = chained(install_connectors(home, says=says), *steps, inputs=inputs, more=more)
     (home / "actions" / "chain.md").write_text(text, encoding="utf-8")

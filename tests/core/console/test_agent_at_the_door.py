@@ -19,7 +19,7 @@ from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.sockets import bind_tcp
 from aileron_mcp.lazy_mount import LazyMcpApp
-from tests.support.core_harness import DRAFT, Core, Mailbox, furnish, open_session
+from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples, open_session
 
 CODEX = {"callId": "call_7", "threadId": "thread-1", "sessionId": "x" * 600, "itemId": 5}
 
@@ -62,7 +62,7 @@ async def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
     home: Path, era: str
 ) -> None:
     """From `_meta` and `clientInfo` to the approval and the session, bounded, on record."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core, served(core) as url:
@@ -89,7 +89,7 @@ async def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
 
 async def test_a_client_that_lists_nothing_is_known_by_its_first_call(home: Path) -> None:
     """The tools are known from another agent's list, so the call alone says who it is."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core, served(core) as url:
@@ -117,7 +117,7 @@ async def test_a_client_that_lists_nothing_is_known_by_its_first_call(home: Path
 
 async def test_no_request_over_a_socket_can_claim_anything(home: Path) -> None:
     """The route has no field and no header for claims; they come from this process alone."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core, served(core) as url:
@@ -140,7 +140,7 @@ async def test_no_request_over_a_socket_can_claim_anything(home: Path) -> None:
 
 async def test_a_client_that_hangs_up_has_stopped_waiting_and_heard_nothing(home: Path) -> None:
     """Since it hung up; what ends later is not delivered to it, so an equal call is attached."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core, served(core) as url:
@@ -165,7 +165,7 @@ async def test_an_end_that_comes_as_the_client_hangs_up_is_not_taken_for_deliver
     home: Path,
 ) -> None:
     """An equal call is attached while the end is undelivered; nobody read that answer."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -185,7 +185,7 @@ async def test_an_end_that_comes_as_the_client_hangs_up_is_not_taken_for_deliver
 
 async def test_a_held_tool_call_that_ends_undecided_has_stopped_waiting(home: Path) -> None:
     """The agent got its pending message; asking for the status is waiting again."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with (
@@ -214,12 +214,12 @@ async def test_an_ungated_call_over_http_is_unavailable_after_a_pause_of_25_seco
     home: Path,
 ) -> None:
     """503 in the one error body, retriable; nothing was sent."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core, served(core) as url:
             core.app.pause.hold_seconds = 0.2
-            await core.app.console.carry_out(SetPause(on=True))
+            await core.app.console.carry_out(SetPause(paused=True))
             headers = {"Authorization": f"Bearer {core.token}"}
             async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
                 answer = await http.post(

@@ -23,7 +23,7 @@ from aileron_core.console_port import (
 )
 from aileron_core.errors import Conflict, NotFound, Unavailable
 from aileron_core.testing import FrozenClock
-from tests.support.core_harness import Core, furnish
+from tests.support.core_harness import Core, install_examples
 
 
 async def page(core: Core, before: int | None, limit: int = 4) -> RecordsRead:
@@ -47,7 +47,7 @@ async def test_pages_follow_each_other_to_the_first_record_without_gap_or_repeti
     home: Path,
 ) -> None:
     """The newest first, each page oldest first, and how many records there are in all."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         everything = await core.records()
@@ -71,7 +71,7 @@ async def test_pages_follow_each_other_to_the_first_record_without_gap_or_repeti
 
 async def test_one_record_comes_whole_as_it_is_stored(home: Path) -> None:
     """The very text that was hashed, and both hashes; none of that number is said so."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         rows = await core.app.database.read(
@@ -88,7 +88,7 @@ async def test_one_record_comes_whole_as_it_is_stored(home: Path) -> None:
 
 async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(home: Path) -> None:
     """Our own sentences, how many records, how long it took."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         good = await verified(core)
@@ -104,7 +104,7 @@ async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(home: Path) 
 
 async def test_an_audit_that_somebody_rewrote_is_not_reported_record_by_record(home: Path) -> None:
     """An event stays small: two hundred problems, then how many there are besides."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         for _ in range(300):
@@ -119,7 +119,7 @@ async def test_verifying_runs_beside_the_core_and_once_at_a_time(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Calls are answered meanwhile; a second wish is refused; a stop does not wait for it."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         for _ in range(50):
@@ -146,7 +146,7 @@ async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alon
     home: Path,
 ) -> None:
     """One line each, oldest first; a second copy in the same second overwrites nothing."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home, clock=FrozenClock()) as core:
         stored = await core.app.database.read(
@@ -167,7 +167,7 @@ async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alon
 
 async def test_a_copy_that_cannot_be_written_says_so_and_leaves_nothing(home: Path) -> None:
     """A spoilt database leaves no half of a copy behind; a file in the way is named."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         (home / "exports").write_text("in the way")

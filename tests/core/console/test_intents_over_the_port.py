@@ -24,14 +24,14 @@ from aileron_core.console_port import (
 )
 from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
-from tests.support.core_harness import furnish
+from tests.support.core_harness import install_examples
 
 _F = TypeVar("_F")
 
 
 def test_every_new_intent_is_answered_by_its_fact_or_refused_with_a_sentence(home: Path) -> None:
     """Intents go over and return at once; whatever came of them arrives as an event."""
-    furnish(home)
+    install_examples(home)
     options = AppOptions(accept_installed=True)
     core = CoreThread(lambda: App.open(Home(home), options))
     core.start()
@@ -46,11 +46,11 @@ def test_every_new_intent_is_answered_by_its_fact_or_refused_with_a_sentence(hom
         snapshot = core.subscribe(events.put)
         assert snapshot.paused_at is None
         assert [item.state for item in snapshot.library] == ["ready"] * 4
-        core.submit(SetPause(on=True))
+        core.submit(SetPause(paused=True))
         paused = answer(PauseChanged)
         assert paused.paused_at is not None
         assert core.subscribe(lambda _fact: None).paused_at == paused.paused_at
-        core.submit(SetPause(on=False))
+        core.submit(SetPause(paused=False))
         assert answer(PauseChanged).paused_at is None
         action = snapshot.library[0]
         core.submit(WithdrawAcceptance(kind="action", name=action.name, digest=action.digest))

@@ -13,7 +13,7 @@ from aileron_core.console_port import (
     WithdrawAcceptance,
 )
 from aileron_core.errors import Conflict
-from tests.support.core_harness import Core, Mailbox, furnish
+from tests.support.core_harness import Core, Mailbox, install_examples
 
 CONNECTOR = "local://aileron/mail-drafts@0.1.0"
 
@@ -46,7 +46,7 @@ async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back
     home: Path,
 ) -> None:
     """Recorded, published at once, and undone by accepting it again."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         assert seen(core) == ["get-draft", "list-drafts", "send-draft"]
@@ -54,7 +54,7 @@ async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back
         assert seen(core) == ["list-drafts"]  # send-draft's preview asks what get-draft may ask
         update = [event for event in core.events if isinstance(event, LibraryUpdated)][-1]
         shown = item(update.library, "get-draft")
-        assert (shown.state, shown.why) == ("held_back", "You withdrew its acceptance.")
+        assert (shown.state, shown.reason) == ("held_back", "You withdrew its acceptance.")
         assert (shown.accepted_at, shown.accepted_by) == (None, "")
         assert [each.name for each in update.not_accepted] == ["get-draft"]
         with pytest.raises(Conflict, match="is not accepted"):
@@ -72,17 +72,17 @@ async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back
         with pytest.raises(Conflict, match="Nothing changed"):
             await withdraw(core, "get-draft")
     async with Core.open(home, accept=False) as core:  # over a restart too
-        assert item(await library(core), "get-draft").why == "You withdrew its acceptance."
+        assert item(await library(core), "get-draft").reason == "You withdrew its acceptance."
         await accept(core, "get-draft")
         shown = item(await library(core), "get-draft")
-        assert (shown.state, shown.why, shown.accepted_by) == ("ready", "", "person")
+        assert (shown.state, shown.reason, shown.accepted_by) == ("ready", "", "person")
         assert shown.accepted_at is not None
         assert seen(core) == ["get-draft", "list-drafts", "send-draft"]
 
 
 async def test_holding_back_asks_for_the_bytes_that_were_shown(home: Path) -> None:
     """A digest that is not what counts changes nothing."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         for kind, name in (("action", "get-draft"), ("connector", CONNECTOR), ("action", "x")):
@@ -96,7 +96,7 @@ async def test_holding_back_asks_for_the_bytes_that_were_shown(home: Path) -> No
 
 async def test_a_withdrawn_connector_takes_its_actions_with_it(home: Path) -> None:
     """Agents see none of them, and each says which connector is missing."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         await withdraw(core, CONNECTOR)
@@ -107,7 +107,7 @@ async def test_a_withdrawn_connector_takes_its_actions_with_it(home: Path) -> No
         assert (home / held.file / "manifest.toml").is_file(), "one can look at what is asked"
         broken = item(shown, "get-draft")
         assert broken.state == "error"
-        assert f"{CONNECTOR} is not accepted" in broken.why
+        assert f"{CONNECTOR} is not accepted" in broken.reason
         await accept(core, CONNECTOR)
         assert len(seen(core)) == 3
 
@@ -115,7 +115,7 @@ async def test_a_withdrawn_connector_takes_its_actions_with_it(home: Path) -> No
 @pytest.mark.parametrize("name", ["send-draft", CONNECTOR])
 async def test_an_approval_of_what_was_withdrawn_runs_nothing(home: Path, name: str) -> None:
     """Approving covers what was accepted; one after the acceptance was withdrawn ends as a conflict."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -131,7 +131,7 @@ async def test_an_approval_of_what_was_withdrawn_runs_nothing(home: Path, name: 
 @pytest.mark.parametrize("moment", ["withdrawn", "accepted in another form"])
 async def test_a_row_that_is_put_back_takes_nothing_in(home: Path, moment: str) -> None:
     """The newest record of a name counts, not a row that names an older one."""
-    furnish(home)
+    install_examples(home)
     path = home / "actions" / "get-draft.md"
     earlier = path.read_text(encoding="utf-8")
 
@@ -161,7 +161,7 @@ async def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_i
     home: Path,
 ) -> None:
     """Ready, not accepted (new, changed) and broken; actions by name, then connectors."""
-    furnish(home)
+    install_examples(home)
     folder = home / "actions"
     async with Core.open(home) as core:
         text = (folder / "get-draft.md").read_text(encoding="utf-8")
@@ -193,11 +193,11 @@ async def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_i
         CONNECTOR: "ready",
         "sha256:" + "0" * 64: "error",
     }
-    assert said["new-one"].why == "Nobody has accepted it."
-    assert said["list-drafts"].why == "It is not what was accepted: its bytes differ."
+    assert said["new-one"].reason == "Nobody has accepted it."
+    assert said["list-drafts"].reason == "It is not what was accepted: its bytes differ."
     assert said["list-drafts"].accepted_at is not None
-    assert said["broken.md"].why
-    assert said["sha256:" + "0" * 64].why
+    assert said["broken.md"].reason
+    assert said["sha256:" + "0" * 64].reason
     send = said["send-draft"]
     assert (send.file, send.version, send.gated, send.preview, send.effect, send.steps) == (
         "send-draft.md",

@@ -6,7 +6,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from aileron_tui.cli.commands import aileron
-from tests.support.core_harness import Core, furnish
+from tests.support.core_harness import Core, install_examples
 
 GATED_CHAIN = """\
 [[execute]]
@@ -21,7 +21,7 @@ inputs = { id = "${send.id}" }
 
 async def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> None:
     """Regression: the list called ready what the console does not offer."""
-    furnish(home)
+    install_examples(home)
     sent = (home / "actions" / "send-draft.md").read_text(encoding="utf-8")
     chain = sent.replace('"send-draft"', '"chain"').replace('["send_draft"]', '["send_draft", "update_draft"]')  # fmt: skip
     (home / "actions" / "chain.md").write_text(
@@ -53,7 +53,7 @@ async def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> 
 
 async def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(home: Path) -> None:
     """Its file was accepted, and its op is not among the capabilities: every call of it is refused."""
-    furnish(home)
+    install_examples(home)
     path = home / "actions" / "send-draft.md"
     sent = path.read_text(encoding="utf-8")
     path.write_text(

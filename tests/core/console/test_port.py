@@ -21,7 +21,7 @@ from aileron_core.core_thread import CoreThread
 from aileron_core.errors import HomeError, Unavailable
 from aileron_core.home.layout import Home, HomeLock
 from aileron_core.runs import Call
-from tests.support.core_harness import DRAFT, Mailbox, furnish, open_session
+from tests.support.core_harness import DRAFT, Mailbox, install_examples, open_session
 
 
 def until(events: "queue.Queue[CoreEvent]", wanted: type, state: str = "") -> CoreEvent:
@@ -43,7 +43,7 @@ def looked(events: "queue.Queue[CoreEvent]") -> ApprovalView:
 
 def test_a_decision_from_another_thread_is_carried_out_and_answered_by_events(home: Path) -> None:
     """Intents return at once; what came of them arrives as events, refusals too."""
-    furnish(home)
+    install_examples(home)
     with Mailbox() as mailbox:
         route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
         options = AppOptions(routes=(route,), accept_installed=True)

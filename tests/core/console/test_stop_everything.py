@@ -18,9 +18,9 @@ from tests.support.core_harness import (
     UPDATE_DRAFT,
     Core,
     Mailbox,
-    arrived,
-    furnish,
-    standing_still,
+    hold_answers,
+    install_examples,
+    wait_for_request,
     writes,
 )
 
@@ -38,14 +38,14 @@ def calling(core: Core, action: str, args: dict[str, str]) -> "asyncio.Task[obje
 
 async def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(home: Path) -> None:
     """What waits, what is checked just now, and the tokens; each on record, by the person."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             other = await core.another_session()
             views = [await core.ask(draft) for draft in OTHERS]
             checked = await core.ask(DRAFT, session=other)
-            with standing_still(mailbox, f"GET {DRAFT}") as reached:
+            with hold_answers(mailbox, f"GET {DRAFT}") as reached:
                 await core.approve(checked)
                 await reached()
                 done = await stop(core)
@@ -67,14 +67,14 @@ async def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unkn
     home: Path,
 ) -> None:
     """Stopped at once; not idempotent and sent: `unknown`, never `failed`."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             mailbox.control(delay_seconds={"send": 20})
             await core.approve(view)
-            await arrived(mailbox, "POST send", 1)
+            await wait_for_request(mailbox, "POST send", 1)
             async with asyncio.timeout(15):  # the service takes 20
                 done = await stop(core)
             assert (done.denied, done.runs_stopped) == (0, 1)
@@ -87,13 +87,13 @@ async def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unkn
 
 async def test_a_guest_that_only_reads_is_stopped_and_failed(home: Path) -> None:
     """Nothing can have happened, so nothing is said to be unknown."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             mailbox.control(delay_seconds={"get": 20})
             call = calling(core, "get-draft", {"id": DRAFT})
-            await arrived(mailbox, f"GET {DRAFT}", 1)
+            await wait_for_request(mailbox, f"GET {DRAFT}", 1)
             assert (await stop(core)).runs_stopped == 1
             row = (await call).row  # type: ignore[attr-defined]
             assert (row.state, row.failure.class_) == ("failed", "unavailable")
@@ -101,13 +101,13 @@ async def test_a_guest_that_only_reads_is_stopped_and_failed(home: Path) -> None
 
 async def test_a_run_between_two_tries_does_not_try_again(home: Path) -> None:
     """No guest of it runs at that moment; its next try is not made all the same."""
-    furnish(home, update_draft=UPDATE_DRAFT)
+    install_examples(home, update_draft=UPDATE_DRAFT)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             mailbox.control(fail={"op": "update", "status": 503, "times": 3})
             call = calling(core, "update-draft", {"id": DRAFT, "to": "x@example.org"})
-            await arrived(mailbox, f"PUT {DRAFT}", 1)
+            await wait_for_request(mailbox, f"PUT {DRAFT}", 1)
             while core.app.engine._running:  # until a try is over
                 await asyncio.sleep(0)
             begun = writes(mailbox)  # the loop stands still, so that the next one has not begun
@@ -119,13 +119,13 @@ async def test_a_run_between_two_tries_does_not_try_again(home: Path) -> None:
 
 async def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(home: Path) -> None:
     """Eight of a session run at once; those behind them are refused, not a row, not a request."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             mailbox.control(delay_seconds={"get": 20})
             calls = [calling(core, "get-draft", {"id": DRAFT}) for _ in range(10)]
-            await arrived(mailbox, f"GET {DRAFT}", 8)
+            await wait_for_request(mailbox, f"GET {DRAFT}", 8)
             assert (await stop(core)).runs_stopped == 8
             ends = await asyncio.gather(*calls, return_exceptions=True)
             assert sum(isinstance(end, Exception) for end in ends) == 2
@@ -139,7 +139,7 @@ async def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(home: Path
 
 async def test_calls_that_wait_for_a_thread_make_no_request(home: Path) -> None:
     """32 guests run at once; the runs of those behind them have begun, and end without one."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -151,7 +151,7 @@ async def test_calls_that_wait_for_a_thread_make_no_request(home: Path) -> None:
                 for session in sessions
                 for _ in range(8)
             ]
-            await arrived(mailbox, f"GET {DRAFT}", 32)
+            await wait_for_request(mailbox, f"GET {DRAFT}", 32)
             async with asyncio.timeout(PATIENCE):  # those behind them make no request to wait for
                 while sum(held.row.state == "executing" for held in core.app.registry) < 40:
                     await asyncio.sleep(0)
@@ -162,14 +162,14 @@ async def test_calls_that_wait_for_a_thread_make_no_request(home: Path) -> None:
 
 async def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(home: Path) -> None:
     """The stop itself does not wait for a disk; the person is told what was not done."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             waiting = await core.ask(OTHERS[0])
             mailbox.control(delay_seconds={"get": 20})
             call = calling(core, "get-draft", {"id": DRAFT})
-            await arrived(mailbox, f"GET {DRAFT}", 1)
+            await wait_for_request(mailbox, f"GET {DRAFT}", 1)
             core.app.database._stopped = StorageUnavailable("full")
             with pytest.raises(
                 StorageUnavailable, match=r"What ran was stopped\. The rest could not"
@@ -184,7 +184,7 @@ async def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(home: 
 
 async def test_ending_one_session_leaves_its_approvals_and_the_other_sessions(home: Path) -> None:
     """Its tokens open nothing any more; what waits stays, marked; a second time says so."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:

@@ -14,7 +14,7 @@ from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_tui.cli.adding import add_actions
 from aileron_tui.cli.output import CommandContext
-from tests.support.core_harness import Core, furnish
+from tests.support.core_harness import Core, install_examples
 from tests.support.suites import FIRST, GATED, READS, write_actions
 
 ALL = GATED + READS + FIRST
@@ -31,7 +31,7 @@ def add(home: Path, *paths: Path) -> int:
 @pytest.fixture
 def suite(home: Path, tmp_path: Path) -> Path:
     """A home with the connector in it, and a suite of 515 beside it."""
-    furnish(home)
+    install_examples(home)
     for file in (home / "actions").iterdir():
         file.unlink()
     return write_actions(tmp_path / "suite")
@@ -116,7 +116,7 @@ async def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
 @pytest.fixture
 def few(home: Path, tmp_path: Path) -> Path:
     """A home to which a suite of three was added: one gated, one read, one to look at first."""
-    furnish(home)
+    install_examples(home)
     for file in (home / "actions").iterdir():
         file.unlink()
     add(home, write_actions(tmp_path / "suite", gated=1, reads=1, first=1))

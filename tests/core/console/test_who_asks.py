@@ -7,7 +7,7 @@ from aileron_core.console_port import SessionsUpdated, SessionView
 from aileron_core.runs import Call
 from aileron_core.runs.waiting_agents import GRACE_SECONDS
 from aileron_core.testing import FrozenClock
-from tests.support.core_harness import DRAFT, Core, Mailbox, furnish, standing_still
+from tests.support.core_harness import DRAFT, Core, Mailbox, hold_answers, install_examples
 
 CLAIMS = (("client", "codex 0.169"), ("call", "call_1"))
 OTHER = "r-8842190312"
@@ -28,7 +28,7 @@ def claimed(core: Core, approval_id: str) -> list[tuple[str, str]]:
 
 async def test_claims_stand_in_the_view_and_the_record_and_outlive_a_restart(home: Path) -> None:
     """The agent's own ids, marked as claims; of the newest call where it asked again."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -52,7 +52,7 @@ async def test_claims_stand_in_the_view_and_the_record_and_outlive_a_restart(hom
 
 async def test_a_spoilt_record_claims_nothing(home: Path) -> None:
     """What another program wrote into the audit neither shows nor stops the start."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -76,7 +76,7 @@ async def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_whi
     home: Path,
 ) -> None:
     """Since the end of its last held call; asking again takes it back; the keys stay armed."""
-    furnish(home)
+    install_examples(home)
     clock = FrozenClock()
 
     with Mailbox() as mailbox:
@@ -115,7 +115,7 @@ async def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_whi
 
 async def test_an_agent_that_got_its_answer_did_not_stop_waiting(home: Path) -> None:
     """The end of a held call that brought the answer is no going away."""
-    furnish(home)
+    install_examples(home)
     clock = FrozenClock()
 
     with Mailbox() as mailbox:
@@ -130,7 +130,7 @@ async def test_an_agent_that_got_its_answer_did_not_stop_waiting(home: Path) -> 
 
 async def test_a_session_says_how_many_of_its_calls_wait_and_run(home: Path) -> None:
     """Sessions are counted as they come and end, over a restart too, and told without being asked."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -149,7 +149,7 @@ async def test_a_session_says_how_many_of_its_calls_wait_and_run(home: Path) -> 
                     if isinstance(event, SessionsUpdated)
                 )
             )
-            with standing_still(mailbox, "POST send"):
+            with hold_answers(mailbox, "POST send"):
                 await core.approve(first)
                 await core.view(first.approval_id, lambda v: v.state == "executing")
                 assert (view(core).waiting, view(core).running) == (1, 1)

@@ -48,11 +48,11 @@ def found() -> dict[str, str]:
 @pytest.mark.parametrize(
     ("kind", "containment"),
     [
-        ("in a sandbox", "seen"),
-        ("in a sandbox, hidden", "seen"),
-        ("in a sandbox with a link for a home", "seen"),
+        ("in a sandbox", "verified"),
+        ("in a sandbox, hidden", "verified"),
+        ("in a sandbox with a link for a home", "verified"),
         ("beside us", "none"),
-        ("beside us, hidden", "said"),
+        ("beside us, hidden", "claimed"),
         ("in namespaces alone", "none"),
         ("in a sandbox with the home", "none"),
         ("in a sandbox with a home", "none"),
@@ -71,8 +71,8 @@ def test_another_users_process_is_called_that() -> None:
     """And one in our user namespace, without the home, is neither seen contained nor seen loose."""
     found = meeting()
     assert found["as another user"] == "other_user"
-    assert found["in a sandbox of our user namespace"] == "said"
-    assert found["in a sandbox"] == "seen"
+    assert found["in a sandbox of our user namespace"] == "claimed"
+    assert found["in a sandbox"] == "verified"
     assert found["beside us"] == found["in namespaces alone"] == "none"
 
 
@@ -89,11 +89,17 @@ def _knows_the_process() -> bool:
 @pytest.mark.skipif(not _knows_the_process(), reason="this kernel has no SO_PEERPIDFD")
 def test_a_number_that_is_anothers_now_tells_nothing() -> None:
     """The process that connected has ended: what is seen at its number is of somebody else."""
-    assert meeting("again", under=("unshare", "-Urpf", "--mount-proc")) == "said"
+    assert meeting("again", under=("unshare", "-Urpf", "--mount-proc")) == "claimed"
 
 
 def test_the_worse_of_two_stays() -> None:
     """What was seen once is not made good by what is seen later."""
-    assert weaker_containment("seen", "none") == weaker_containment("none", "seen") == "none"
-    assert weaker_containment("said", "seen") == weaker_containment("seen", "said") == "said"
-    assert weaker_containment("other_user", "seen") == "other_user"
+    assert (
+        weaker_containment("verified", "none") == weaker_containment("none", "verified") == "none"
+    )
+    assert (
+        weaker_containment("claimed", "verified")
+        == weaker_containment("verified", "claimed")
+        == "claimed"
+    )
+    assert weaker_containment("other_user", "verified") == "other_user"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.containment.beneath import open_folder
+from aileron_core.containment.safe_paths import open_folder
 from aileron_core.errors import Forbidden
 from aileron_core.launch.protected_paths import (
     ProtectedPaths,

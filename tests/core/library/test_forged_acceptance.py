@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.core_harness import Core, furnish
+from tests.support.core_harness import Core, install_examples
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tests.support.core_harness import Core, furnish
 )
 async def test_a_row_in_the_database_alone_accepts_nothing(home: Path, forgery: str) -> None:
     """An inserted or edited row is not an acceptance."""
-    furnish(home)
+    install_examples(home)
     text = (home / "actions" / "get-draft.md").read_text(encoding="utf-8")
 
     async with Core.open(home) as core:

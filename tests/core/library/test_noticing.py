@@ -11,7 +11,7 @@ from aileron_core import app
 from aileron_core.console_port import LibraryUpdated
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.library.file_stamps import FileStamps, read_stamps
-from tests.support.core_harness import DRAFT, Core, furnish
+from tests.support.core_harness import DRAFT, Core, install_examples
 
 LATER = 2**62
 """Nanoseconds: every file is older than this."""
@@ -85,7 +85,7 @@ CHANGES = [append, rewrite_with_its_old_times, replace, spoil, link_away, swap_t
 @pytest.mark.parametrize("change", CHANGES)
 async def test_a_changed_file_counts_no_more(home: Path, change: Callable[[Path], None]) -> None:
     """At the next look agents see it no more, and its run is a conflict."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         library = core.app.library
@@ -100,7 +100,7 @@ async def test_a_changed_file_counts_no_more(home: Path, change: Callable[[Path]
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_change_shows_without_the_bytes(home: Path, change: Callable[[Path], None]) -> None:
     """Twice a second only the file system is asked; what it says must differ after any change."""
-    furnish(home)
+    install_examples(home)
     before = look(home)
     assert before.stamps
     change(home / "actions" / "list-drafts.md")
@@ -110,7 +110,7 @@ def test_every_change_shows_without_the_bytes(home: Path, change: Callable[[Path
 @pytest.mark.parametrize("change", [append, rewrite_with_its_old_times, replace, Path.unlink])
 def test_a_change_in_the_store_shows_too(home: Path, change: Callable[[Path], None]) -> None:
     """Module and manifest of every connector."""
-    furnish(home)
+    install_examples(home)
     for name in ("connector.wasm", "manifest.toml"):
         (path,) = (home / "store" / "connectors" / "sha256").glob(f"*/{name}")
         before = look(home)
@@ -120,7 +120,7 @@ def test_a_change_in_the_store_shows_too(home: Path, change: Callable[[Path], No
 
 def test_changes_within_one_tick_of_the_clock_are_not_missed(home: Path) -> None:
     """They have one time: until the newest is older than any tick, the bytes are read."""
-    furnish(home)
+    install_examples(home)
     newest = max(stamp[-1] for stamp in look(home).stamps)
     assert not look(home, newest).settled
     assert not look(home, newest + 100_000_000).settled
@@ -132,7 +132,7 @@ async def test_young_files_are_read_whatever_the_file_system_says_of_them(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second change in one tick leaves every stamp as it was; once they are old, that cannot be."""
-    furnish(home)
+    install_examples(home)
     # The console's own look, begun before a change, would take what the test says was seen for news.
     monkeypatch.setattr(app, "_SWEEP_SECONDS", 3600.0)
     file = home / "actions" / "list-drafts.md"
@@ -152,7 +152,7 @@ async def test_young_files_are_read_whatever_the_file_system_says_of_them(
 
 async def test_what_did_not_change_is_not_reported(home: Path) -> None:
     """A touched file is read again, and nobody hears of it: nothing on a screen moves."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         library = core.app.library
@@ -170,7 +170,7 @@ async def test_a_removed_file_is_gone_and_one_under_another_name_is_not_accepted
     home: Path,
 ) -> None:
     """A person took those bytes in under that name; what of them comes back stands in `test_removal`."""
-    furnish(home)
+    install_examples(home)
     path = home / "actions" / "list-drafts.md"
 
     async with Core.open(home) as core:
@@ -187,7 +187,7 @@ async def test_a_removed_file_is_gone_and_one_under_another_name_is_not_accepted
 
 async def test_an_unreadable_folder_holds_everything_back_and_nothing_up(home: Path) -> None:
     """No action is offered from memory while nobody can say that it still lies there."""
-    furnish(home)
+    install_examples(home)
     folder = home / "actions"
 
     async with Core.open(home) as core:
@@ -207,7 +207,7 @@ async def test_an_unreadable_folder_holds_everything_back_and_nothing_up(home: P
 
 async def test_accepting_an_action_names_the_bytes_that_it_will_run(home: Path) -> None:
     """What a placeholder was bound to is on record, not only in a file that may change."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         records = await core.records("library.accepted")

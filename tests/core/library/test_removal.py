@@ -12,7 +12,7 @@ from aileron_core.errors import Conflict, NotFound
 from aileron_tui.cli.actions import remove_action
 from aileron_tui.cli.connectors import remove_connector
 from aileron_tui.cli.output import CommandContext
-from tests.support.core_harness import Core, Mailbox, furnish
+from tests.support.core_harness import Core, Mailbox, install_examples
 
 CONNECTOR = "local://aileron/mail-drafts@0.1.0"
 Remove = Callable[[Path], None]
@@ -66,7 +66,7 @@ async def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
     home: Path, name: str, recorded: str, place: Callable[[Path], Path], running: bool
 ) -> None:
     """Whether a console runs meanwhile or starts after it; on record, and over restarts."""
-    furnish(home)
+    install_examples(home)
     path = place(home)
     kept = beside(home, path)
 
@@ -114,7 +114,7 @@ async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
     running: bool,
 ) -> None:
     """The console need not have seen that it was gone."""
-    furnish(home)
+    install_examples(home)
     path = place(home)
     kept = beside(home, path)
 
@@ -156,7 +156,7 @@ def move_away_and_back(path: Path) -> None:
 @pytest.mark.parametrize("save", [rename_over, unlink_and_create, move_away_and_back])
 async def test_a_file_that_is_saved_as_it_was_was_not_removed(home: Path, save: Remove) -> None:
     """As editors save: between two looks of the console it is the same file, in the same bytes."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         await core.app.library.poll()
@@ -168,7 +168,7 @@ async def test_a_file_that_is_saved_as_it_was_was_not_removed(home: Path, save: 
 
 async def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(home: Path) -> None:
     """What was accepted when the person looked counts no more when they say yes."""
-    furnish(home)
+    install_examples(home)
     path = home / "actions" / "send-draft.md"
     kept = beside(home, path)
 
@@ -188,7 +188,7 @@ async def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(home: P
 
 async def test_a_row_put_back_after_a_removal_takes_nothing_in(home: Path) -> None:
     """The newest record of a name counts, not a row that names an older one."""
-    furnish(home)
+    install_examples(home)
     path = action_file(home)
     kept = beside(home, path)
 

@@ -13,7 +13,7 @@ import pytest
 
 from aileron_mcp.relay import console_finder
 from aileron_mcp.relay.aileron_session import AileronSession, RequestDenied
-from aileron_mcp.relay.console_finder import ConsoleAbsent, ConsoleFinder, _with_certificate
+from aileron_mcp.relay.console_finder import ConsoleFinder, ConsoleNotFound, _with_certificate
 from aileron_mcp.relay.messages import Call
 from aileron_mcp.relay.relay import Relay
 from tests.support.mcp_harness import TOKEN, RawRelay, listen_unix, lock_home
@@ -184,5 +184,5 @@ def test_who_never_finishes_the_handshake_of_tls_holds_nobody_up(
     """Nobody is believed before the certificate was seen, so nobody is waited for either."""
     monkeypatch.setattr(console_finder, "CONNECT_SECONDS", 0.05)
     ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(ConsoleAbsent, match="does not speak TLS"):
+    with ours, theirs, pytest.raises(ConsoleNotFound, match="does not speak TLS"):
         _with_certificate(ours, "localhost", "1", "0" * 64)

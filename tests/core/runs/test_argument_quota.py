@@ -10,7 +10,7 @@ from aileron_core.errors import RateLimited, StorageUnavailable
 from aileron_core.runs.interfaces import GateSettings
 from aileron_core.runs.model import RunRecord
 from tests.core.runs.test_recovery import problems
-from tests.support.core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, furnish
+from tests.support.core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, install_examples
 
 GATED = UPDATE_DRAFT.replace("update-draft", "change-draft").replace(
     "+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#"
@@ -61,7 +61,7 @@ def in_memory(core: Core) -> int:
 
 async def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
     """In the rows and in memory; each digest stays, the audit says what went, nothing is amiss."""
-    furnish(home, change_draft=GATED)
+    install_examples(home, change_draft=GATED)
     most = GateSettings().argument_bytes
 
     async with Core.open(home) as core:
@@ -83,7 +83,7 @@ async def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
             core.session.session_id, first.approval_id, 0
         )
         assert (withdrawn_run.state, withdrawn_run.args_sha256) == ("withdrawn", first.args_sha256)
-        assert core.views(first.approval_id)[-1].sent == ()
+        assert core.views(first.approval_id)[-1].arguments == ()
         session = core.session
     assert problems(home) == []
     async with Core.open(home) as core:
@@ -95,7 +95,7 @@ async def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
 
 async def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(home: Path) -> None:
     """Never forgotten for room: the session hears `rate_limited`, and another one is not concerned."""
-    furnish(home, change_draft=GATED, update_draft=UPDATE_DRAFT)
+    install_examples(home, change_draft=GATED, update_draft=UPDATE_DRAFT)
 
     async with Core.open(home) as core:
         core.app.gate.argument_quota._max_bytes = 100_000
@@ -115,7 +115,7 @@ async def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal
     home: Path,
 ) -> None:
     """An agent that only reads is never stopped by what its earlier calls were."""
-    furnish(home, change_draft=GATED, update_draft=UPDATE_DRAFT)
+    install_examples(home, change_draft=GATED, update_draft=UPDATE_DRAFT)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -136,7 +136,7 @@ async def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal
 
 async def test_calls_at_once_do_not_pass_the_bound_together(home: Path) -> None:
     """Each counts before it is written; one that cannot be written counts no more."""
-    furnish(home, change_draft=GATED)
+    install_examples(home, change_draft=GATED)
     full = [True] * 5
 
     def failpoint(name: str) -> None:

@@ -18,7 +18,7 @@ from tests.support.core_harness import (
     UPDATE_DRAFT,
     Core,
     Mailbox,
-    furnish,
+    install_examples,
     writes,
 )
 
@@ -27,7 +27,7 @@ SEEDS = ["r-8842190447", "r-8842190312", "r-8842189950", "r-8842189771", "r-8842
 
 async def test_an_ungated_action_runs_to_its_end_and_a_gated_one_waits(home: Path) -> None:
     """Not gated: the result now; gated: a person first."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -46,7 +46,7 @@ async def test_an_ungated_action_runs_to_its_end_and_a_gated_one_waits(home: Pat
 
 async def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(home: Path) -> None:
     """Attached while open or undelivered; after delivery it asks anew."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -84,7 +84,7 @@ async def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(ho
 
 async def test_equal_calls_in_the_same_moment_are_one_approval(home: Path) -> None:
     """Attached, however close together they come."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -95,7 +95,7 @@ async def test_equal_calls_in_the_same_moment_are_one_approval(home: Path) -> No
 
 async def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(home: Path) -> None:
     """`idempotency_key` decides instead; another call under it is a conflict."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -130,7 +130,7 @@ async def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(hom
 
 async def test_two_hundred_ungated_runs_do_not_make_a_gated_one_be_asked_twice(home: Path) -> None:
     """Attached while undelivered; regression: finished ungated runs pushed it out of memory."""
-    furnish(home)
+    install_examples(home)
     unlisted = {"id": ""}  # refused by the connector at once, so 250 of them are quick
 
     with Mailbox() as mailbox:
@@ -148,7 +148,7 @@ async def test_two_hundred_ungated_runs_do_not_make_a_gated_one_be_asked_twice(h
 
 async def test_twenty_wait_and_the_next_is_refused_until_one_is_answered(home: Path) -> None:
     """20 pending per session, then `rate_limited`, on record."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -189,7 +189,7 @@ class Waiting:
 
 async def test_a_session_has_four_previews_at_once(home: Path) -> None:
     """The fifth is asked for once one of the four has answered."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         ((digest, real),) = core.app.library._files.connectors.items()
@@ -214,7 +214,7 @@ async def test_a_session_has_four_previews_at_once(home: Path) -> None:
 
 async def test_a_session_has_thirty_previews_in_a_minute(home: Path) -> None:
     """Each preview spends the person's credential before consent."""
-    furnish(home)
+    install_examples(home)
     clock = FrozenClock()
 
     with Mailbox() as mailbox:
@@ -234,7 +234,7 @@ async def test_a_session_has_thirty_previews_in_a_minute(home: Path) -> None:
 
 async def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(home: Path) -> None:
     """`invalid_arguments`, `not_found`; refused calls are on record without their arguments."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -257,7 +257,7 @@ async def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(hom
 
 async def test_what_nobody_accepted_cannot_be_called(home: Path) -> None:
     """A file that lies there is not accepted; a key that names its digest accepts it."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox, accept=False) as core:
@@ -290,7 +290,7 @@ async def test_what_nobody_accepted_cannot_be_called(home: Path) -> None:
 
 async def test_a_caller_that_goes_away_leaves_a_whole_run(home: Path) -> None:
     """Cancelling a held call never withdraws; regression: memory and row differed."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -309,7 +309,7 @@ async def test_a_caller_that_goes_away_leaves_a_whole_run(home: Path) -> None:
 
 async def test_an_op_that_the_action_does_not_list_is_denied(home: Path) -> None:
     """What an action may use is what it lists, whatever its steps say."""
-    furnish(home, update_draft=UPDATE_DRAFT.replace('["update_draft"]', '["get_draft"]'))
+    install_examples(home, update_draft=UPDATE_DRAFT.replace('["update_draft"]', '["get_draft"]'))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -325,7 +325,7 @@ UNCOVERED = SEND_DRAFT.replace('capabilities = ["send_draft"]', 'capabilities = 
 
 async def test_nobody_is_asked_for_what_would_be_denied_after_their_yes(home: Path) -> None:
     """A gated action whose op is not among its capabilities: the agent is told at once, the list says why."""
-    furnish(home, send_draft=UNCOVERED)
+    install_examples(home, send_draft=UNCOVERED)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox, accept=False) as core:
@@ -342,7 +342,7 @@ async def test_nobody_is_asked_for_what_would_be_denied_after_their_yes(home: Pa
             ]
             assert await core.records("run.requested") == []
             (item,) = (each for each in core.app.library.items() if each.name == "send-draft")
-            assert (item.state, item.why) == ("cannot_run", not_accepted.cannot_run)
+            assert (item.state, item.reason) == ("cannot_run", not_accepted.cannot_run)
         assert writes(mailbox) == []
 
 
@@ -353,7 +353,7 @@ async def test_no_step_runs_where_a_later_one_would_be_denied(home: Path) -> Non
         'op = "list_drafts"\nidempotent = true\ninputs = {}\n\n[[execute]]'
     )
     text = UPDATE_DRAFT.replace("[[execute]]", first, 1)
-    furnish(home, update_draft=text.replace('["update_draft"]', '["list_drafts"]'))
+    install_examples(home, update_draft=text.replace('["update_draft"]', '["list_drafts"]'))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:

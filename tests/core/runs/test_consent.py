@@ -8,12 +8,12 @@ import pytest
 
 from aileron_core.console_port import ApprovalView
 from aileron_core.home.layout import Home
-from tests.support.core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, furnish, writes
+from tests.support.core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, install_examples, writes
 
 
 async def test_a_yes_sends_what_was_shown_and_tells_the_three_words(home: Path) -> None:
     """The digest's three words stand on the screen, in the audit and in the row."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -39,7 +39,7 @@ async def test_a_yes_sends_what_was_shown_and_tells_the_three_words(home: Path) 
 
 async def test_a_changed_shown_field_stops_the_send_and_is_shown(home: Path) -> None:
     """The recheck finds another recipient; nothing is sent, before and after show."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -68,7 +68,7 @@ async def test_a_changed_shown_field_stops_the_send_and_is_shown(home: Path) -> 
 
 async def test_a_change_outside_the_shown_fields_stops_the_send_and_is_named(home: Path) -> None:
     """What no field shows (here the size of a message whose text got a blank) counts too."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -88,7 +88,7 @@ UNSHOWN_BCC = 'Bcc = "message.payload.headers.Bcc"\n'
 
 async def test_a_bcc_that_no_field_shows_stops_the_send(home: Path) -> None:
     """A Bcc added between prompt and yes is found although the action file hides it."""
-    furnish(home)
+    install_examples(home)
     path = home / "actions" / "send-draft.md"
     text = path.read_text(encoding="utf-8")
     assert UNSHOWN_BCC in text
@@ -139,7 +139,7 @@ async def test_what_the_digest_covers_may_not_change_before_the_effect(
     home: Path, change: object, sentence: str
 ) -> None:
     """Argument, action file or connector changed between prompt and yes: nothing is sent."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -163,7 +163,7 @@ async def test_a_session_that_flips_the_draft_never_writes_between_recheck_and_e
     home: Path,
 ) -> None:
     """GET of the recheck and POST of the effect are neighbours in the mailbox's log."""
-    furnish(home, update_draft=UPDATE_DRAFT)
+    install_examples(home, update_draft=UPDATE_DRAFT)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:

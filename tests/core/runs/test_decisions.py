@@ -13,8 +13,8 @@ from tests.support.core_harness import (
     UPDATE_DRAFT,
     Core,
     Mailbox,
-    furnish,
-    standing_still,
+    hold_answers,
+    install_examples,
     writes,
 )
 
@@ -25,7 +25,7 @@ def outcome(caught: pytest.ExceptionInfo[Conflict]) -> object:
 
 async def test_the_second_answer_is_refused_and_names_the_first(home: Path) -> None:
     """At most one decision wins; the next gets Conflict and the first one's outcome."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -50,7 +50,7 @@ async def test_the_second_answer_is_refused_and_names_the_first(home: Path) -> N
 
 async def test_of_many_answers_at_once_exactly_one_wins(home: Path) -> None:
     """Yes, no and withdrawal in the same turn of the loop; one outcome, one effect at most."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -66,12 +66,12 @@ async def test_of_many_answers_at_once_exactly_one_wins(home: Path) -> None:
 
 async def test_a_no_while_it_is_checked_wins(home: Path) -> None:
     """During `checking` a deny wins; the recheck that then holds starts nothing."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
-            with standing_still(mailbox, f"GET {DRAFT}") as reached:
+            with hold_answers(mailbox, f"GET {DRAFT}") as reached:
                 await core.approve(view)
                 assert core.views(view.approval_id)[-1].state == "checking"
                 with pytest.raises(Conflict) as caught:
@@ -88,7 +88,7 @@ async def test_a_no_while_it_is_checked_wins(home: Path) -> None:
 
 async def test_no_run_of_the_connector_comes_between_recheck_and_effect(home: Path) -> None:
     """An ungated write that arrives during the recheck waits until the effect is over."""
-    furnish(home, update_draft=UPDATE_DRAFT)
+    install_examples(home, update_draft=UPDATE_DRAFT)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -108,11 +108,11 @@ async def test_no_run_of_the_connector_comes_between_recheck_and_effect(home: Pa
 
 async def test_approving_before_the_first_answer_does_nothing(home: Path) -> None:
     """The console is still fetching and nothing is decided; once it has answered, the yes counts."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
-            with standing_still(mailbox, f"GET {DRAFT}"):
+            with hold_answers(mailbox, f"GET {DRAFT}"):
                 answer = await core.call()
                 approval_id = answer.row.approval_id or ""
                 assert answer.row.state == "pending"
@@ -127,7 +127,7 @@ async def test_approving_before_the_first_answer_does_nothing(home: Path) -> Non
 
 async def test_only_the_requester_withdraws_and_only_before_it_begins(home: Path) -> None:
     """Withdraw of one's own approval; 409 once it has ended; a foreign one is not found."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -156,7 +156,7 @@ async def test_only_the_requester_withdraws_and_only_before_it_begins(home: Path
 
 
 async def test_a_reason_is_cut_at_two_thousand_characters(home: Path) -> None:
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -167,7 +167,7 @@ async def test_a_reason_is_cut_at_two_thousand_characters(home: Path) -> None:
 
 async def test_a_deadline_ends_it_and_a_late_yes_does_nothing(home: Path) -> None:
     """Expiry is a deadline on the row; it ends the run as `expired`."""
-    furnish(home)
+    install_examples(home)
     clock = FrozenClock()
 
     with Mailbox() as mailbox:
@@ -191,7 +191,7 @@ async def test_a_deadline_ends_it_and_a_late_yes_does_nothing(home: Path) -> Non
 
 async def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(home: Path) -> None:
     """From `checking` to `expired`; the digest covers the deadline."""
-    furnish(home)
+    install_examples(home)
     clock = FrozenClock()
 
     def late(step: str) -> None:
@@ -210,7 +210,7 @@ async def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(home: 
 
 async def test_without_a_deadline_it_waits_for_ever(home: Path) -> None:
     """0 is never, and the digest says null."""
-    furnish(home)
+    install_examples(home)
     clock = FrozenClock()
 
     with Mailbox() as mailbox:
@@ -227,7 +227,7 @@ async def test_without_a_deadline_it_waits_for_ever(home: Path) -> None:
 
 async def test_the_end_of_a_session_leaves_its_approval_and_marks_it(home: Path) -> None:
     """The console says that the requester is gone; a person may still answer."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.core_harness import Core, Mailbox, furnish, run
+from tests.support.core_harness import Core, Mailbox, install_examples, run
 
 
 def _draft(mailbox: Mailbox, *bcc: tuple[str, str]) -> str:
@@ -32,7 +32,7 @@ def test_every_bcc_that_a_mail_goes_to_stands_in_the_item(
     home: Path, headers: list[tuple[str, str]], shown: str, count: int
 ) -> None:
     """What the preview shows is what the mailbox sends to."""
-    furnish(home)
+    install_examples(home)
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
@@ -50,7 +50,7 @@ def test_every_bcc_that_a_mail_goes_to_stands_in_the_item(
 
 async def test_the_text_and_the_html_of_a_mail_are_both_shown(home: Path) -> None:
     """Most programs show a recipient the HTML, whatever the plain text says."""
-    furnish(home)
+    install_examples(home)
     mail = EmailMessage()
     mail["To"] = "Anna <anna@nordlicht.example>"
     mail["Subject"] = "Q3"

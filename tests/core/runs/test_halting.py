@@ -10,7 +10,15 @@ from aileron_core.errors import Conflict
 from aileron_core.server.responses import result_body
 from aileron_core.settings import Settings
 from aileron_core.testing import FrozenClock
-from tests.support.core_harness import DRAFT, ROOT, Core, Mailbox, furnish, upon, writes
+from tests.support.core_harness import (
+    DRAFT,
+    ROOT,
+    Core,
+    Mailbox,
+    install_examples,
+    run_on_request,
+    writes,
+)
 
 CONNECTOR = "local://aileron/mail-drafts"
 FINDS_THEN_SENDS = (
@@ -71,7 +79,7 @@ async def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_argum
     home: Path,
 ) -> None:
     """The first yes cannot cover what nobody knew; the second one covers exactly that."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -108,7 +116,7 @@ async def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_as
     home: Path,
 ) -> None:
     """Every halt goes on where it stood; only a step that is not idempotent halts."""
-    furnish(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -127,7 +135,7 @@ async def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_as
 
 async def test_what_the_service_returned_decides_and_not_what_the_agent_meant(home: Path) -> None:
     """A list that names another draft than the person thought of is seen before it is sent."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -149,7 +157,7 @@ async def test_what_the_service_returned_decides_and_not_what_the_agent_meant(ho
 
 async def test_a_yes_to_the_first_question_is_none_to_the_second(home: Path) -> None:
     """Approving covers exactly one digest; the old one decides nothing any more."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -163,7 +171,7 @@ async def test_a_yes_to_the_first_question_is_none_to_the_second(home: Path) -> 
 
 async def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(home: Path) -> None:
     """Pending is pending after a crash; its finished steps stay finished."""
-    furnish(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -188,7 +196,7 @@ async def test_progress_that_another_program_edited_permits_nothing(home: Path, 
     import json
     import sqlite3
 
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     def forge() -> None:
         connection = sqlite3.connect(home / "aileron.db")
@@ -233,7 +241,7 @@ async def test_progress_that_another_program_edited_permits_nothing(home: Path, 
 
 async def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(home: Path) -> None:
     """Human time is not execution time; what is asked now was not known before."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
     clock = FrozenClock()
 
     with Mailbox() as mailbox:
@@ -258,7 +266,7 @@ async def test_a_missing_value_ends_the_run_before_that_step_and_before_any_ques
 ) -> None:
     """A miss in a step's output fails the run before that step, with what had run."""
     steps = (FINDS_THEN_SENDS[0], ("send", "send_draft", "false", 'draft_id = "${find.no.such}"'))
-    furnish(home, chain=chain("chain", *steps))
+    install_examples(home, chain=chain("chain", *steps))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -277,7 +285,7 @@ async def test_a_missing_value_ends_the_run_before_that_step_and_before_any_ques
 
 async def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(home: Path) -> None:
     """Before its end the agent reads that it waits, and the audit a hash."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -294,7 +302,7 @@ async def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(home: Pa
 
 async def test_an_action_without_a_preview_halts_as_well(home: Path) -> None:
     """The rule is about arguments, not about previews."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS, preview=False))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS, preview=False))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -309,7 +317,7 @@ async def test_an_action_without_a_preview_halts_as_well(home: Path) -> None:
 
 async def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(home: Path) -> None:
     """Another output of the earlier step is another digest, all else being equal."""
-    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -333,14 +341,14 @@ async def test_the_wall_time_goes_on_where_it_stood(home: Path) -> None:
     """One wall time for the whole run, without the time that a person took."""
     steps = (*FINDS_THEN_SENDS, ("look", "list_drafts", "true", "max_results = 2"))
     text = chain("chain", *steps).replace("[approval]", "[limits]\nwall_seconds = 30\n\n[approval]")
-    furnish(home, chain=text)
+    install_examples(home, chain=text)
     clock = FrozenClock()  # a machine that stands still takes nothing of it
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             first = await asked(core, "chain")
             mailbox.control(fail={"op": "list", "status": 503, "times": 1})
-            upon(mailbox, "GET drafts", lambda: clock.advance(15))
+            run_on_request(mailbox, "GET drafts", lambda: clock.advance(15))
             await core.approve(first)
             second = await core.back(first)
             live_run = core.app.approvals.registry.by_approval(second.approval_id)
@@ -348,7 +356,7 @@ async def test_the_wall_time_goes_on_where_it_stood(home: Path) -> None:
             assert live_run.row.progress is not None
             assert live_run.row.progress.elapsed == 15.0
             mailbox.control(fail={"op": "list", "status": 503, "times": 1})
-            upon(mailbox, "GET drafts", lambda: clock.advance(14.5))
+            run_on_request(mailbox, "GET drafts", lambda: clock.advance(14.5))
             await core.approve(second)
             # A repeat would wait for a second, and less than that is left.
             over = await core.ended(second)

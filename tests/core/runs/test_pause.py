@@ -14,8 +14,8 @@ from tests.support.core_harness import (
     UPDATE_DRAFT,
     Core,
     Mailbox,
-    furnish,
-    standing_still,
+    hold_answers,
+    install_examples,
     writes,
 )
 
@@ -23,11 +23,11 @@ OTHER = "r-8842190312"
 
 
 async def pause(core: Core) -> None:
-    await core.app.console.carry_out(SetPause(on=True))
+    await core.app.console.carry_out(SetPause(paused=True))
 
 
 async def go_on(core: Core) -> None:
-    await core.app.console.carry_out(SetPause(on=False))
+    await core.app.console.carry_out(SetPause(paused=False))
 
 
 def call_in_background(
@@ -44,7 +44,7 @@ async def runs(core: Core) -> list[tuple[str, str]]:
 
 async def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) -> None:
     """Held while the person pauses, not a row and not a request; it runs once calls go on."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -69,7 +69,7 @@ async def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) 
 
 async def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: Path) -> None:
     """25 s at most, then `unavailable`; its idempotency key stays free for another try."""
-    furnish(home)
+    install_examples(home)
     assert PauseSwitch().hold_seconds == 25
 
     with Mailbox() as mailbox:
@@ -90,7 +90,7 @@ async def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(h
 
 async def test_while_paused_a_person_says_no_but_not_yes(home: Path) -> None:
     """Nothing approved starts, so no yes is taken that a later key would set free; a no is."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -108,12 +108,12 @@ async def test_while_paused_a_person_says_no_but_not_yes(home: Path) -> None:
 
 async def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(home: Path) -> None:
     """The pause comes while the yes is rechecked; it is the person's again, with a note."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
-            with standing_still(mailbox, f"GET {DRAFT}") as reached:
+            with hold_answers(mailbox, f"GET {DRAFT}") as reached:
                 await core.approve(view)
                 await reached()
                 await pause(core)
@@ -132,12 +132,12 @@ async def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(ho
 
 async def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Path) -> None:
     """It had passed the door before; the connector is let go while calls are held."""
-    furnish(home, update_draft=UPDATE_DRAFT)
+    install_examples(home, update_draft=UPDATE_DRAFT)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
-            with standing_still(mailbox, "POST send") as reached:
+            with hold_answers(mailbox, "POST send") as reached:
                 await core.approve(view)
                 await reached()
                 call = call_in_background(core, "update-draft")
@@ -155,7 +155,7 @@ async def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Pa
 
 async def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path) -> None:
     """What was withdrawn, and whose session ended, during the pause does not run after it."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -178,7 +178,7 @@ async def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path) -> Non
 
 async def test_a_gated_call_of_an_ended_session_does_not_become_pending(home: Path) -> None:
     """A session's token opens nothing once it has ended, also where it was just checked."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -192,7 +192,7 @@ async def test_a_gated_call_of_an_ended_session_does_not_become_pending(home: Pa
 
 async def test_a_pause_is_at_once_and_ends_with_the_process(home: Path) -> None:
     """Held even where that cannot be put on record, and said so; the next console starts without."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:

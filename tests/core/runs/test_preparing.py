@@ -12,7 +12,15 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.runs.preview.fetcher import MAX_SHOWN_CHARACTERS, MAX_SHOWN_LINES
 from aileron_core.testing import FrozenClock
-from tests.support.core_harness import DRAFT, PATIENCE, UPDATE_DRAFT, Core, Mailbox, furnish, run
+from tests.support.core_harness import (
+    DRAFT,
+    PATIENCE,
+    UPDATE_DRAFT,
+    Core,
+    Mailbox,
+    install_examples,
+    run,
+)
 
 
 class Compiling:
@@ -51,7 +59,7 @@ async def test_a_person_sees_that_the_connector_is_prepared_and_the_preview_coun
     home: Path,
 ) -> None:
     """The service is not "asked" for ten of at most five seconds while a compiler runs."""
-    furnish(home)
+    install_examples(home)
     clock = FrozenClock()
 
     async with Core.open(home, clock=clock) as core:
@@ -60,11 +68,11 @@ async def test_a_person_sees_that_the_connector_is_prepared_and_the_preview_coun
         approval = answer.row.approval_id or ""
         view = await core.view(approval, lambda v: v.preview.preparing)
         assert (view.preview.status, compiling.called) == ("fetching", 0)
-        asked = view.preview.since
+        asked = view.preview.updated_at
         clock.advance(12)
         compiling.go.set()
         view = await core.view(approval, lambda v: not v.preview.preparing, after=view.version)
-        assert (view.preview.status, view.preview.since) == ("fetching", asked + 12)
+        assert (view.preview.status, view.preview.updated_at) == ("fetching", asked + 12)
         looked = await core.looked(approval)
         assert looked.preview.status == "ready"
 
@@ -73,7 +81,7 @@ async def test_calls_of_other_connectors_do_not_wait_in_the_lane_of_one_that_is_
     home: Path,
 ) -> None:
     """The same session goes on: four previews and eight calls at once were all it had."""
-    furnish(home, update_draft=UPDATE_DRAFT)
+    install_examples(home, update_draft=UPDATE_DRAFT)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -100,7 +108,7 @@ async def test_calls_of_other_connectors_do_not_wait_in_the_lane_of_one_that_is_
 )
 async def test_a_preview_that_nobody_could_read_is_not_drawn(home: Path, text: str) -> None:
     """Drawing megabytes kept the console busy for half a minute; what is not shown may be as large."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         compiling = put_in(core, {"text": text})
@@ -115,7 +123,7 @@ async def test_a_preview_that_nobody_could_read_is_not_drawn(home: Path, text: s
 
 def test_what_is_called_most_is_compiled_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At start, one after the other, by what the database knows of earlier calls."""
-    furnish(home)
+    install_examples(home)
     other = ConnectorStore(home).install_bytes(
         (Path(__file__).parents[3] / "examples" / "connector" / "connector.wasm").read_bytes(),
         b'[connector]\nname = "local://aileron/other"\nversion = "1.0.0"\n'

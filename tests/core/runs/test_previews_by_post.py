@@ -152,7 +152,7 @@ async def test_withdrawn_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing
             )
             assert [each.name for each in offers(core)] == [name]
             (item,) = [each for each in core.app.library.items() if each.kind == "preview"]
-            assert (item.state, item.why) == ("held_back", "You withdrew its acceptance.")
+            assert (item.state, item.reason) == ("held_back", "You withdrew its acceptance.")
             await core.approve(view)
             back = await core.back(view)
             assert back.drift is not None

@@ -11,7 +11,7 @@ from aileron_core.errors import Conflict, NotFound
 from aileron_core.settings import Settings
 from aileron_core.storage.open import open_reader
 from aileron_core.testing import FrozenClock
-from tests.support.core_harness import DRAFT, Core, Mailbox, furnish, run
+from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples, run
 
 
 def change(home: Path, *statements: str) -> None:
@@ -42,7 +42,7 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
     home: Path, tmp_path: Path, step: str, state: str, note: str
 ) -> None:
     """Pending, checking, approved wait again with a note; executing is unknown."""
-    furnish(home)
+    install_examples(home)
     left = tmp_path / "left"
 
     def stop(name: str) -> None:
@@ -90,7 +90,7 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
 
 async def test_a_deadline_holds_over_a_restart(home: Path) -> None:
     """Expiry is a deadline on the row, over restarts."""
-    furnish(home)
+    install_examples(home)
     clock = FrozenClock()
 
     with Mailbox() as mailbox:
@@ -123,7 +123,7 @@ FORGED = (
 )
 async def test_an_inserted_approval_is_nothing(home: Path, state: str, record: str) -> None:
     """A row is never authority: not shown, not run, named by `audit verify`."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -157,7 +157,7 @@ async def test_a_row_changed_while_the_console_was_away_is_not_taken_up(
     home: Path, edit: str
 ) -> None:
     """`UPDATE ... SET state` and its like have no effect and are named."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -173,7 +173,7 @@ async def test_a_state_changed_in_the_database_has_no_effect_and_is_on_record(
     home: Path, state: str
 ) -> None:
     """Memory is the authority; the next record says that the row had been changed."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -197,7 +197,7 @@ async def test_a_state_changed_in_the_database_has_no_effect_and_is_on_record(
 )
 async def test_spoilt_records_keep_no_console_from_starting(home: Path, spoiling: str) -> None:
     """Damage is found and named, not a reason to fall over; nothing is taken up on its word."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -215,7 +215,7 @@ async def test_spoilt_records_keep_no_console_from_starting(home: Path, spoiling
 @pytest.mark.parametrize("damage", ["cut", "rewritten", "no head"])
 async def test_a_cut_is_still_named_after_the_next_start(home: Path, damage: str) -> None:
     """Regression: the first record of the next life overwrote the head that knew."""
-    furnish(home)
+    install_examples(home)
 
     async with Core.open(home) as core:
         assert await core.records("audit.cut") == []
@@ -234,7 +234,7 @@ async def test_a_cut_is_still_named_after_the_next_start(home: Path, damage: str
 
 async def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Path) -> None:
     """Regression: a delivery after a restart wrote them back and raised an alarm."""
-    furnish(home)
+    install_examples(home)
     clock = FrozenClock()
     day = 86400.0
 
@@ -269,7 +269,7 @@ async def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(hom
 
 async def test_an_undelivered_end_is_attached_to_after_a_restart(home: Path) -> None:
     """An equal call is attached while its end is undelivered, over restarts too."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:

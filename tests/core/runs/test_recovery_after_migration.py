@@ -5,14 +5,14 @@ import sqlite3
 from pathlib import Path
 
 from aileron_core.testing import FrozenClock
-from tests.support.core_harness import Core, furnish
+from tests.support.core_harness import Core, install_examples
 
 HOMES = Path(__file__).parents[2] / "fast" / "storage" / "homes"
 
 
 async def test_a_call_that_waited_in_the_first_version_waits_on(home: Path) -> None:
     """Its record says less than today's, and what it says is held against its row."""
-    furnish(home)
+    install_examples(home)
     connection = sqlite3.connect(home / "aileron.db")
     connection.executescript((HOMES / "schema-1.sql").read_text(encoding="utf-8"))
     ((asked_at,),) = connection.execute(

@@ -15,7 +15,7 @@ from aileron_core.runs import Call
 from aileron_core.runs.recovery import BATCH_SIZE
 from aileron_core.settings import Settings
 from aileron_core.storage.open import open_reader
-from tests.support.core_harness import UPDATE_DRAFT, Core, Mailbox, furnish, open_session
+from tests.support.core_harness import UPDATE_DRAFT, Core, Mailbox, install_examples, open_session
 
 GATED = UPDATE_DRAFT.replace("\n+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#")
 MANY = BATCH_SIZE * 3
@@ -28,7 +28,7 @@ def options() -> AppOptions:
 
 async def leave(home: Path) -> None:
     """Let `MANY` calls wait, and stop."""
-    furnish(home, update_draft=GATED)
+    install_examples(home, update_draft=GATED)
     async with App.open(Home(home), options()) as app:
         for first in range(0, MANY, PER_SESSION):
             session, _ = await open_session(app)
@@ -80,7 +80,7 @@ async def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
         every = app.publisher.approvals()
         snapshot = await app.console.snapshot()
         listed = list(snapshot.approvals)
-        assert (len(listed), snapshot.approvals_left) == (50, MANY - 50)
+        assert (len(listed), snapshot.approvals_remaining) == (50, MANY - 50)
         gone = every[-2]
         await app.approvals.deny(gone.approval_id, "not any more")
         read: list[ApprovalsRead] = []
@@ -94,7 +94,7 @@ async def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
         listed += [view for event in read for view in event.views]
         assert [v.run_id for v in listed] == [v.run_id for v in every if v is not gone]
         assert [len(event.views) for event in read] == [50, 50, MANY - 151]
-        assert [event.left for event in read] == [MANY - 101, MANY - 151, 0]
+        assert [event.remaining for event in read] == [MANY - 101, MANY - 151, 0]
 
 
 async def test_what_is_answered_before_it_was_taken_up_stays_answered(home: Path) -> None:

@@ -10,13 +10,13 @@ from tests.support.core_harness import (
     DRAFT,
     Core,
     Mailbox,
-    furnish,
+    install_examples,
 )
 
 
 async def test_a_refresh_that_finds_a_difference_needs_a_new_yes(home: Path) -> None:
     """Refresh disarms approve in the same way; without a difference it shows no drift."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -43,7 +43,7 @@ def _yes_without_preview(mailbox: Mailbox, core: Core) -> Any:
 
 async def test_an_unavailable_preview_can_still_be_approved_if_it_stays_so(home: Path) -> None:
     """Unavailable and still unavailable is no change."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -57,7 +57,7 @@ async def test_an_unavailable_preview_can_still_be_approved_if_it_stays_so(home:
 
 async def test_a_preview_that_has_become_available_is_shown_first(home: Path) -> None:
     """Nothing is sent on a yes that was given blind when it could have been seen."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -71,7 +71,7 @@ async def test_a_preview_that_has_become_available_is_shown_first(home: Path) ->
 
 async def test_a_preview_that_has_gone_counts_as_changed(home: Path) -> None:
     """A preview that was there and is now unavailable: nothing runs, and it says so."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:

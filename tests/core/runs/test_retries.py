@@ -7,15 +7,15 @@ from tests.support.core_harness import (
     DRAFT,
     Core,
     Mailbox,
-    furnish,
-    upon,
+    install_examples,
+    run_on_request,
     writes,
 )
 
 
 async def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(home: Path) -> None:
     """`unknown`, said to person and agent."""
-    furnish(home)
+    install_examples(home)
     path = home / "actions" / "send-draft.md"
     text = path.read_text(encoding="utf-8").replace(
         "[approval]\n", "[limits]\nwall_seconds = 1\n\n[approval]\n"
@@ -29,7 +29,7 @@ async def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(hom
             view = await core.ask()
             mailbox.control(hang="send")
             # The run's time is up once its request is out, however long that took.
-            upon(mailbox, "POST send", lambda: clock.advance(2))
+            run_on_request(mailbox, "POST send", lambda: clock.advance(2))
             await core.approve(view)
             end = await core.ended(view)
             assert end.state == "unknown"
@@ -50,7 +50,7 @@ def _idempotent(home: Path) -> None:
 
 async def test_a_repeat_of_an_idempotent_step_is_preceded_by_a_recheck(home: Path) -> None:
     """Before each retry the world is looked at again."""
-    furnish(home)
+    install_examples(home)
     _idempotent(home)
 
     with Mailbox() as mailbox:
@@ -65,7 +65,7 @@ async def test_a_repeat_of_an_idempotent_step_is_preceded_by_a_recheck(home: Pat
 
 async def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(home: Path) -> None:
     """From `executing` to `pending`; nothing is repeated on other content."""
-    furnish(home)
+    install_examples(home)
     _idempotent(home)
 
     with Mailbox() as mailbox:
@@ -73,7 +73,7 @@ async def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(home:
             view = await core.ask()
             mailbox.control(fail={"op": "send", "status": 503, "times": 1})
             change = {"change": {"id": DRAFT, "to": "mallory@evil.example"}}
-            upon(mailbox, "POST send", lambda: mailbox._state.apply(change))
+            run_on_request(mailbox, "POST send", lambda: mailbox._state.apply(change))
             await core.approve(view)
             back = await core.view(
                 view.approval_id, lambda v: v.state == "pending" and v.drift is not None
@@ -84,7 +84,7 @@ async def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(home:
 
 async def test_a_step_that_has_run_is_not_run_again_by_a_second_yes(home: Path) -> None:
     """Regression: asked again after its first step, a run began anew with that step."""
-    furnish(home)
+    install_examples(home)
     _idempotent(home)
     path = home / "actions" / "send-draft.md"
     first = (
@@ -112,7 +112,7 @@ async def test_a_step_that_has_run_is_not_run_again_by_a_second_yes(home: Path) 
 
 async def test_a_step_that_is_not_idempotent_is_never_repeated(home: Path) -> None:
     """Only a step declared idempotent is repeated."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aileron_core.server.responses import pending_body, result_body
-from tests.support.core_harness import DRAFT, Core, Mailbox, furnish
+from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples
 
 CANARIES = ("CANARYBODY", "canary-to@nordlicht.example", "CANARYSUBJECT")
 
@@ -32,7 +32,7 @@ async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Through every end, every body, the log, the audit and the row of the run."""
-    furnish(home)
+    install_examples(home)
     caplog.set_level(logging.DEBUG)
     bodies: list[dict[str, Any]] = []
     secrets: list[str] = []

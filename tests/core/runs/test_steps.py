@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from aileron_core.console_port import FieldView
-from tests.support.core_harness import DRAFT, ROOT, Core, Mailbox, furnish, writes
+from tests.support.core_harness import DRAFT, ROOT, Core, Mailbox, install_examples, writes
 
 
 def _two_steps() -> str:
@@ -28,7 +28,7 @@ async def test_a_repeat_that_would_differ_after_a_step_has_run_asks_again_and_go
     home: Path,
 ) -> None:
     """The recheck before a retry differs, so it waits again; what has run stays done."""
-    furnish(home, change_draft=_two_steps())
+    install_examples(home, change_draft=_two_steps())
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -50,7 +50,7 @@ async def test_every_step_stands_in_the_item_though_none_needs_what_another_retu
     home: Path,
 ) -> None:
     """One yes runs them all: each with its own arguments, and before it at the file's acceptance."""
-    furnish(home, change_draft=_two_steps())
+    install_examples(home, change_draft=_two_steps())
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox, accept=False) as core:
@@ -80,7 +80,7 @@ async def test_every_step_stands_in_the_item_though_none_needs_what_another_retu
 
 async def test_an_action_of_one_step_has_no_list_of_steps(home: Path) -> None:
     """Its operation says all."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:

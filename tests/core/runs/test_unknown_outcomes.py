@@ -5,16 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import ApprovalView, FetchAgain, WithdrawAcceptance
+from aileron_core.console_port import ApprovalView, RefetchPreview, WithdrawAcceptance
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.testing import FrozenClock
-from tests.support.core_harness import DRAFT, Core, Mailbox, furnish, upon, writes
+from tests.support.core_harness import (
+    DRAFT,
+    Core,
+    Mailbox,
+    install_examples,
+    run_on_request,
+    writes,
+)
 
 GET = f"GET {DRAFT}"
 
 
 def short_of_time(home: Path) -> None:
-    furnish(home)
+    install_examples(home)
     path = home / "actions" / "send-draft.md"
     text = path.read_text(encoding="utf-8").replace(
         "[approval]\n", "[limits]\nwall_seconds = 1\n\n[approval]\n"
@@ -27,7 +34,7 @@ async def lost(core: Core, mailbox: Mailbox, clock: FrozenClock) -> ApprovalView
     view = await core.ask()
     mailbox.control(hang="send")
     # The run's time is up once its request is out, however long that took.
-    upon(mailbox, "POST send", lambda: clock.advance(2))
+    run_on_request(mailbox, "POST send", lambda: clock.advance(2))
     await core.approve(view)
     end = await core.ended(view)
     assert end.state == "unknown"
@@ -47,11 +54,11 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
             )
             mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
             clock.advance(1)
-            await core.app.console.carry_out(FetchAgain(approval_id=end.approval_id))
+            await core.app.console.carry_out(RefetchPreview(approval_id=end.approval_id))
             seen = core.views(end.approval_id)[-1]
             assert (seen.state, seen.digest, seen.drift) == ("unknown", end.digest, None)
             assert seen.ended_at is not None
-            assert seen.preview.since > seen.ended_at
+            assert seen.preview.updated_at > seen.ended_at
             assert "as it is by now" in {field.value for field in seen.preview.fields}
             (record,) = await core.records("outcome.looked_at")
             assert (record["actor"], record["preview"], record["state"]) == (

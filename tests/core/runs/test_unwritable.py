@@ -9,7 +9,14 @@ import pytest
 
 from aileron_core.console_port import StorageHealth
 from aileron_core.errors import StorageUnavailable
-from tests.support.core_harness import DRAFT, Core, Mailbox, furnish, upon, writes
+from tests.support.core_harness import (
+    DRAFT,
+    Core,
+    Mailbox,
+    install_examples,
+    run_on_request,
+    writes,
+)
 
 
 def writable(core: Core, *, yes: bool) -> None:
@@ -19,7 +26,7 @@ def writable(core: Core, *, yes: bool) -> None:
 
 async def test_no_run_begins_while_the_audit_cannot_be_written(home: Path) -> None:
     """An audit record that cannot be written stops the run; the console is told."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -51,7 +58,7 @@ async def test_no_run_begins_while_the_audit_cannot_be_written(home: Path) -> No
 
 async def test_a_yes_that_cannot_be_written_decides_nothing(home: Path) -> None:
     """A person's yes is durable as `checking`, or it was none."""
-    furnish(home)
+    install_examples(home)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -73,7 +80,7 @@ async def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(
     home: Path, step: str
 ) -> None:
     """Each transition and its record are durable before the effect that they permit."""
-    furnish(home)
+    install_examples(home)
     cores: list[Core] = []
     failing = True
 
@@ -99,7 +106,7 @@ async def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(
 
 async def test_an_effect_that_has_happened_is_written_once_it_can_be(home: Path) -> None:
     """The end of a run is insisted on; the agent hears of it only then."""
-    furnish(home)
+    install_examples(home)
     cores: list[Core] = []
     tries = 0
 
@@ -124,7 +131,7 @@ async def test_the_screen_never_shows_other_content_than_its_digest_covers(
     home: Path, how: str
 ) -> None:
     """Regression: a difference that could not be written left new content over the old yes."""
-    furnish(home)
+    install_examples(home)
     cores: list[Core] = []
     step = {"recheck": "before recheck.differed", "refresh": "before preview.fetched"}[how]
 
@@ -163,7 +170,7 @@ async def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_
     home: Path, step: str
 ) -> None:
     """Regression: the run stayed `executing` for good, neither on record nor decidable."""
-    furnish(home)
+    install_examples(home)
     path = home / "actions" / "send-draft.md"
     text = path.read_text(encoding="utf-8").replace("idempotent = false", "idempotent = true")
     path.write_text(text, encoding="utf-8")
@@ -182,7 +189,7 @@ async def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_
             cores.append(core)
             mailbox.control(fail={"op": "send", "status": 503, "times": 1})
             change = {"change": {"id": DRAFT, "to": "mallory@evil.example"}}
-            upon(mailbox, "POST send", lambda: mailbox._state.apply(change))
+            run_on_request(mailbox, "POST send", lambda: mailbox._state.apply(change))
             await core.approve(view)
             over = await core.view(
                 view.approval_id,

@@ -88,7 +88,7 @@ def test_no_route_of_a_persons_promises_an_answer() -> None:
     """Until there are approver tokens, the one error body is all that they give."""
     paths = document()["paths"]
     for spec in ROUTES:
-        if spec.who == "a person":
+        if spec.access == "a person":
             assert set(paths[spec.path][spec.method.lower()]["responses"]) == {"default"}
 
 
@@ -132,10 +132,10 @@ def test_what_is_sent_is_bounded_as_the_document_says() -> None:
     """Every member of a request's body that is read, and no other."""
     schemas = document()["components"]["schemas"]
     for spec in ROUTES:
-        if spec.takes is not None:
-            schema = schemas[spec.takes.__name__.removesuffix("Body")]
+        if spec.request_body is not None:
+            schema = schemas[spec.request_body.__name__.removesuffix("Body")]
             assert schema["additionalProperties"] is False
-            assert set(schema["properties"]) == set(spec.takes.__annotations__)
+            assert set(schema["properties"]) == set(spec.request_body.__annotations__)
 
 
 def test_a_contained_sessions_socket_is_described() -> None:

@@ -30,7 +30,7 @@ def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (errors.ConsoleAbsent("x"), 69),
+        (errors.ConsoleUnavailable("x"), 69),
         (errors.Unauthorized("x"), 77),
         (errors.Forbidden("x"), 77),
         (errors.InvalidArguments("x"), 2),
@@ -42,12 +42,12 @@ def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
         (errors.StorageUnavailable("x"), 1),
         (errors.CapabilityDenied("x"), 77),
         (CliError(EXIT.PENDING, "x"), 75),
-        (errors.ConsoleRefused(errors.Forbidden("x").to_failure()), 77),
-        (errors.ConsoleRefused(errors.CapabilityDenied("x").to_failure()), 77),
-        (errors.ConsoleRefused(errors.InvalidArguments("x").to_failure()), 2),
-        (errors.ConsoleRefused(errors.InternalError("x").to_failure()), 70),
-        (errors.ConsoleRefused(errors.ExternalApiError("x", status=500).to_failure()), 1),
-        (errors.ConsoleRefused(errors.NotFound("x").to_failure()), 1),
+        (errors.ConsoleErrorResponse(errors.Forbidden("x").to_failure()), 77),
+        (errors.ConsoleErrorResponse(errors.CapabilityDenied("x").to_failure()), 77),
+        (errors.ConsoleErrorResponse(errors.InvalidArguments("x").to_failure()), 2),
+        (errors.ConsoleErrorResponse(errors.InternalError("x").to_failure()), 70),
+        (errors.ConsoleErrorResponse(errors.ExternalApiError("x", status=500).to_failure()), 1),
+        (errors.ConsoleErrorResponse(errors.NotFound("x").to_failure()), 1),
     ],
 )
 def test_every_error_has_its_exit_code(error: errors.AileronError, code: int) -> None:

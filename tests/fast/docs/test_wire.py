@@ -42,7 +42,7 @@ def rows(heading: str, table: int = 0) -> list[list[str]]:
 
 def test_routes_are_those_that_are_served_and_described() -> None:
     documented = {(method, path): who for method, path, who in rows("Routes")}
-    assert documented == {(spec.method, spec.path): spec.who for spec in ROUTES}
+    assert documented == {(spec.method, spec.path): spec.access for spec in ROUTES}
     paths = document()["paths"]
     assert documented.keys() == {(m.upper(), path) for path, each in paths.items() for m in each}
 

@@ -25,10 +25,10 @@ def fields(text: str, first: int = 0, last: int = 10_000, width: int = 60) -> tu
         status="ready",
         fields=(FieldView(label="To", value="a@b.example"), FieldView(label="Body", value=text)),
         host="h.example",
-        since=NOW,
+        updated_at=NOW,
     )
     sent = (FieldView(label="WILL HAPPEN", value=text),)
-    blocks = approval_blocks(approval(1, NOW, preview=preview, sent=sent), NOW)
+    blocks = approval_blocks(approval(1, NOW, preview=preview, arguments=sent), NOW)
     return fields_in_view(blocks, lay_out(blocks, width, COMPACT_GUTTER), first, last)
 
 

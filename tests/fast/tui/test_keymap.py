@@ -4,24 +4,24 @@ import pytest
 
 from aileron_core.errors import FileProblems
 from aileron_tui.input.commands import COMMANDS, DEFAULT_REGISTRY
-from aileron_tui.input.keymap import remapped
+from aileron_tui.input.keymap import remap_keys
 
 
 def refused(**keys: str) -> dict[str, str]:
     with pytest.raises(FileProblems) as caught:
-        remapped(keys.items())
+        remap_keys(keys.items())
     assert {problem.file for problem in caught.value.problems} == {"config.toml"}
     return {problem.key: problem.message for problem in caught.value.problems}
 
 
 def test_nothing_given_changes_nothing() -> None:
     """The default table is itself without a clash."""
-    assert remapped(()) == DEFAULT_REGISTRY
+    assert remap_keys(()) == DEFAULT_REGISTRY
 
 
 def test_a_key_takes_the_place_of_the_one_that_the_footer_names() -> None:
     """Second keys stay: the arrows go on moving."""
-    registry = remapped((("approve", "y"), ("copy", "c"), ("next", "n"), ("page_down", "ctrl+f")))
+    registry = remap_keys((("approve", "y"), ("copy", "c"), ("next", "n"), ("page_down", "ctrl+f")))
     assert registry.command("approve").keys == ("y",)
     assert registry.key_label("approve") == "y"
     assert registry.command("next").keys == ("n", "down")
@@ -31,7 +31,7 @@ def test_a_key_takes_the_place_of_the_one_that_the_footer_names() -> None:
 
 def test_characters_have_the_names_that_the_terminal_layer_gives_them() -> None:
     """A sign is written as itself."""
-    registry = remapped((("approve", "!"), ("deny", "-"), ("help", "f1"), ("quit", "Q")))
+    registry = remap_keys((("approve", "!"), ("deny", "-"), ("help", "f1"), ("quit", "Q")))
     assert registry.command("approve").keys == ("exclamation_mark",)
     assert registry.command("deny").keys == ("minus",)
     assert registry.command("quit").keys == ("Q", "ctrl+q", "ctrl+c")
@@ -39,7 +39,7 @@ def test_characters_have_the_names_that_the_terminal_layer_gives_them() -> None:
 
 def test_pausing_and_going_on_keep_one_key() -> None:
     """Who moves the one has moved the other."""
-    registry = remapped((("pause", "H"),))
+    registry = remap_keys((("pause", "H"),))
     assert registry.command("pause").keys == registry.command("go_on").keys == ("H",)
 
 
@@ -57,12 +57,12 @@ def test_two_actions_of_one_place_do_not_share_a_key() -> None:
     assert "two actions that decide cannot share a key" in refusals["console.keys.approve"]
     assert "accept" in refusals["console.keys.approve"]
     assert "is the key of refresh already" in refused(approve="r")["console.keys.approve"]
-    assert remapped((("approve", "r"), ("refresh", "R"))).key_label("refresh") == "R"
+    assert remap_keys((("approve", "r"), ("refresh", "R"))).key_label("refresh") == "R"
 
 
 def test_a_swap_is_no_clash() -> None:
     """What counts is the whole table."""
-    registry = remapped((("approve", "d"), ("deny", "a")))
+    registry = remap_keys((("approve", "d"), ("deny", "a")))
     assert (registry.key_label("approve"), registry.key_label("deny")) == ("d", "a")
 
 
@@ -79,10 +79,10 @@ def test_every_action_that_may_move_can_be_moved() -> None:
     """To a key that nothing has, without a clash."""
     for each in COMMANDS:
         if not each.fixed:
-            assert remapped(((each.id, "é"),)).key_label(each.id) == "é"
+            assert remap_keys(((each.id, "é"),)).key_label(each.id) == "é"
 
 
 def test_a_name_that_an_action_had_before_still_gives_it_a_key() -> None:
     """A settings file outlives a change of words."""
-    assert remapped((("take_in", "T"), ("take_in_rest", "R"))).key_label("accept") == "T"
-    assert remapped((("hold_back", "X"),)).key_label("withdraw_acceptance") == "X"
+    assert remap_keys((("take_in", "T"), ("take_in_rest", "R"))).key_label("accept") == "T"
+    assert remap_keys((("hold_back", "X"),)).key_label("withdraw_acceptance") == "X"

@@ -25,7 +25,13 @@ def spoilt(text: str) -> ApprovalView:
     field = FieldView(label=text, value=text, multiline=True)
     preview = replace(view.preview, fields=(field,), host=text, gist=text)
     return replace(
-        view, title=text, cwd=text, session_label=text, agent=text, sent=(field,), preview=preview
+        view,
+        title=text,
+        cwd=text,
+        session_label=text,
+        agent=text,
+        arguments=(field,),
+        preview=preview,
     )
 
 

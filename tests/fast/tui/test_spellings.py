@@ -8,7 +8,7 @@ from tests.support.screens.calls import approval
 
 NOW = 1_791_468_120.0
 HOST = "xn--pypal-4ve.com:443"
-TOLD = "xn--pypal-4ve.com is pаypal.com, not paypal.com"
+DESCRIPTION = "xn--pypal-4ve.com is pаypal.com, not paypal.com"
 
 
 def test_a_call_to_a_punycode_host_says_what_it_stands_for() -> None:
@@ -16,7 +16,7 @@ def test_a_call_to_a_punycode_host_says_what_it_stands_for() -> None:
     view = approval(1, NOW, hosts=(HOST, "api.github.com:443"))
     lines = [plain_text(block.pieces) for block in approval_blocks(view, NOW)]
     assert HOST in lines
-    assert TOLD in lines
+    assert DESCRIPTION in lines
     assert hidden_characters_of(view).warnings() == ["1 look-alike name"]
     assert hidden_characters_of(approval(1, NOW)).warnings() == []
 
@@ -28,9 +28,9 @@ def test_a_connector_that_asks_for_such_a_host_says_so_before_it_is_accepted() -
         name="pay",
         file="store",
         digest="ab" * 32,
-        why="new",
+        reason="new",
         gated=None,
         connector="",
         hosts=(HOST,),
     )
-    assert TOLD in [plain_text(block.pieces) for block in file_blocks(held)]
+    assert DESCRIPTION in [plain_text(block.pieces) for block in file_blocks(held)]

@@ -63,7 +63,7 @@ def test_arguments_steps_and_fetched_fields_are_drawn_alike() -> None:
     )
     view = approval(1, NOW)
     preview = replace(view.preview, fields=(looks_like,))
-    view = replace(view, sent=(looks_like,), steps=(step,), preview=preview)
+    view = replace(view, arguments=(looks_like,), steps=(step,), preview=preview)
     texts = [plain_text(block.pieces) for block in approval_blocks(view, NOW)]
     assert texts.count('‹text› {"id": 5}‹1 blank›') == 3
 

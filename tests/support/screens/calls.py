@@ -72,7 +72,7 @@ def approval(number: int, now: float, **changes: object) -> ApprovalView:
         session_label="q3-report",
         cwd="~/work/q3",
         self_opened=False,
-        containment="seen",
+        containment="verified",
         requester_gone=False,
         times_asked=1,
         action="send-draft",
@@ -82,13 +82,13 @@ def approval(number: int, now: float, **changes: object) -> ApprovalView:
         op="send_draft",
         hosts=("gmail.googleapis.com:443",),
         routed=(),
-        sent=(FieldView(label="draft_id", value="r-8842190447"),),
+        arguments=(FieldView(label="draft_id", value="r-8842190447"),),
         preview=PreviewView(
             status="ready",
             fields=fields,
             gist="Q3 numbers, final → 3 people",
             host="gmail.googleapis.com",
-            since=now - 6,
+            updated_at=now - 6,
         ),
         drift=None,
         digest=f"{number:064x}",
@@ -178,7 +178,7 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
         status="unavailable",
         reason="www.googleapis.com answered 503 (Service Unavailable)",
         host="www.googleapis.com",
-        since=now - 2,
+        updated_at=now - 2,
     )
     invoice = PreviewView(
         status="ready",
@@ -189,14 +189,14 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
         ),
         gist="Invoice → sam@helio.example",
         host="gmail.googleapis.com",
-        since=now - 4,
+        updated_at=now - 4,
     )
     offer = replace(mail.preview, gist="Offer 2291 → procurement@helio.example", fields=offered())
     looking = PreviewView(
         status="fetching",
         fields=(FieldView(label="Title"), FieldView(label="Branch")),
         host="api.github.com",
-        since=now - 1,
+        updated_at=now - 1,
     )
     claims = (
         FieldView(label="tool call", value="call_9fQ2"),
@@ -209,7 +209,7 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
             action="post-message", title="Post a message", times_asked=2,
         ),
         approval(
-            3, now, agent="claude", effect="CREATE", title="Create a calendar event", sent=event,
+            3, now, agent="claude", effect="CREATE", title="Create a calendar event", arguments=event,
             preview=dead, action="create-event", hosts=("www.googleapis.com:443",),
             requested_at=now - 130, expires_at=now + 140, words=("tulip", "basalt", "comet"),
         ),
@@ -220,7 +220,7 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
         approval(
             5, now, agent="goose", preview=invoice, requested_at=now - 33, expires_at=now + 267,
             words=("mango", "cobalt", "spruce"), containment="none", requester_gone=True,
-            sent=(FieldView(label="draft_id", value="r-7719003417"),),
+            arguments=(FieldView(label="draft_id", value="r-7719003417"),),
         ),
         approval(
             6, now, effect="CHANGE", title="Merge a pull request", action="merge", digest="",
@@ -232,7 +232,7 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
             op="create_issue", hosts=("tracker.example:443",), requested_at=now - 25,
             expires_at=now + 900, words=("cedar", "flint", "meadow"), steps=later_steps(),
             preview=PreviewView(status="none"), times_asked=3, stopped_waiting_at=now - 5,
-            sent=(FieldView(label="title", value="Retry budget for connector calls"),),
+            arguments=(FieldView(label="title", value="Retry budget for connector calls"),),
         ),
         approval(
             7, now, state="denied", decided_at=now - 70, requested_at=now - 79, decided_by="person",

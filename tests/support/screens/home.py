@@ -36,7 +36,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
         pid=48112,
         executable="/usr/bin/codex",
         self_opened=False,
-        containment="seen",
+        containment="verified",
         opened_at=now - 1800,
         connected=True,
         process=process(now),
@@ -79,7 +79,7 @@ def not_accepted() -> NotAcceptedView:
         name="post-invoice",
         file="actions/post-invoice.md",
         digest="5b0e" * 16,
-        why="new",
+        reason="new",
         gated=True,
         connector="billing",
         steps=("billing.post_invoice",),
@@ -107,7 +107,7 @@ def library(now: float) -> tuple[LibraryItemView, ...]:
         file="actions/send-draft.md",
         digest="9f3c" * 16,
         state="ready",
-        why="",
+        reason="",
         version="1.2.0",
         gated=True,
         preview="gmail.get_draft",
@@ -124,13 +124,13 @@ def library(now: float) -> tuple[LibraryItemView, ...]:
     )  # fmt: skip
     new = replace(
         send, name="post-invoice", file="actions/post-invoice.md", digest="5b0e" * 16,
-        state="held_back", why="Nobody has accepted it.", version="0.1.0", effect="CREATE",
+        state="held_back", reason="Nobody has accepted it.", version="0.1.0", effect="CREATE",
         connector="billing", steps=("billing.post_invoice",), preview="billing.get_invoice",
         hosts=("api.billing.example:443",), accepted_at=None, accepted_by="",
     )  # fmt: skip
     broken = replace(
         new, name="pay", file="actions/pay.md", state="error", gated=None, effect="", steps=(),
-        why="The connector billing has no op pay.", preview="", hosts=(), digest="77fe" * 16,
+        reason="The connector billing has no op pay.", preview="", hosts=(), digest="77fe" * 16,
         version="",
     )  # fmt: skip
     gmail = replace(

@@ -24,7 +24,6 @@ from aileron_core.console_port import (
     EndSession,
     EverythingStopped,
     ExportAudit,
-    FetchAgain,
     Intent,
     IntentRefused,
     LibraryItemView,
@@ -37,7 +36,8 @@ from aileron_core.console_port import (
     RecordRead,
     RecordsRead,
     RecordView,
-    Refresh,
+    RefetchPreview,
+    RefreshPreview,
     SessionsUpdated,
     SetPause,
     Snapshot,
@@ -52,8 +52,8 @@ TOGETHER = 250
 _EVENTS: dict[type[Intent], tuple[AuditEvent, ...]] = {
     Approve: (AuditEvent.APPROVAL_APPROVED, AuditEvent.RUN_COMPLETED),
     Deny: (AuditEvent.APPROVAL_DENIED,),
-    Refresh: (AuditEvent.PREVIEW_FETCHED,),
-    FetchAgain: (AuditEvent.OUTCOME_LOOKED_AT,),
+    RefreshPreview: (AuditEvent.PREVIEW_FETCHED,),
+    RefetchPreview: (AuditEvent.OUTCOME_LOOKED_AT,),
 }
 """The records that an intent about a call leaves."""
 
@@ -73,7 +73,7 @@ class FixtureCore:
     def answer(self, intent: Intent) -> list[CoreEvent]:
         """Do what *intent* asks; return the events that follow."""
         match intent:
-            case Approve() | Deny() | Refresh() | FetchAgain():
+            case Approve() | Deny() | RefreshPreview() | RefetchPreview():
                 return self._decide(intent)
             case Accept() | WithdrawAcceptance():
                 return self._move_file(intent)
@@ -83,7 +83,7 @@ class FixtureCore:
                 return [*self._read_calls(intent)]
             case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 return [self._read(intent)]
-            case SetPause(on=on):
+            case SetPause(paused=on):
                 events: list[CoreEvent] = [
                     PauseChanged(paused_at=self._clock.now() if on else None)
                 ]
@@ -115,7 +115,7 @@ class FixtureCore:
         self._records.append(record)
         return Recorded(record=record, head_words=("olive", "pixel"))
 
-    def _decide(self, intent: Approve | Deny | Refresh | FetchAgain) -> list[CoreEvent]:
+    def _decide(self, intent: Approve | Deny | RefreshPreview | RefetchPreview) -> list[CoreEvent]:
         now, view = self._clock.now(), self._views[intent.approval_id]
         match intent:
             case Approve():
@@ -126,8 +126,8 @@ class FixtureCore:
             case Deny():
                 end = replace(view, state="denied", decided_at=now, ended_at=now)
                 views = [replace(end, reason=intent.reason, decided_by="person")]
-            case Refresh() | FetchAgain():
-                views = [replace(view, preview=replace(view.preview, since=now))]
+            case RefreshPreview() | RefetchPreview():
+                views = [replace(view, preview=replace(view.preview, updated_at=now))]
         self._views[view.approval_id] = views[-1]
         events: list[CoreEvent] = [ApprovalUpdated(view=each) for each in views]
         update = [self._record(event, view.title, view) for event in _EVENTS[type(intent)]]
@@ -141,8 +141,8 @@ class FixtureCore:
                 return item
             if accepts:
                 at = self._clock.now()
-                return replace(item, state="ready", why="", accepted_at=at, accepted_by="person")
-            return replace(item, state="held_back", why="You withdrew its acceptance.")
+                return replace(item, state="ready", reason="", accepted_at=at, accepted_by="person")
+            return replace(item, state="held_back", reason="You withdrew its acceptance.")
 
         self._library = tuple(moved(item) for item in self._library)
         if accepts:
@@ -206,7 +206,7 @@ class FixtureCore:
         behind = [v for v in views[runs.index(intent.run_id) + 1 :] if v.state in WAITING_STATES]
         for first in range(0, len(behind), TOGETHER):
             update = tuple(behind[first : first + TOGETHER])
-            yield ApprovalsRead(views=update, left=len(behind[first + TOGETHER :]))
+            yield ApprovalsRead(views=update, remaining=len(behind[first + TOGETHER :]))
 
     def _end(self, session_id: str) -> list[CoreEvent]:
         self._sessions = tuple(s for s in self._sessions if s.session_id != session_id)

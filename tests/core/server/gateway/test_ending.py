@@ -293,7 +293,7 @@ def test_a_slow_client_slows_its_upstream_and_fills_no_memory(
             client = await slow_client(gateway)
             await client.send(b"POST", b"/v1/responses", body=b"{}")
             await gateway.until(lambda view: view.bytes_down > 0)
-            await standing_still(lambda: wrote + gateway.traffic.bytes_down)
+            await wait_until_stable(lambda: wrote + gateway.traffic.bytes_down)
             assert gateway.traffic.bytes_down < 16 * MB
             assert wrote < 24 * MB
             head = await read_head(client.reader)
@@ -356,13 +356,13 @@ async def test_a_slow_upstream_slows_its_client_and_fills_no_memory() -> None:
         await client.send(b"POST", b"/v1/responses", b"Content-Length: %d" % total)
         client.writer.write(b"y" * total)
         await gateway.until(lambda view: view.bytes_up > 0)
-        assert await standing_still(lambda: gateway.traffic.bytes_up) < 16 * MB
+        assert await wait_until_stable(lambda: gateway.traffic.bytes_up) < 16 * MB
         release.set()
         assert (await client.answer())[1] == b"ok"
         assert gateway.traffic.bytes_up == total
 
 
-async def standing_still(number: Callable[[], int]) -> int:
+async def wait_until_stable(number: Callable[[], int]) -> int:
     """Return *number* once it stays as it is; both ends and the gateway are on this very loop."""
     last, turns = number(), 0
     async with asyncio.timeout(PATIENCE):

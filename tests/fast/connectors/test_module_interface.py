@@ -7,7 +7,7 @@ import wasmtime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.connectors.module_shape import check_interface, read_interface
+from aileron_core.connectors.module_interface import check_interface, read_interface
 from aileron_core.errors import FileProblems
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "connector" / "connector.wasm").read_bytes()

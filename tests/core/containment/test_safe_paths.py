@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from aileron_core.containment import beneath
-from aileron_core.containment.beneath import (
+from aileron_core.containment import safe_paths
+from aileron_core.containment.safe_paths import (
     open_beneath,
     open_folder,
     open_folder_beneath,
@@ -22,8 +22,8 @@ from tests.support.ordinary import as_ordinary, ordinary_folder
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Both ways: the kernel's call, and what stands in for it where there is none."""
     if request.param != "openat2":
-        monkeypatch.setattr(beneath, "_has_openat2", lambda: False)
-    elif not beneath._has_openat2():
+        monkeypatch.setattr(safe_paths, "_has_openat2", lambda: False)
+    elif not safe_paths._has_openat2():
         pytest.skip("this kernel has no openat2")
     return request.param
 

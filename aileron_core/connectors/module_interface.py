@@ -90,23 +90,23 @@ def read_interface(wasm: bytes) -> ModuleInterface:
     return ModuleInterface(imports=imports, exports=exports)
 
 
-def check_interface(shape: ModuleInterface, file: str) -> None:
+def check_interface(interface: ModuleInterface, file: str) -> None:
     """Check that the host can run a module with these imports and exports; *file* is its name in messages.
 
     Raises:
         FileProblems: lists every import that the host does not offer and every missing export.
     """
     messages = [
-        message for module, name in shape.imports if (message := _import_problem(module, name))
+        message for module, name in interface.imports if (message := _import_problem(module, name))
     ]
-    if "_start" not in shape.exports and "_initialize" in shape.exports:
+    if "_start" not in interface.exports and "_initialize" in interface.exports:
         messages.append(
             "exports '_initialize' and no '_start': it is a WASI reactor, and a connector is a "
             "command; give it a main function"
         )
-    elif "_start" not in shape.exports:
+    elif "_start" not in interface.exports:
         messages.append("does not export '_start'; a connector is a WASI command")
-    if "memory" not in shape.exports:
+    if "memory" not in interface.exports:
         messages.append("does not export 'memory'; a connector is a WASI command")
     if messages:
         raise FileProblems([Problem(file=file, message=message) for message in messages])
