@@ -34,7 +34,7 @@ class DocumentReader:
     def __init__(
         self, screen: Screen[None], model: Model, clock: Clock, *, on_rest: Callable[[], None]
     ) -> None:
-        """*on_rest* is called each time that what stands there has rested, or was seen, for longer."""
+        """*on_rest* is called whenever the lines on screen have rested or been seen for longer."""
         self._screen = screen
         self._model = model
         self._clock = clock
