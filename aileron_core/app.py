@@ -88,7 +88,7 @@ class _Base:
 
 
 class _Reports:
-    """What tells the front ends what happens, and keeps it on record."""
+    """The parts that notify the front ends, and those that write the audit."""
 
     def __init__(self, base: _Base) -> None:
         clock, database = base.clock, base.database
@@ -113,7 +113,7 @@ class _Reports:
 
 
 class _Files:
-    """What lies in the home and the user's projects, and what runs the connectors among it."""
+    """The installed files, the accepted projects, and the engine that runs connectors."""
 
     def __init__(self, base: _Base, publisher: EventPublisher) -> None:
         routes = base.options.routes

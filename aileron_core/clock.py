@@ -1,4 +1,4 @@
-"""The one place that asks what time it is. Tests hand in a frozen clock."""
+"""The only module that reads the system clock; tests pass in a frozen one."""
 
 import time
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Runs the core on a thread and loop of its own, and is its port for front ends on other threads."""
+"""Runs the core on a thread and event loop of its own; front ends on other threads use it as their port."""
 
 import asyncio
 import contextlib
@@ -69,7 +69,7 @@ class CoreThread:
         try:
             with asyncio.Runner(loop_factory=_loop_factory()) as runner:
                 runner.run(self._main())
-        except BaseException as error:  # noqa: BLE001 - the thread's edge: told to whoever waits
+        except BaseException as error:  # noqa: BLE001 - the thread's edge: passed on to the caller that waits
             self.failure = error
             if not self._ready.done():
                 self._ready.set_exception(error)

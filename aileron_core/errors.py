@@ -137,7 +137,7 @@ class Forbidden(AileronError):
 
 
 class NotFound(AileronError):
-    """Unknown, or somebody else's: the two look alike."""
+    """It does not exist, or belongs to another session: the caller cannot tell which."""
 
     class_ = "not_found"
 
@@ -276,7 +276,7 @@ class OutcomeUnknown(OpFailed):
 
 
 class InternalError(AileronError):
-    """A fault of ours."""
+    """A bug in Aileron."""
 
 
 class IllegalTransition(InternalError):

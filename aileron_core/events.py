@@ -1,4 +1,4 @@
-"""How the core tells its listeners what happened: a small synchronous fan-out.
+"""How the core notifies its listeners: a small synchronous fan-out.
 
 Listeners are called on the core's loop and must return at once; one that raises is dropped, so
 that a broken front end never stops the gate.

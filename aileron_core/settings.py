@@ -51,7 +51,7 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifySettings:
-    """`[notify]`: how an arrival is told besides the bell. Nothing from outside is ever in it."""
+    """`[notify]`: how a new call is announced besides the bell; a notification quotes nothing from outside."""
 
     osc9: Osc9 = "auto"
     """The terminal's own notification; `auto` goes by what the terminal says of itself."""

@@ -1,4 +1,4 @@
-"""What our tests and users' tests share."""
+"""Helpers for Aileron's own tests and those of its users."""
 
 
 class FrozenClock:

@@ -1,4 +1,4 @@
-"""What an MCP client says of itself and of one call. Claims: nothing follows from them.
+"""What an MCP client claims about itself and one call. It is shown, and decides nothing.
 
 Only members that known clients send are read, under labels of ours: a client that could choose its
 own label could write a line of the console.

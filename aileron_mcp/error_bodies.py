@@ -1,4 +1,4 @@
-"""HTTP errors of the `mcp` package that have no JSON of their own, given the common error body."""
+"""Gives the common error body to those HTTP errors of the `mcp` package that have no JSON."""
 
 from starlette.responses import JSONResponse
 from starlette.types import Message, Send

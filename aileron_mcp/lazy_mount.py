@@ -1,4 +1,4 @@
-"""What answers `/mcp` before the `mcp` package is there: its import takes about a second."""
+"""Serves `/mcp` while the `mcp` package is still being imported, which takes about a second."""
 
 import asyncio
 import importlib

@@ -1,4 +1,4 @@
-"""How much a client may say besides the arguments of a call.
+"""Limits the size of what a client sends besides the arguments of a call.
 
 The `mcp` package keeps what a client says of itself for as long as its session lives, as objects:
 900 kB of it became 55 MB of memory for each of 32 sessions, and held the loop for half a second.

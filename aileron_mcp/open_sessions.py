@@ -1,7 +1,7 @@
 """The open MCP sessions (only the old era has them), by the agent's session that they belong to.
 
-The package says nothing when it ends one that was idle for too long, and bounds only their sum. So
-they are counted here: what is kept for each agent is bounded, and forgotten in time.
+The `mcp` package does not report that it ended an idle session, and limits only their total number.
+So they are counted here: the number for each agent is limited, and idle ones are forgotten.
 """
 
 import time

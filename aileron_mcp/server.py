@@ -335,7 +335,7 @@ def _caller(ctx: Context) -> _Caller:
 
 
 def _claims(ctx: Context) -> ClientClaims:
-    """Return what the client of a message says of itself and of the call."""
+    """Return what the client of a message claims about itself and the call."""
     client = ctx.session.client_params
     info = client.client_info if client else None
     return ClientClaims(

@@ -1,4 +1,4 @@
-"""The standing streams of the MCP server: what ends them, and what goes out over them."""
+"""The open streams of the MCP server: what ends them, and the list changes sent over them."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ class Subscriber:
         self._again = False
 
     def notify(self) -> None:
-        """Say that the tool list changed; returns at once."""
+        """Announce that the tool list changed; returns at once."""
         self._again = True
         if not self._busy:
             self._busy = True

@@ -1,4 +1,4 @@
-"""From what `AgentApi` answers to the results of MCP's tools: pure functions.
+"""Translates the answers of `AgentApi` to results of MCP tools. Pure.
 
 An agent's program may hand the model either the text or the structured half of a result, so each
 half carries every fact. All results here are plain dicts in the shape of `CallToolResult`; the

@@ -109,7 +109,7 @@ class _Check:
         """Whether the argument itself is of the type, whatever is wrong inside it."""
 
     def value(self, value: Json, type_: str, where: str, items_type: str | None = None) -> Json:
-        """Return *value* as *type_*; what does not fit is noted and becomes null."""
+        """Return *value* as *type_*; what does not fit is reported as a problem and becomes null."""
         value = _as_integer(value) if type_ == "integer" else value
         if not _fits(value, type_):
             self.fits = self.fits and bool(where)

@@ -30,7 +30,7 @@ _SHOWN = 5
 
 
 def is_compat_type(spelling: str) -> bool:
-    """Tell whether *spelling* is a type that is taken, but none of the strict ones."""
+    """Return whether *spelling* is a type that is taken, but none of the strict ones."""
     return spelling in _SPELLINGS or _ANY_NAME.fullmatch(spelling) is not None
 
 

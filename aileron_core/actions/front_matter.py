@@ -1,4 +1,4 @@
-"""The closed schema of the front matter: TOML tables into values, problems gathered."""
+"""The closed schema of the front matter: from TOML tables to values, with all problems collected."""
 
 import math
 from collections.abc import Mapping
@@ -146,7 +146,7 @@ class _FrontMatterTable:
         self._findings.append(KeyProblem(path=(*self._path, key), message=message, class_=class_))
 
     def has(self, key: str) -> bool:
-        """Tell whether the file states *key*."""
+        """Return whether the file states *key*."""
         self._known[key] = None
         return key in self._values
 

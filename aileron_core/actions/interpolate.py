@@ -127,7 +127,7 @@ def op_arguments(
 
 
 def uses_earlier_output(step: Step) -> bool:
-    """Tell whether *step*'s arguments hold an earlier step's output, so that they are not known before."""
+    """Return whether *step*'s arguments hold an earlier step's output, so that they are not known before."""
     return any(not reference.is_argument for reference in references(dict(step.inputs or {})))
 
 

@@ -87,7 +87,7 @@ def find(value: Json, path: str) -> Matches | None:
 
 
 def is_array(value: Json) -> TypeGuard[Sequence[Json]]:
-    """Tell whether *value* is a JSON array (text is a sequence to Python, not to JSON)."""
+    """Return whether *value* is a JSON array (text is a sequence to Python, not to JSON)."""
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 

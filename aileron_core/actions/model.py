@@ -1,4 +1,4 @@
-"""What an action file says, as values. docs/action-files.md#keys has the rules of each."""
+"""The content of an action file as values; their rules are in docs/action-files.md#keys."""
 
 import re
 from collections.abc import Mapping

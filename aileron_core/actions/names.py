@@ -15,7 +15,7 @@ _URI_CHARACTERS = re.compile(r"[A-Za-z0-9._~/+-]*")
 
 
 def is_semver(text: str) -> bool:
-    """Tell whether *text* is a strict Semantic Version, without a leading v."""
+    """Return whether *text* is a strict Semantic Version, without a leading v."""
     return _SEMVER.fullmatch(text) is not None
 
 

@@ -278,7 +278,7 @@ def _depths(line: str) -> tuple[int, int]:
 
 
 def _states(document: Mapping[str, object], path: KeyPath) -> bool:
-    """Tell whether *document* has something at *path*."""
+    """Return whether *document* has something at *path*."""
     value: object = document
     for part in path:
         if isinstance(part, int):

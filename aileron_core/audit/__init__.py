@@ -1,1 +1,1 @@
-"""The record of everything: made as a chain, kept, read and verified."""
+"""The audit: a hash chain of records, written, read and verified."""

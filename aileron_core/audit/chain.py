@@ -1,4 +1,4 @@
-"""How a record becomes a link of the chain: SHA-256(hash of the record before, JCS text of this one)."""
+"""Hashing a record into the chain: SHA-256(hash of the record before, JCS text of this one)."""
 
 import hashlib
 

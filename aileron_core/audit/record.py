@@ -1,4 +1,4 @@
-"""One record before it has a number, on disk, and as the newest of the chain."""
+"""An audit record before it is numbered, once it is committed, and as the head of the chain."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ class AuditRecord:
     """RFC 3339 UTC."""
     event: AuditEvent
     summary: str
-    """One sentence of ours for a person."""
+    """One sentence for a person, in Aileron's own words."""
     by: Actor | None = None
     """Who acted, where it is not whom the event names."""
     run: str | None = None

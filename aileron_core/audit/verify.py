@@ -1,4 +1,4 @@
-"""Whether the chain is whole, and bears out the rows of runs, sessions and acceptances. Pure.
+"""Verifies the chain, and the rows of runs, sessions and acceptances against it. Pure.
 
 No key signs the chain yet: this finds accidents and carelessness, not a program of the same user
 that rewrites everything.

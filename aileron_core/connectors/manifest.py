@@ -148,7 +148,7 @@ class Manifest:
     idempotent: bool = True
     """Whether a step that does not say counts as idempotent in upstream; ours asks the step."""
     wants_spawn: bool = False
-    """It wants to start programs of this machine, which no version of ours does yet."""
+    """It wants to start programs on this machine, which this version never allows."""
 
     def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
         """Return those of `hosts` that a call with *args* may reach.

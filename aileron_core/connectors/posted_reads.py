@@ -92,7 +92,7 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_method_override(name: str) -> bool:
-    """Tell whether services may take a header of this *name* for the actual method."""
+    """Return whether services may take a header of this *name* for the actual method."""
     lower = name.lower()
     return "method" in lower or "override" in lower
 

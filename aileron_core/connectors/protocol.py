@@ -96,7 +96,7 @@ class Connector(Protocol):
 
     @property
     def prepared(self) -> bool:
-        """Tell whether a call can begin at once."""
+        """Return whether a call can begin at once."""
         ...
 
     async def prepare(self) -> None:
@@ -145,7 +145,7 @@ _SCALARS = (str, int, float, type(None))
 
 
 def is_deeper_than(levels: int, value: Json) -> bool:
-    """Tell whether objects and arrays in *value* are nested more than *levels* deep."""
+    """Return whether objects and arrays in *value* are nested more than *levels* deep."""
     level = [] if isinstance(value, _SCALARS) else [value]
     for _ in range(levels):
         if not level:
@@ -162,7 +162,7 @@ def is_deeper_than(levels: int, value: Json) -> bool:
 
 
 def is_small(value: Json, max_values: int = 2_000) -> bool:
-    """Tell whether *value* has at most *max_values* values, and at most 64 times as many characters in its strings.
+    """Return whether *value* has at most *max_values* values, and at most 64 times as many characters in its strings.
 
     A small value may be processed on the event loop; anything else would delay other calls.
     """

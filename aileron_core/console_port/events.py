@@ -1,4 +1,4 @@
-"""What the core tells a front end: everything at first, then each change as an event, in order."""
+"""What the core reports to a front end: a snapshot first, then each change as an event, in order."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -44,7 +44,7 @@ class Snapshot:
     """Two words of the audit's head, for the footer."""
     health: StorageHealth = field(default_factory=lambda: StorageHealth(writable=True))
     library: tuple[LibraryItemView, ...] = ()
-    """Everything that lies in the home: actions by name, then connectors."""
+    """Everything installed in the home: actions by name, then connectors."""
     paused_at: float | None = None
     """Since when all calls are held; None while they go on."""
     approvals_remaining: int = 0

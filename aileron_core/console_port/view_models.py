@@ -176,12 +176,12 @@ class ApprovalView:
     note: str = ""
     """Our own sentence on its history, for example that the console stopped before it began."""
     args_sha256: str = ""
-    """Hex; calls of one action with the same one have equal arguments. Empty where nobody knows."""
+    """Hex; calls of one action with the same one have equal arguments. Empty where it is not known."""
     steps: tuple[StepView, ...] = ()
     """Every step, where there are two or more; else `connector` and `op` say what runs."""
     process: ProcessView | None = None
     claims: tuple[FieldView, ...] = ()
-    """What the agent's client says of this call (its own call, thread and session ids): claims."""
+    """What the agent's client claims about this call (its own call, thread and session ids)."""
     stopped_waiting_at: float | None = None
     """Since when no call of the agent waits for the answer; None while one does, or none ever did."""
     can_fetch_again: bool = False
@@ -235,7 +235,7 @@ class SessionView:
     """Its hold stream is open."""
     process: ProcessView | None = None
     claims: tuple[FieldView, ...] = ()
-    """What its MCP client says of itself (name, version): claims."""
+    """What its MCP client claims about itself (name, version)."""
     waiting: int = 0
     """How many of its calls wait for a person."""
     running: int = 0

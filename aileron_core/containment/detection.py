@@ -37,7 +37,7 @@ def detect_containment(connection: socket.socket, home: Path) -> Containment:
     """Return how the process that opened this connection is contained, as the kernel shows it now.
 
     This checks what a launcher claims and proves nothing: a program of the same user can put a
-    process of its own into a sandbox and have it relay what it hears.
+    process of its own into a sandbox and have it relay what it receives.
 
     Args:
         connection: an accepted Unix socket.
@@ -108,7 +108,7 @@ def _containment_in(folder: int, home: Path) -> Containment:
 
 
 def exists_in_root(folder: int, path: Path) -> bool:
-    """Tell whether *path* exists for a process, resolved in its own root with its own links.
+    """Return whether *path* exists for a process, resolved in its own root with its own links.
 
     Args:
         folder: descriptor of the process's folder in /proc.

@@ -142,7 +142,7 @@ def _interpreter(program: Path, asked: str, path: str, excluded: tuple[Path, ...
 
 
 def _is_reachable(asked: str, interpreter: Path, roots: tuple[Path, ...]) -> bool:
-    """Tell whether a script finds its interpreter in a sandbox with *roots* and the system's programs."""
+    """Return whether a script finds its interpreter in a sandbox with *roots* and the system's programs."""
     if any(interpreter.is_relative_to(folder) for folder in _SYSTEM):
         return True
     if "/" in asked:

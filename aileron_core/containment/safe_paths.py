@@ -142,7 +142,7 @@ def restore_owner_rights(handle: int) -> None:
     """Give the owner of an open folder read and write permission again: an agent may have removed it.
 
     Raises:
-        OSError: it belongs to somebody else.
+        OSError: it belongs to another user.
     """
     mode = stat.S_IMODE(os.fstat(handle).st_mode)
     if mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -155,7 +155,7 @@ def restore_owner_rights_at(folder: int, name: str) -> None:
     """Do what `restore_owner_rights` does for the folder *name* in *folder*; anything but a folder is left alone.
 
     Raises:
-        OSError: it is not there, or belongs to somebody else.
+        OSError: it is not there, or belongs to another user.
     """
     if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
         handle = os.open(name, _PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)

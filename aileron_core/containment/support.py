@@ -22,7 +22,7 @@ from aileron_core.errors import Forbidden, NotFound
 from aileron_core.text import escape
 
 _ACCEPTS = 0x10000
-"""__SO_ACCEPTCON in the flags column of /proc/net/unix: somebody listens there."""
+"""__SO_ACCEPTCON in the flags column of /proc/net/unix: a program listens there."""
 _PROBE_SECONDS = 10
 _MAX_NAMED = 5
 
@@ -126,7 +126,7 @@ def machine_filter() -> bytes | None:
 
 
 def is_root_outside(euid: int, uid_map: str) -> bool:
-    """Tell whether *euid* is root outside its user namespace, whatever it is called inside.
+    """Return whether *euid* is root outside its user namespace, whatever it is called inside.
 
     Args:
         euid: the effective user id inside.

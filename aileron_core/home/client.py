@@ -1,4 +1,4 @@
-"""HTTP to the console that owns a home: over the home's socket, and to its owner alone."""
+"""An HTTP client for the console that owns a home: over the home's socket, once its owner is verified."""
 
 import contextlib
 import http.client

@@ -1,4 +1,4 @@
-"""Who owns a home: which process holds its lock, and whether it is that process that answers.
+"""Who owns a home: which process holds its lock, and whether that process is the one that answers.
 
 The relay and the command line send a byte to a console only after this module has verified it. It
 imports the standard library alone, because the relay takes it along to where Aileron is not installed.

@@ -169,7 +169,7 @@ def _standard(seen: TerminalState) -> _StandardStreams:
 
 
 def _is_file(number: int) -> bool:
-    """Tell whether the descriptor could be reopened with other rights through /proc/self/fd."""
+    """Return whether the descriptor could be reopened with other rights through /proc/self/fd."""
     try:
         mode = os.fstat(number).st_mode
     except OSError:  # closed

@@ -89,6 +89,6 @@ class Prompter(Protocol):
         """Show what the project asks for, and return whether the person accepts it.
 
         Raises:
-            Forbidden: nobody can be asked.
+            Forbidden: there is no person to ask.
         """
         ...

@@ -320,7 +320,7 @@ def _replace(home: int, path: PurePosixPath, content: bytes) -> None:
 
 
 def _same_shape(before: bytes, after: bytes) -> bool:
-    """Tell whether both are JSON objects with the same keys and value types."""
+    """Return whether both are JSON objects with the same keys and value types."""
     try:
         return _shape(json.loads(before)) == _shape(json.loads(after))
     except (ValueError, RecursionError):

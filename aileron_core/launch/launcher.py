@@ -52,7 +52,7 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
     Args:
         request: what the person asked for.
         console: the console that owns the home.
-        prompter: tells and asks the person at the terminal.
+        prompter: shows messages to the person at the terminal, and asks questions.
 
     Raises:
         NotFound, Forbidden, FileProblems: see `prepare`; or the project's settings were not
@@ -101,7 +101,7 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
 
 
 def _finish_earlier_launches(request: LaunchRequest, prompter: Prompter) -> None:
-    """Complete the cleanup of launches that were killed, and tell the person the results.
+    """Complete the cleanup of launches that were killed, and show the person the results.
 
     Raises:
         Forbidden: one left something in this project that could not be moved away.

@@ -77,11 +77,11 @@ class Repositories:
             try:
                 self._session.import_changes()
                 seen = now
-            except (GitFailed, OSError):  # told at the end, if it is so then
+            except (GitFailed, OSError):  # reported at the end, if it still fails then
                 pause = max(_POLL_SECONDS, _BACKOFF * (time.monotonic() - began))
 
     def __exit__(self, *_: object) -> None:
-        """Import everything, and tell the person the notices."""
+        """Import everything, and show the person the notices."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -120,7 +120,7 @@ def import_from_killed_launches(aileron_home: Path) -> list[str]:
 
 
 def save_notices(aileron_home: Path, sentences: list[str]) -> None:
-    """Store *sentences*, each once, for the next launch: a console that imports has nobody to tell."""
+    """Store *sentences*, each once, for the next launch: a console that imports has no terminal to show them on."""
     if sentences:
         path = aileron_home / "git" / _NOTICES
         path.parent.mkdir(mode=0o700, exist_ok=True)

@@ -114,7 +114,7 @@ def raw_terminal(ours: Sequence[int], seen: TerminalState) -> Generator[None, No
 def _put_right(ours: Sequence[int], before: list[Any], seen: TerminalState) -> None:
     if 0 not in ours:
         if os.tcgetpgrp(ours[0]) != os.getpgrp():
-            return  # in the background: the terminal is somebody else's now
+            return  # in the background: another program has the terminal now
         tty.setraw(ours[0], termios.TCSAFLUSH)  # answers are not to be echoed
     try:
         if seen.has_control_sequences and os.environ.get("TERM", "dumb") != "dumb":

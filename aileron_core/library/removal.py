@@ -57,7 +57,7 @@ def clear_notes(notes: RemovalNotes) -> None:
 def removed_by_note(
     accepted: Iterable[AcceptanceRecord], notes: RemovalNotes
 ) -> Sequence[AcceptanceRecord]:
-    """Return those of *accepted* that were noted as removed."""
+    """Return those of *accepted* that a note says were removed."""
     noted = set(notes.values())
     return [
         each
@@ -74,7 +74,7 @@ def _kind_on_disk(record: AcceptanceRecord) -> str:
 def find_removed(
     home: Path, accepted: Sequence[AcceptanceRecord], notes: RemovalNotes
 ) -> Sequence[AcceptanceRecord]:
-    """Return those of *accepted* that were noted as removed, or are gone. It may take a quarter of a second.
+    """Return those of *accepted* that a note says were removed, or whose files are gone. It may take a quarter of a second.
 
     A file or folder that cannot be accessed is not gone.
     """

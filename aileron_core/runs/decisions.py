@@ -110,7 +110,7 @@ class ApprovalService:
     async def withdraw(self, session_id: str, approval_id: str, reason: str) -> RunRecord:
         """Take the requester's withdrawal of its own approval and return the run.
 
-        The answer tells the agent how it ended, so an equal call from then on asks anew.
+        The answer says how it ended, so a later equal call is a new one.
 
         Raises:
             NotFound: unknown, or another session's.
@@ -151,7 +151,7 @@ class ApprovalService:
             await self.previews.refresh(run)
 
     async def refetch_preview(self, approval_id: str) -> None:
-        """Ask the preview op what came of a run whose outcome nobody knows.
+        """Ask the preview op for the present state after a run whose outcome is unknown.
 
         Raises:
             NotFound: no such approval in this console.
@@ -165,7 +165,7 @@ class ApprovalService:
         await self.runner.refetch_preview(run)
 
     def refresh_previews_refused(self, read: str) -> None:
-        """Fetch anew the previews that were refused *read*, which has just been accepted."""
+        """Fetch the previews again that were refused *read*, which has just been accepted."""
         for run in self.registry:
             if run.is_waiting and read in run.preview.refused_reads:
                 tasks.spawn(self.previews.refresh(run), name="fetch a preview again")

@@ -1,4 +1,4 @@
-"""What exactly a person's yes covers. Pure."""
+"""The digest of everything that a person's approval covers. Pure."""
 
 import hashlib
 from collections.abc import Sequence

@@ -275,7 +275,7 @@ def _with_configured_limit(result: OpResult, action: Action) -> OpResult:
 
 
 def _effect_unknown(result: OpResult) -> bool:
-    """Tell whether nobody knows what a failed call did at the service.
+    """Return whether it is unknown what a failed call did at the service.
 
     So it is once a request that may change something had gone out, unless every one was answered
     and the connector itself then said that the op failed. Requests that only read did nothing.

@@ -39,7 +39,7 @@ class Call:
     args: Json
     idempotency_key: str | None = None
     claims: tuple[tuple[str, str], ...] = ()
-    """What the agent's client says of this call, as (our label, its text): claims."""
+    """What the agent's client claims about this call, as (our label, its text)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class GateAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """Decides what becomes of a call: it runs, waits for a person, or is refused."""
+    """Decides whether a call runs, waits for a person, or is refused."""
 
     library: Library
     registry: RunRegistry

@@ -79,7 +79,7 @@ class LiveRun:
     hosts_asked: tuple[str, ...] = ()
     """The `host:port` of each request that its own steps sent in this process."""
     claims: tuple[tuple[str, str], ...] = ()
-    """What the agent's client says of the call, as (our label, its text)."""
+    """What the agent's client claims about the call, as (our label, its text)."""
     admission: "asyncio.Future[None] | None" = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -50,7 +50,7 @@ class RunRegistry:
         self.mark_delivered(run)
 
     def mark_delivered(self, run: LiveRun) -> None:
-        """Let an equal call from now on ask anew: the agent has received the outcome."""
+        """Treat a later equal call as a new one: the agent has received the outcome."""
         if self._by_call.get(self._call_key(run.row)) is run:
             del self._by_call[self._call_key(run.row)]
 

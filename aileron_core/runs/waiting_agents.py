@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aileron_core.clock import Clock
 
 GRACE_SECONDS = 2.0
-"""Seconds without a waiting call after which nobody waits: an agent's call comes back again and again."""
+"""Seconds without a waiting call until its agent counts as gone: agents wait by calls that come again and again."""
 
 
 @dataclass(slots=True)

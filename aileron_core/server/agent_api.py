@@ -57,7 +57,7 @@ class AgentApi:
 
         Args:
             session: who asks; None for the person's own command line.
-            claims: what its client says of itself.
+            claims: what its client claims about itself.
 
         Raises:
             Unauthorized: the session has ended.

@@ -1,4 +1,4 @@
-"""The application: guard, routes, and what others mount (`/mcp`), as values."""
+"""The ASGI application: the guard, the routes, the gateway and what is mounted (`/mcp`)."""
 
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping

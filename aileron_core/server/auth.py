@@ -37,7 +37,7 @@ _MOST_REQUESTS = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Who a request speaks for."""
+    """On whose behalf a request is made."""
 
     kind: Literal["anonymous", "session"]
     session: Session | None = None

@@ -22,7 +22,7 @@ from aileron_core.canonical import Json, JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaKeywords:
-    """What JSON Schema says of a value besides its type; the names are its own, in snake case."""
+    """JSON Schema's keywords for a value besides its type, in snake case."""
 
     description: str | None = None
     format: str | None = None

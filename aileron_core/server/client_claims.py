@@ -1,4 +1,4 @@
-"""What an agent's client says of itself and of a call. Nothing follows from it.
+"""What an agent's client claims about itself and a call. It is shown, and decides nothing.
 
 The MCP server of this process passes it on as a value; the routes have no field or header for it.
 """
@@ -17,7 +17,7 @@ _LONGEST = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientClaims:
-    """What a client says of itself, and of one call."""
+    """What a client claims about itself, and about one call."""
 
     client: Claims = ()
     call: Claims = ()

@@ -49,7 +49,7 @@ def error_response(error: Exception) -> JSONResponse:
 
 
 def failure_from(error: Exception) -> Failure:
-    """Return what a client is told of *error*; an unexpected one is logged by its type and tells nothing more."""
+    """Return what a client may know of *error*; of an unexpected one, only its type is logged."""
     if isinstance(error, AileronError):
         return error.to_failure()
     # Type only: the message may quote arguments, which never reach a log.

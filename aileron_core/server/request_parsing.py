@@ -19,7 +19,7 @@ from aileron_core.tasks import spawn
 
 
 def require_session(scope: Scope) -> Session:
-    """Return the session that a request speaks for.
+    """Return the session on whose behalf a request is made.
 
     Raises:
         Unauthorized: none, or a token that opens nothing.

@@ -11,7 +11,7 @@ class Process:
 
     pid: int
     executable: str
-    """Empty where the kernel does not tell us."""
+    """Empty where the kernel does not say."""
     cwd: str
     parents: tuple[tuple[int, str], ...]
     """(pid, name), the nearest first."""
@@ -73,7 +73,7 @@ class Session:
 
     @property
     def self_opened(self) -> bool:
-        """Whether no launcher vouches for what it says of itself."""
+        """Whether no launcher vouches for what it claims about itself."""
         return self.opened_by == "relay"
 
     @property

@@ -1,4 +1,4 @@
-"""What the kernel says of a process (Linux; elsewhere nothing is known and nothing is claimed).
+"""What the kernel reports about a process (on Linux; elsewhere nothing is known or claimed).
 
 Read here and not by psutil, which takes a program's word where the kernel's is missing or long: the
 first word of a command line for the executable that it may not see, and for a name of 15 characters.
@@ -18,7 +18,7 @@ _MAX_PATH = 1024
 
 
 def read_process(pid: int) -> Process | None:
-    """Return what the kernel says of *pid* now; None where it says nothing.
+    """Return what the kernel reports about *pid* now; None where it reports nothing.
 
     All of it is of one process, even where its number is given to another meanwhile. Names and
     paths are of its owner's choosing, so they are as hostile as any text.

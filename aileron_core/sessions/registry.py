@@ -114,7 +114,7 @@ class SessionRegistry:
         return self._holds.get(session_id, 0) > 0
 
     def set_claims(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> bool:
-        """Set what the session's client says of itself; return whether it changed."""
+        """Set what the session's client claims about itself; return whether it changed."""
         if session_id not in self._by_id or self._claims.get(session_id, ()) == claims:
             return False
         self._claims[session_id] = claims
@@ -137,7 +137,7 @@ class SessionRegistry:
         return True
 
     def containment(self, session: Session) -> Containment:
-        """Return how a session's agent is contained, as far as anybody knows."""
+        """Return how a session's agent is contained, as far as that is known."""
         return (
             self._containment.get(session.session_id, "claimed")
             if session.claims_contained

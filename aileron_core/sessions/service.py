@@ -131,14 +131,14 @@ class SessionService:
 
         await self._database.write(unit)
         if self.registry.get(session_id) is None:
-            return False  # somebody else was quicker
+            return False  # another caller ended it first
         self.registry.remove(session_id)
         self._changed()
         self._ended(session_id)
         return True
 
     def set_claims(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> None:
-        """Note what the session's client says of itself, as (our label, its text); in memory alone."""
+        """Keep what the session's client claims about itself, as (our label, its text); in memory only."""
         if self.registry.set_claims(session_id, claims):
             self._changed()
 

@@ -50,7 +50,7 @@ def has_ended(connection: sqlite3.Connection, session_id: str, token_hash: str) 
 def open_sessions(connection: sqlite3.Connection, now: float) -> list[Session]:
     """Return the sessions that have neither ended nor expired and that a record accounts for.
 
-    A row that somebody else inserted has no `session.opened` record with its token's hash.
+    A row that another program inserted has no `session.opened` record with its token's hash.
     """
     rows = connection.execute(
         _SELECT + "WHERE s.ended_at IS NULL AND s.expires_at > ? AND a.event = ? "

@@ -1,4 +1,4 @@
-"""What passes the gateway, in numbers: how much of each session's model traffic, nothing of its contents."""
+"""Counting the model traffic of each session through the gateway: amounts, never contents."""
 
 import asyncio
 from collections import deque
@@ -64,7 +64,7 @@ class _Totals:
 
 
 class TrafficMeter:
-    """Counts requests and bytes by session; listeners hear of changes twice a second, records are written in batches.
+    """Counts requests and bytes by session; listeners are notified of changes twice a second, records are written in batches.
 
     Args:
         sessions: the open sessions.

@@ -79,7 +79,7 @@ def open_writer(path: Path) -> tuple[sqlite3.Connection, int, ChainHead]:
 
 
 def open_error(path: Path, error: Exception) -> HomeError:
-    """Return what to say of a database that SQLite or the system refused."""
+    """Return the error for a database that SQLite or the system refused to open."""
     return HomeError(
         f"{path} cannot be opened: {error}. Restore it from a copy, or move it away to start anew."
     )
@@ -108,7 +108,7 @@ def newest_head(connection: sqlite3.Connection, path: Path) -> ChainHead | None:
     """Return the chain's newest record, None before the first.
 
     Raises:
-        HomeError: what stands there is none.
+        HomeError: the file is not a database.
     """
     last = connection.execute(
         "SELECT seq, hash, at FROM audit ORDER BY seq DESC LIMIT 1"

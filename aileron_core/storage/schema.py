@@ -1,4 +1,4 @@
-"""The database's schema, word for word.
+"""The exact schema of the database.
 
 What stands here is compared with `sqlite_schema` at every open: a trigger, view or index that
 somebody else added is a reason to stop, not something to live with.

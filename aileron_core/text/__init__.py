@@ -1,4 +1,4 @@
-"""The one renderer of hostile text: what an agent, a service or a file says, made visible.
+"""The one renderer of hostile text from agents, services and files: nothing in it stays hidden.
 
 Lists, details, notifications, the log and the command line draw foreign text only through this
 package. It never drops and never shortens: a character that would move the cursor, reorder, hide or

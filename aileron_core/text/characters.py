@@ -24,7 +24,7 @@ def glyph_kind(char: str) -> GlyphKind:
 
 
 def is_combining(char: str) -> bool:
-    """Tell whether *char* is drawn with the character before it, over it or as part of it."""
+    """Return whether *char* is drawn with the character before it, over it or as part of it."""
     return glyph_kind(char) in ("combining", "joining")
 
 
@@ -37,7 +37,7 @@ def _joins(point: int) -> bool:
 
 
 def selects_emoji(line: str, index: int) -> bool:
-    """Tell whether the selector at *index* follows a character that has an emoji form."""
+    """Return whether the selector at *index* follows a character that has an emoji form."""
     if index == 0:
         return False
     base = line[index - 1]

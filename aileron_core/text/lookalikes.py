@@ -59,7 +59,7 @@ def lookalikes(line: str, *, escape: Callable[[str], str]) -> FoundLookalikes:
 
 
 def has_punycode(line: str) -> bool:
-    """Tell whether *line* may hold a name written in punycode."""
+    """Return whether *line* may hold a name written in punycode."""
     return _PUNYCODE.search(line) is not None
 
 
@@ -89,7 +89,7 @@ def _deviates(char: str) -> bool:
 
 
 def _is_host_like(name: str) -> bool:
-    """Tell whether *name*, which is not all ASCII, could be meant as a host's name."""
+    """Return whether *name*, which is not all ASCII, could be meant as a host's name."""
     bare = name.strip(_DOTS)
     if len(bare) > MAX_HOST or bare.isascii():
         return False

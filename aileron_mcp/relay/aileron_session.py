@@ -15,7 +15,7 @@ _END_SECONDS = 1.0  # for each farewell; an agent kills its children soon after 
 
 
 class RequestDenied(Exception):
-    """The console refused; the text goes to the client."""
+    """The console refused the request; the text goes to the client."""
 
 
 class AileronSession:
@@ -60,7 +60,7 @@ class AileronSession:
             return self._token
 
     def renew_token(self, rejected: str | None) -> None:
-        """Have another token tried next, after a 401 for *rejected*.
+        """Replace the token for the next attempt, after a 401 for *rejected*.
 
         Raises:
             RequestDenied: there is no other.
@@ -155,7 +155,7 @@ class AileronSession:
             pass  # the console ends the session by itself once its stream is lost
 
     def authorization_header(self) -> dict[str, str]:
-        """Return the header for a farewell."""
+        """Return the header for the last requests of this session."""
         return {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
 
 

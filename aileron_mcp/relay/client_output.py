@@ -1,4 +1,4 @@
-"""stdout: what goes to the client, in whole lines from whichever thread."""
+"""stdout: messages to the client, in whole lines, from any thread."""
 
 import os
 import re

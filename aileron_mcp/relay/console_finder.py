@@ -1,4 +1,4 @@
-"""Where the console is, and whether what answers there may be believed."""
+"""Finds the console, and verifies that what answers there is the console."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ _PROOF_SECONDS = 2.0
 
 
 class ConsoleNotFound(Exception):
-    """This attempt found no console that may be believed; the text is a sentence for a person."""
+    """One attempt found no console that could be verified; the text is a sentence for a person."""
 
 
 class ConsoleUnavailable(Exception):

@@ -23,7 +23,7 @@ class ConnectionDropped(Exception):
 
 
 class HttpConnection:
-    """One connection to a console that is believed."""
+    """One connection to a verified console."""
 
     def __init__(self, sock: socket.socket, host: str) -> None:
         self._socket = sock
@@ -43,7 +43,7 @@ class HttpConnection:
         self._socket.settimeout(seconds)
 
     def abort(self) -> None:
-        """End the connection from another thread; whoever reads it sees it dropped."""
+        """End the connection from another thread; its reader sees it dropped."""
         with suppress(OSError):  # it may have ended by itself
             self._socket.shutdown(socket.SHUT_RDWR)
 

@@ -1,4 +1,4 @@
-"""JSON-RPC: the client's lines, its requests, and the answers that are the relay's own."""
+"""JSON-RPC: splitting the client's input into messages, and the relay's own responses."""
 
 import json
 import re

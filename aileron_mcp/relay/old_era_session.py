@@ -1,4 +1,4 @@
-"""The MCP session of the old era: opened again on a console that has forgotten it."""
+"""The MCP session of the old era, reopened where a restarted console no longer has it."""
 
 import threading
 from contextlib import suppress
@@ -24,7 +24,7 @@ from aileron_mcp.relay.messages import (
 
 
 class OldEraSession:
-    """What the client said at the handshake, and what the console made of it."""
+    """The client's handshake, and the session that the console opened for it."""
 
     def __init__(
         self, aileron: AileronSession, output: ClientOutput, stop: threading.Event

@@ -1,4 +1,4 @@
-"""The relay itself: forwards the client's messages and the answers, also over a restart of the console."""
+"""The relay itself: forwards the client's messages and their responses, across restarts of the console."""
 
 import json
 import os

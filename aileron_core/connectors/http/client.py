@@ -89,7 +89,7 @@ class OutgoingClient:
         self.clock = clock or SystemClock()
 
     def is_routed(self, host_port: str) -> bool:
-        """Tell whether requests to *host_port* follow a route."""
+        """Return whether requests to *host_port* follow a route."""
         return host_port in self._routes
 
     def close(self) -> None:
@@ -262,7 +262,7 @@ def _redirected(target: RequestTarget, location: str) -> RequestTarget:
 
 
 def _becomes_get(request: OutgoingRequest, status: int) -> bool:
-    """Tell whether a redirect switches to GET: as in browsers and Go, all but 307 and 308 do."""
+    """Return whether a redirect switches to GET: as in browsers and Go, all but 307 and 308 do."""
     return status not in {307, 308} and request.method not in {"GET", "HEAD"}
 
 

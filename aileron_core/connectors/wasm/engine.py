@@ -128,7 +128,7 @@ class WasmEngine:
             if (existing := self._ready.get(hash_)) is not None:
                 return existing
             future: Future[wasmtime.InstancePre] = Future()
-            future.set_running_or_notify_cancel()  # whoever waits may give up; the compiling goes on
+            future.set_running_or_notify_cancel()  # the caller may stop waiting; the compilation goes on
             if self._closed:
                 future.set_exception(Unavailable(CLOSING_MESSAGE))
                 return future
@@ -147,7 +147,7 @@ class WasmEngine:
                     future.set_result(self._linker.instantiate_pre(loaded))
             except AileronError as error:
                 fail(error)
-            except BaseException as error:  # noqa: BLE001 - it is for whoever waits
+            except BaseException as error:  # noqa: BLE001 - passed on to the caller that waits
                 fail(ConnectorRuntimeError(f"{_CANNOT_RUN}: {type(error).__name__}"))
 
         try:

@@ -23,7 +23,7 @@ _GIL_HELD_SECONDS: Final = 0.0003
 _GIL_RELEASED_SECONDS: Final = 0.00005
 
 UNKNOWN_EXIT_CODE: Final = -1
-"""An exit code above 125: wasmtime tells that it was one, and not which."""
+"""Stands for an exit code above 125, which wasmtime does not report exactly."""
 
 
 class GuestStopped(Exception):
@@ -120,7 +120,7 @@ class Invocation:
         return self._stop_reason
 
     def stop(self, reason: StopReason) -> None:
-        """Make the guest end wherever it is; callable from any thread. The first reason stays."""
+        """Stop the guest wherever it is; callable from any thread. The first reason stays."""
         with self._lock:
             if self._stop_reason is None:
                 self._stop_reason = reason

@@ -8,7 +8,7 @@ _POLL_SECONDS = 0.05
 
 
 class GuestSemaphore:
-    """A semaphore that gives a free slot to whoever has waited longest.
+    """A semaphore that gives a free slot to the waiter that has waited longest.
 
     With `threading.Semaphore` the thread that releases a slot may take it again at once, so a busy
     guest would starve the rest although it yields.

@@ -78,7 +78,7 @@ def _is_the_same(project: Path, name: str, before: list[int] | None) -> bool:
 
 
 def _is_owned(path: Path) -> bool:
-    """Tell whether the folder is this user's: a folder of another user's was never writable for the agent."""
+    """Return whether the folder is this user's: a folder of another user's was never writable for the agent."""
     try:
         return path.lstat().st_uid == os.getuid()
     except FileNotFoundError:

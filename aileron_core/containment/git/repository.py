@@ -97,7 +97,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def is_repository_shaped(names: set[str]) -> bool:
-    """Tell whether git would take a folder with the entries *names* for a repository, whatever its name."""
+    """Return whether git would take a folder with the entries *names* for a repository, whatever its name."""
     low = {name.lower() for name in names}  # a file system may not tell them apart
     return "head" in low and ("commondir" in low or {"objects", "refs"} <= low)
 

@@ -99,7 +99,7 @@ class SessionRepositories:
 
 
 def has_empty_git_dir(parent: Path, project: Path, *, other_than: Path | None = None) -> bool:
-    """Tell whether an unfinished session, not *other_than*, put an empty `.git` into *project*."""
+    """Return whether an unfinished session, not *other_than*, put an empty `.git` into *project*."""
     for folder in parent.iterdir() if parent.is_dir() else ():
         with contextlib.suppress(AileronError, OSError):
             record = read_record(folder) if folder != other_than else None

@@ -196,7 +196,7 @@ class SessionRepository:
         return parse_entries(self.quarantine_git().run("ls-files", "--stage", "-z"))
 
     def index_is_untouched(self, now: bytes) -> bool:
-        """Tell whether the person's index *now* still has the entries and flags from when the repositories last matched."""
+        """Return whether the person's index *now* still has the entries and flags from when the repositories last matched."""
         before = self.base_index.read_bytes() if self.base_index.exists() else b""
         if now == before:
             return True

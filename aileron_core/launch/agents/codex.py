@@ -198,7 +198,7 @@ def _login_file(context: PlanContext) -> Literal["key", "account"] | None:
         if table is None:
             where = toml_table(text) if path.endswith("config.toml") else None
             if where and where.get("cli_auth_credentials_store", "file") != "file":
-                return "account"  # a keyring: nobody can tell without asking it
+                return "account"  # a keyring: not known without asking it
             continue
         mode = str(table.get("auth_mode") or "").lower()
         if table.get("OPENAI_API_KEY") and mode in ("", "apikey"):

@@ -24,7 +24,7 @@ _NAMES: Mapping[str, ProviderName] = {
     "anthropic": "anthropic",
     "google": "gemini",
 }
-"""Goose's name of a provider -> whose API it speaks."""
+"""Goose's name of a provider -> the provider whose API it uses."""
 _CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_LEAD_PROVIDER", "GOOSE_PLANNER_PROVIDER")
 
 

@@ -30,7 +30,7 @@ _NAMES: Mapping[str, ProviderName] = {
     "openai": "openai",
     "google": "gemini",
 }
-"""OpenCode's name of a provider -> whose API it speaks."""
+"""OpenCode's name of a provider -> the provider whose API it uses."""
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_API_KEY",),
     "openai": ("OPENAI_API_KEY",),

@@ -17,7 +17,7 @@ _NAMES: Mapping[str, ProviderName] = {
     "openai": "openai",
     "google": "gemini",
 }
-"""Pi's name of a provider -> whose API it speaks."""
+"""Pi's name of a provider -> the provider whose API it uses."""
 _SUFFIXES = {"anthropic": "", "openai": "/v1", "google": "/v1beta"}
 """What stands between a provider's address and the paths that Pi puts behind it."""
 

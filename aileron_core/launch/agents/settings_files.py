@@ -1,4 +1,4 @@
-"""Reading agents' settings files, as far as they tell where model traffic goes.
+"""Reading agents' settings files, as far as they determine where model traffic goes.
 
 Read, never obeyed: a file that cannot be parsed gives None, and that agent's traffic is left alone.
 """
@@ -68,7 +68,7 @@ def names_in_effect(values: Mapping[str, Any], names: Collection[str]) -> list[s
 
 
 def is_in_effect(value: object) -> bool:
-    """Tell whether a setting is on, or names an address other than a provider's own."""
+    """Return whether a setting is on, or names an address other than a provider's own."""
     text = str(value or "").strip().lower().rstrip("/")
     return text not in _OFF and text not in _PROVIDERS_OWN
 

@@ -40,7 +40,7 @@ class AgentReport:
 
 
 def inspect_agent(agent: Agent, env: Mapping[str, str], project: Path) -> AgentReport:
-    """Examine *agent*; runs its `--version`, and nothing that lies in *project*.
+    """Examine *agent*; runs its `--version`, and nothing from *project*.
 
     The program starts in an empty folder that is also its home, so it touches no file of the
     person's.

@@ -66,7 +66,7 @@ def _all_of(packages: Iterable[Path]) -> Iterator[Path]:
 
 
 def _can_change(path: Path, uid: int) -> bool:
-    """Tell whether *uid* owns or may write to *path*; a folder's sticky bit protects files of others."""
+    """Return whether *uid* owns or may write to *path*; a folder's sticky bit protects files of others."""
     try:
         status = path.lstat()
     except OSError:
@@ -119,6 +119,6 @@ def _is_loose(path: Path) -> bool:
 
 
 def _closed_above(path: Path) -> bool:
-    """Tell whether a folder above keeps others out, so that the path's own mode does not matter."""
+    """Return whether a folder above keeps others out, so that the path's own mode does not matter."""
     above = path.resolve().parents
     return any(not stat.S_IMODE(each.stat().st_mode) & 0o011 for each in above)

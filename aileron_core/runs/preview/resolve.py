@@ -172,7 +172,7 @@ def value_text(value: Json) -> tuple[str, ValueShape]:
 
 
 def _one_per_line(items: Sequence[Json]) -> bool:
-    """Tell whether a list can be shown one per line without two lists looking the same."""
+    """Return whether a list can be shown one per line without two lists looking the same."""
     if not items or any(
         item is None or isinstance(item, Mapping) or is_array(item) for item in items
     ):

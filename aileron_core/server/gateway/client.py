@@ -36,7 +36,7 @@ class ResponseHandler(Protocol):
         ...
 
     def switched(self, reason: bytes, headers: list[Header], rest: bytes) -> None:
-        """Take a 101: from here on the connection speaks another protocol, beginning with *rest*."""
+        """Take a 101: from here on the connection carries another protocol, beginning with *rest*."""
         ...
 
     def body(self, data: bytes) -> None:
@@ -122,7 +122,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def drop(self) -> None:
-        """End the connection at once; the sink hears nothing more."""
+        """End the connection at once; nothing more is reported to the handler."""
         self._sink = None
         if self._transport is not None:
             self._transport.abort()
@@ -134,7 +134,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._transport.close()
 
     def detach_transport(self) -> asyncio.Transport | None:
-        """Return the transport, for whoever speaks another protocol on it; None if it is gone."""
+        """Give the transport up to a caller that uses another protocol on it; None if it is closed."""
         self._sink = None
         return self._transport
 
@@ -175,7 +175,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             if self._status == 101:
-                self.pause_reading()  # what follows is for whoever takes the connection over
+                self.pause_reading()  # what follows belongs to the new owner of the connection
                 sink.switched(self._reason, self._headers, data[upgrade.args[0] :])
             else:
                 self._broken()

@@ -1,4 +1,4 @@
-"""A request of the gateway as it came over the wire, and the connection that its answer goes down.
+"""A client's request to the gateway as received, and the connection that its response is written to.
 
 ASGI gives header names in lower case and has no place for a reason phrase, and each of its
 messages costs a turn of the loop. So the server's protocol hands the gateway this beside them.
@@ -20,7 +20,7 @@ PREFIX = b"/gw/"
 
 
 class ClientListener(Protocol):
-    """Who hears what becomes of the client's connection while an answer goes down it."""
+    """Is notified of the state of the client's connection while a response is written to it."""
 
     def client_full(self) -> None:
         """It takes no more for now."""

@@ -1,4 +1,4 @@
-"""One request on its way: what the upstream says goes down to the client the moment it comes.
+"""Forwarding one request: each part of the upstream's response is passed on as soon as it arrives.
 
 No task runs between the two connections: a read of the one is a write of the other.
 """
@@ -147,7 +147,7 @@ class Forwarding:
         return self.done.done() and self.done.result() == "gone"
 
     def prepare_retry(self) -> None:
-        """Begin anew: a kept connection had died before the request reached anybody."""
+        """Start over: a kept-alive connection had closed before the request reached the upstream."""
         self._connection = None
         self.done = asyncio.get_running_loop().create_future()
 

@@ -1,4 +1,4 @@
-"""Whose API a request is for, and errors of our own in the shape that its clients read."""
+"""Which provider's API a request is for, and our own errors in the form that its clients expect."""
 
 import json
 from collections.abc import Iterable
@@ -109,7 +109,7 @@ _WORDS: dict[GatewayErrorKind, tuple[_AnthropicType, _OpenAIType, _GeminiStatus]
 
 
 def error_body(provider: Provider, fault: GatewayError) -> tuple[int, bytes]:
-    """Return the status and the JSON body with which *provider* would tell *fault*."""
+    """Return the status and the JSON body with which *provider* would report *fault*."""
     anthropic, openai, gemini = _WORDS[fault.kind]
     body: dict[str, object]
     if provider == "anthropic":

@@ -1,4 +1,4 @@
-"""What follows a 101 (a WebSocket): bytes in both directions, as they come."""
+"""Relaying bytes in both directions after a 101 (a WebSocket)."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from aileron_core.server.gateway.client_request import ClientProtocol
 
 
 class _TunnelEnd(asyncio.Protocol):
-    """One end; what it hears goes to the other one.
+    """One end; what it receives goes to the other one.
 
     Args:
         transport: its connection.
