@@ -39,7 +39,7 @@ _FORMER = {
 
 
 def remap_keys(assignments: Iterable[tuple[str, str]]) -> CommandRegistry:
-    """Return the registry with the keys that *given*, pairs of action and key, says.
+    """Return the registry with the keys that *assignments*, pairs of action and key, says.
 
     Raises:
         FileProblems: an action or a key does not exist, or two actions would share one.
