@@ -75,7 +75,7 @@ _VIEWS: Mapping[str, View] = {f"view_{view}": view for view in _SCREENS}
 
 
 class AileronApp(App[int], inherit_bindings=False):
-    """Shows what the core says and hands over what the person presses. It holds no decision."""
+    """Shows the core's state and passes the person's decisions to it. It decides nothing itself."""
 
     CSS_PATH = "styles/app.tcss"
     ENABLE_COMMAND_PALETTE = False
@@ -97,7 +97,7 @@ class AileronApp(App[int], inherit_bindings=False):
         lock_seconds: float = 0.0,
         first_frame: Callable[[], object] | None = None,
     ) -> None:
-        """Hold *port*; *first_frame* is called once, after the first screen was drawn.
+        """Connect to the core by *port*; *first_frame* is called once, after the first screen was drawn.
 
         *environment* says what terminal this is. After *lock_seconds* without a key the items are
         hidden; 0: never.
@@ -147,7 +147,7 @@ class AileronApp(App[int], inherit_bindings=False):
         return variables(theme.name, dark=theme.dark)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return what passes over every line last; in the plain look nothing of a colour is left."""
+        """Return the filters over every drawn line; in the plain theme they remove all colour."""
         return [Colourless()] if self.theme == PLAIN else super().get_line_filters()
 
     def on_mount(self) -> None:
@@ -206,12 +206,12 @@ class AileronApp(App[int], inherit_bindings=False):
         self.panic()
 
     def panic(self, *renderables: RenderableType) -> None:
-        """Leave the screen and say what holds; *renderables*, Textual's tracebacks, are not shown."""
+        """Leave the screen with a sentence; *renderables*, Textual's tracebacks, are not shown."""
         self._exit_renderables.append(Text(words.status.SCREEN_FAILED))
         self._close_messages_no_wait()
 
     def on_terminal_gone(self) -> None:
-        """Nobody can look or press any more."""
+        """End: nobody can see the screen or press a key any more."""
         self._terminated(signal.SIGHUP)
 
     def _terminated(self, number: int) -> None:
@@ -220,9 +220,9 @@ class AileronApp(App[int], inherit_bindings=False):
     # Events and time
 
     def on_core_events_ready(self) -> None:
-        """Take some of what has come; keys and drawing get their turn before the rest.
+        """Apply some of the queued events; keys and drawing get their turn before the rest.
 
-        Textual lays out and draws once no message is left; the rest is not one until then.
+        Textual draws when its message queue is empty, so the rest is scheduled by a timer.
         """
         for event in self._inbox.take():
             self.on_core_event_arrived(CoreEventArrived(event))
@@ -230,7 +230,7 @@ class AileronApp(App[int], inherit_bindings=False):
             self.set_timer(EVENTS_PAUSE_SECONDS, self.on_core_events_ready)
 
     def on_core_event_arrived(self, message: CoreEventArrived) -> None:
-        """Take the event into the model and draw."""
+        """Apply the event to the model and draw."""
         model = self._model
         if model is None:
             return
@@ -241,7 +241,7 @@ class AileronApp(App[int], inherit_bindings=False):
         if arrived and isinstance(message.event, ApprovalUpdated) and model.paused_at is None:
             self._attention.on_arrival(message.event.view.action)
         if not self._redraw_due:
-            # Behind every event that has come already: a storm of arrivals is drawn once.
+            # After every event that is queued already: a storm of arrivals is drawn once.
             self._redraw_due = True
             wait = self._drawn_at + REDRAW_SECONDS - at
             if wait > 0:
@@ -250,7 +250,7 @@ class AileronApp(App[int], inherit_bindings=False):
                 self.call_later(self.draw_all)
 
     def on_notification_failed(self, message: NotificationFailed) -> None:
-        """Say what did not work, of what the person set."""
+        """Report a configured notification that failed."""
         if self._model is not None:
             self._model.say(foreign_text(message.reason, "attn"), self._clock.monotonic())
             self.draw_all()
@@ -262,7 +262,7 @@ class AileronApp(App[int], inherit_bindings=False):
             self.draw_all()
 
     def draw_all(self) -> None:
-        """Draw the view, also where help stands over it."""
+        """Draw the view, also below help or the palette."""
         self._redraw_due, self._drawn_at = False, self._clock.monotonic()
         for screen in self.screen_stack:
             if isinstance(screen, ConsoleScreen | LockScreen) and screen.is_mounted:
@@ -270,20 +270,20 @@ class AileronApp(App[int], inherit_bindings=False):
         self._show_title()
 
     def _show_title(self) -> None:
-        """Put the count into the terminal's title; nothing from outside is in it."""
+        """Show the count in the terminal's title, which has no text from outside."""
         title = words.terminal.title(self._model.queue.waiting if self._model else 0)
         if title != self._title_shown:
-            # The first time, the terminal is asked to keep its own; it gets it back at the end.
+            # The first time, the terminal saves its own title, which is restored at the end.
             keep = "" if self._title_shown else "\x1b[22;2t"
             self._title_shown = title
             self.send(f"{keep}\x1b]2;{title}\x07")
 
     def on_unmount(self) -> None:
-        """Give the terminal its title back, where it keeps one."""
+        """Restore the terminal's title, where it saved one."""
         self.send("\x1b]2;\x07\x1b[23;2t")
 
     def send(self, sequence: str) -> None:
-        """Send *sequence*, which is ours, to the terminal."""
+        """Write *sequence*, which has no text from outside, to the terminal."""
         if self._driver is not None and not self.is_headless:
             self._driver.write(sequence)
 
@@ -316,7 +316,7 @@ class AileronApp(App[int], inherit_bindings=False):
             self._key_timing.settle(self._screens[self._model.view], at, unread=unread)
 
     def on_app_focus(self) -> None:
-        """The pane has the focus; decide keys rest anew."""
+        """The pane has the focus: the rest before a key decides starts over."""
         self._set_focused(True)
 
     def on_app_blur(self) -> None:
@@ -341,7 +341,7 @@ class AileronApp(App[int], inherit_bindings=False):
         self.copy_to_clipboard(message.text)
 
     async def on_pager_requested(self, message: PagerRequested) -> None:
-        """Lend the terminal to the pager; afterwards every key that decides rests anew."""
+        """Lend the terminal to the pager; afterwards the rest before a key decides starts over."""
         self.say(await self._handoff.show_in_pager(message.text, message.name))
         self.rearm_and_redraw()
 
@@ -369,7 +369,7 @@ class AileronApp(App[int], inherit_bindings=False):
         self.switch_screen(self._screens[view])  # pyright: ignore[reportUnknownMemberType]
 
     async def on_command_requested(self, message: CommandRequested) -> None:
-        """Do what a screen's key asked the application for."""
+        """Carry out an application-wide command of a screen's key."""
         if (view := _VIEWS.get(message.action)) is not None:
             self._show_view(view)
             return
@@ -381,16 +381,16 @@ class AileronApp(App[int], inherit_bindings=False):
             case _:
                 await self.action_quit()
 
-    # What stands on screen
+    # What is on screen
 
     def say(self, message: str) -> None:
-        """Let the status line report *message*, our own words."""
+        """Show *message*, a sentence of the console's own, in the status line."""
         if self._model is not None:
             self._model.say(message, self._clock.monotonic())
             self.draw_all()
 
     def on_painted(self, message: Painted) -> None:
-        """Tell the screen once the terminal has got as far."""
+        """Call the screen back once the terminal has drawn what was written."""
         driver = self._driver
         if isinstance(driver, ConsoleDriver):
             driver.call_when_drawn(message.callback, self._clock.monotonic(), self.cursor_position)
@@ -398,18 +398,18 @@ class AileronApp(App[int], inherit_bindings=False):
             message.callback()
 
     def on_cursor_position(self, event: events.CursorPosition) -> None:
-        """The terminal says how far it got."""
+        """Pass the terminal's answer to the driver: how much it has drawn."""
         if isinstance(self._driver, ConsoleDriver):
             self._driver.on_cursor_reply(event.x, event.y)
 
     def rearm_and_redraw(self) -> None:
-        """The same words stand there anew, in another theme or after something else stood there."""
+        """Redraw after a change of theme or after another program had the terminal; keys rest anew."""
         if self._model is not None:
             self._model.arming.reset()
             self.draw_all()
 
     def action_help(self) -> None:
-        """Show the keys of this view; decide keys rest anew afterwards."""
+        """Show the keys of this view; afterwards the rest before a key decides starts over."""
         if self._model is not None:
             self._model.arming.reset()
             view = self._model.view
@@ -418,7 +418,7 @@ class AileronApp(App[int], inherit_bindings=False):
             self.push_screen(page, self._after_help)
 
     def _show_palette(self) -> None:
-        """Show every command by name; decide keys rest anew afterwards."""
+        """Show every command by name; afterwards the rest before a key decides starts over."""
         model = self._model
         if model is not None:
             now = situation_of(model, self._clock.now(), self._clock.monotonic())
@@ -441,7 +441,7 @@ class AileronApp(App[int], inherit_bindings=False):
             self._model.arming.reset()
 
     async def action_quit(self) -> None:
-        """Quit; the first press only says what stays behind, if anything waits."""
+        """Quit; while anything waits, the first press only says so."""
         model = self._model
         if model is None or model.core_lost is not None:
             code = EXIT_CORE_LOST if model is not None else 0

@@ -1,4 +1,4 @@
-"""What is said of a fault of our own: its kind and its place, never its text, which may quote anything."""
+"""Where an internal error came from. Its kind and location are logged, never its text, which may quote anything."""
 
 import traceback
 from pathlib import Path

@@ -19,7 +19,7 @@ class SuiteFiles:
 
     @cached_property
     def ungated_effects(self) -> tuple[NotAcceptedView, ...]:
-        """Those to look at first: agents run them unasked, and no mark says that they only read."""
+        """Those to look at first: not gated, and not marked as reads."""
         return tuple(each for each in self.files if not each.gated and not each.is_read_only)
 
     @cached_property
@@ -29,7 +29,7 @@ class SuiteFiles:
 
     @cached_property
     def ungated_reads(self) -> tuple[NotAcceptedView, ...]:
-        """Those that agents run unasked, and that are marked as reads."""
+        """Those that are not gated, and that are marked as reads."""
         return tuple(each for each in self.files if not each.gated and each.is_read_only)
 
     @cached_property
@@ -64,7 +64,7 @@ class SuiteFiles:
 def group_files(
     not_accepted: Iterable[NotAcceptedView],
 ) -> tuple[tuple[NotAcceptedView, ...], tuple[SuiteFiles, ...], tuple[NotAcceptedView, ...]]:
-    """Return the connectors of *not_accepted*, the suites in order of arrival, and the actions that stand alone."""
+    """Return the connectors of *not_accepted*, the suites in order of arrival, and the actions of no suite."""
     connectors: list[NotAcceptedView] = []
     alone: list[NotAcceptedView] = []
     together: dict[str, list[NotAcceptedView]] = {}
@@ -93,11 +93,11 @@ class Item:
     suite: SuiteFiles | None = None
     problem: Problem | None = None
     remove_at: float | None = None
-    """When the row goes; None while it stays."""
+    """When the row is removed, in epoch seconds; None while it stays."""
 
     @property
     def is_waiting(self) -> bool:
-        """A person's answer is still out."""
+        """A person has not answered yet."""
         if self.approval is not None:
             return self.approval.state in WAITING_STATES
         return self.file is not None or self.suite is not None

@@ -9,7 +9,7 @@ from aileron_core.console_port import CoreEvent
 
 
 class CoreEventArrived(Message):
-    """The core told something, on its own thread."""
+    """An event of the core, which it published on its own thread."""
 
     def __init__(self, event: CoreEvent) -> None:
         super().__init__()
@@ -40,25 +40,25 @@ class PieceClicked(Message):
 
 @dataclass
 class CommandRequested(Message):
-    """A key asked for something that the application does: another view, help, the end."""
+    """A key asked for an application-wide command: another view, help, quit."""
 
     action: str
 
 
 @dataclass
 class Painted(Message):
-    """A screen was written to the terminal; *then* is called once it stands there."""
+    """A screen was written to the terminal; *then* is called once the terminal has drawn it."""
 
     callback: Callable[[], None]
 
 
 class CoreEventsReady(Message):
-    """Events of the core lie ready to be taken."""
+    """Events of the core are queued."""
 
 
 @dataclass
 class NotificationFailed(Message):
-    """Something that the person set does not work; said once, in words of ours."""
+    """A configured notification failed; reported once, in a sentence of the console's own."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""The folder of action files, and which of them agents may see.
+"""The folder of action files, and which of them are accepted and without errors.
 
 A file counts once a person accepted it: its digest is recorded. One whose bytes differ from the
 record, or that has none, is not offered (docs/threat-model.md#accepted-files).

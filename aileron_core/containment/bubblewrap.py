@@ -1,6 +1,6 @@
-"""The bubblewrap command line, which decides what an agent sees of this machine. Pure, except that it looks at paths.
+"""The bubblewrap command line: what an agent sees of this machine, and of the person's environment.
 
-An allow-list: what is not mounted does not exist in the sandbox. A path is hidden by not mounting
+Pure, except that it looks at paths. An allow-list: what is not mounted does not exist in the sandbox. A path is hidden by not mounting
 it, never by mounting something over it: what is covered can be uncovered, or reached by another
 path.
 """

@@ -168,7 +168,7 @@ class TrafficMeter:
             await self.sweep()
 
     async def sweep(self, *, everything: bool = False) -> None:
-        """Put on record what is due; every half second, and with *all_of_it* at the end.
+        """Put on record what is due; every half second, and with *everything* at the end.
 
         Raises:
             StorageUnavailable: it could not be written, and stays due.

@@ -85,7 +85,7 @@ def _report(context: CommandContext, added: list[dict[str, Any]], problems: list
     for each in added:
         context.say(f"{each['did']} {escape(each['name'])}")
         for fqn, digest in each["bound"].items():
-            if (fqn, digest) not in printed:  # thirty files of one connector say it once
+            if (fqn, digest) not in printed:  # one note for all files of the same connector
                 context.say(f"    {escape(fqn)} bound to the installed {digest}")
             printed.add((fqn, digest))
     for problem in problems:
@@ -156,7 +156,7 @@ def _place(
             # First, so that a console knows it when it sees the files.
             write_suite(home.suites, named, files, now=SystemClock().now())
         for file in files:
-            with suppress(FileNotFoundError):  # it lay there unchanged
+            with suppress(FileNotFoundError):  # it was there already, unchanged
                 staged[file].replace(home.actions / file)
     return added, problems
 

@@ -12,7 +12,7 @@ from aileron_tui.cli.output import EXIT, CommandContext
 
 
 def list_audit(context: CommandContext, limit: int) -> int:
-    """Print the newest records, oldest first."""
+    """Print the newest records, the oldest of them first."""
     connection = open_reader(Home(context.home).database)
     try:
         records = list_records(connection, limit=limit)

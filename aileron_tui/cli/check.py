@@ -13,7 +13,7 @@ from aileron_tui.cli.output import EXIT, CliError, CommandContext
 
 
 def check_actions(context: CommandContext, paths: Sequence[str], *, portable: bool) -> int:
-    """Print every problem of every file with its place; 1 if one is an error, 2 for a wrong PATH.
+    """Print every problem with its file, line and column; return 1 if one is an error, 2 for a wrong PATH.
 
     Args:
         context: how the command was called; nothing of its home is read.
@@ -72,7 +72,7 @@ def _problems(path: Path, *, portable: bool) -> tuple[Problem, ...]:
     except OSError as error:
         return (Problem(file=shown, message=f"cannot be read: {error.strerror or error}"),)
     problems = read_action(data, shown, portable=portable).problems
-    # As they stand in the file: whoever mends it goes through it once.
+    # In the order of the file, so that it can be fixed in one pass.
     return tuple(sorted(problems, key=lambda each: (each.line or math.inf, each.column)))
 
 

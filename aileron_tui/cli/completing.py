@@ -1,8 +1,8 @@
 """Shell completion: names and ids of the home.
 
-A shell asks at every press, so nothing heavy is imported here and no lock is waited for; and it has
-no place for messages, so whatever is missing or broken just offers nothing. Every value is held
-against a pattern: what another program wrote there must not become words of a command.
+A shell asks at every key press, so nothing heavy is imported here and no lock is waited for. It cannot
+show messages, so a missing or broken home just offers nothing. Every value is matched against a
+pattern: what another program wrote there must not become words of a command.
 """
 
 import re
@@ -28,7 +28,7 @@ _AFTER = chr(0x10FFFF)
 
 
 def _completer(offer: Callable[[Home, str], Iterable[tuple[str, str]]]) -> Completer:
-    """Make a completer of *offer*, which returns values with a few words on each."""
+    """Make a completer of *offer*, which returns values with a description of each."""
 
     def complete(
         context: click.Context, _parameter: click.Parameter, incomplete: str

@@ -23,7 +23,7 @@ from aileron_tui.cli.output import EXIT, CommandContext, safe_json
 
 
 def list_connectors(context: CommandContext) -> int:
-    """Print the installed connectors, and what in the store cannot be used; return 1 if there is any."""
+    """Print the installed connectors, and the broken ones; return 1 if any is broken."""
     home = Home(context.home)
     installed, problems = ConnectorStore(home.path).scan()
     usable = {each.digest for each in load_acceptances(home) if each.kind == "connector"}
@@ -80,7 +80,7 @@ def remove_connector(context: CommandContext, name: str) -> int:
     store = ConnectorStore(home.path)
     fitting = [each.identity for each in store.list() if name in _names(each.identity)]
     if not fitting and name.startswith("sha256:"):
-        # One that can no longer be used is not listed, and may go all the same.
+        # A broken connector is not listed, but can be removed by its hash.
         hashes = _removed(home, store, name)
     elif len(fitting) == 1:
         hashes = _removed(home, store, fitting[0].hash)

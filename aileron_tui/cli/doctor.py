@@ -29,7 +29,7 @@ _SIGNS = {"ok": "✓", "note": "·", "warning": "▲", "broken": "✗"}
 
 
 def show_doctor(context: CommandContext, name: str | None) -> int:
-    """Print what was found, of every agent or of *name*; 1 if something is broken."""
+    """Print the report on every agent, or on *name*; return 1 if something is broken."""
     project, env = Path.cwd(), dict(os.environ)
     wanted = [AGENTS[name]] if name else list(AGENTS.values())
     reports = [inspect_agent(agent, env, project) for agent in wanted]
@@ -76,7 +76,7 @@ def _traffic(context: CommandContext, agent: Agent) -> ModelTraffic:
     """Return what of the agent's model traffic would pass the gateway, launched here and now."""
     try:
         own = load_settings(Home(context.home).config).launch.get(agent.name, LaunchSettings())
-    except FileProblems:  # a launch says what is wrong with it
+    except FileProblems:  # a launch reports the error
         own = LaunchSettings()
     given = dict(os.environ)
     env = sandbox_environment(given, agent.env_names) if sys.platform == "linux" else given

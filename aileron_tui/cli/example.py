@@ -15,7 +15,7 @@ _POLL_SECONDS = 0.2
 
 def run_example(context: CommandContext, port: int) -> int:
     """Serve drafts on 127.0.0.1 until interrupted, and print each mail that is sent."""
-    # The example's own imports name the folder that it lies in.
+    # The example imports its modules by the name of its folder.
     sys.path.insert(0, str(examples().parent))
     from examples.mailbox.server import Mailbox
 

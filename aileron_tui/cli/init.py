@@ -22,7 +22,7 @@ from aileron_tui.cli.scaffold import (
 def init_home(context: CommandContext, *, example: bool) -> int:
     """Make the home with its settings, and with *example* what a first approval needs.
 
-    What is there already stays as it is, so a second call does no harm.
+    Existing files are kept, so a second call does no harm.
     """
     from aileron_core.connectors.store import ConnectorStore
 

@@ -29,11 +29,11 @@ from aileron_tui.cli.tmux import open_console
 
 _AGAIN_SECONDS = 1.0
 _HIDDEN = "HIDDEN"
-"""What stands for the gateway token where nothing is started."""
+"""Printed in place of the gateway token by a dry run."""
 
 
 class _Hold:
-    """The session's hold stream, on a thread of its own; opened again when the console comes back."""
+    """The session's hold stream, read on a thread of its own; reopened after a restart of the console."""
 
     def __init__(self, home: Path, session_id: str) -> None:
         self._home = home
@@ -132,7 +132,7 @@ class _AtTerminal:
         self._accepted = accepted
 
     def say(self, text: str) -> None:
-        """Tell them a sentence; standard output is the agent's."""
+        """Print to stderr: standard output belongs to the agent."""
         click.echo(f"aileron: {text}", err=True)
 
     def confirm_settings(self, settings: ProjectSettings) -> bool:
@@ -219,7 +219,7 @@ def _show(context: CommandContext, request: LaunchRequest) -> int:
     past = bypass_warnings(request.agent, prepared.traffic) if prepared.traffic else ()
     plan, given = prepared.plan, request.env
     ours = {
-        # What was yours before may hold a secret of yours; only what is ours alone is shown.
+        # A merged setting may contain a secret of the person's; only what is Aileron's alone is shown.
         name: "(your own, with Aileron's laid over it)" if name in given else value
         for name, value in prepared.env.items()
         if given.get(name) != value

@@ -51,7 +51,7 @@ def _older(path: Path) -> Generator[str]:
         try:
             data = numbered[number].read_bytes()
         except OSError:
-            continue  # rotated again, or gone, since it was listed
+            continue  # rotated or removed since it was listed
         yield from _text(data).split("\n")[:-1]
 
 
@@ -67,7 +67,7 @@ class _Tail:
         """Return the complete lines written since the last call."""
         lines = self._read_on()
         if self._rotated():
-            lines += self._read_on()  # what was written to it until it was
+            lines += self._read_on()  # what was written before it was rotated
             os.close(cast("int", self._file))
             self._file, self._rest = None, b""
             lines += self._read_on()

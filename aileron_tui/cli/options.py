@@ -73,7 +73,7 @@ def command_options(function: _F) -> _F:
         except KeyboardInterrupt:
             code = EXIT.INTERRUPTED
         except BrokenPipeError:
-            raise  # whoever read us has gone; click ends quietly
+            raise  # the reader closed the pipe; click ends quietly
         except (OSError, sqlite3.Error) as error:
             code = report_error(context, CliError(EXIT.FAILED, _system_refusal(error)))
         except Exception as error:  # noqa: BLE001 - the program's edge: no traceback on a terminal
@@ -88,7 +88,7 @@ def command_options(function: _F) -> _F:
 
 
 def _system_refusal(error: OSError | sqlite3.Error) -> str:
-    """Return what the system refused to do, and with what."""
+    """Return the operating system's error and the file that it names."""
     if isinstance(error, sqlite3.Error):
         return f"The home's database cannot be read: {error}. Restore it from a copy."
     what = f"{error.filename}: " if error.filename else ""
@@ -158,7 +158,7 @@ def _ending(*, asked: bool) -> Generator[None]:
         helps = isinstance(error, click.exceptions.NoArgsIsHelpError)
         if not asked and helps:
             raise
-        # It quotes words of the command line, whoever wrote that.
+        # It quotes the command line, which may hold text from outside.
         message = "No command was given. `--help` lists them." if helps else error.format_message()
         if not asked:
             raise click.UsageError(escape(message), ctx=error.ctx) from error

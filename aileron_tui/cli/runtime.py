@@ -143,7 +143,7 @@ def _log_end(core: CoreThread, how: str) -> None:
 
 
 def _started() -> None:
-    """Collect garbage from now on, except what the start has created: that stays anyway.
+    """Collect garbage from now on, but for the objects of the start, which live as long as the process.
 
     With 10,000 waiting calls, one collection over all of it stops agents and screen for a third of a second.
     """

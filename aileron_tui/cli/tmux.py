@@ -23,7 +23,7 @@ def open_console(home: Path, env: Mapping[str, str]) -> bool:
 
     Raises:
         CliError: there is no tmux around this terminal, or the console did not come up.
-        ConsoleAbsent: whose the home is, or who holds it, cannot be told, or is not this user.
+        ConsoleAbsent: the home or its console belongs to another user, or its owner is unknown.
     """
     try:
         if lock_owner(home) is not None:

@@ -27,7 +27,7 @@ _LAST_ROLES: dict[str, Role] = {
 }
 
 BANNER_ROWS = 3
-"""Rows above all, unless what is broken or held needs more."""
+"""Rows of the banner, unless faults or a pause need more."""
 NAMED_AGENTS = 4
 """More agents than these are counted in the top bar."""
 _Agents = Literal["named", "counted", "left out"]
@@ -40,10 +40,10 @@ _SHORTER: tuple[tuple[int, int, _Agents], ...] = (
     (1, 0, "left out"),
     (0, 0, "left out"),
 )
-"""In how many words the top bar tells of files not accepted, in how many of problems, how of agents."""
+"""Ever shorter forms of the top bar: words for files not accepted, words for problems, form of the agents."""
 _ENDING = frozenset({"deny_enter", "deny_equal", "stop_enter", "end_enter"})
 READ_ON_RANK = 45
-"""Where reading on stands in the footer once everything was read: before moving."""
+"""The rank of the reading key in the footer once everything was read: before moving."""
 FOOTER_GAP = 3
 """Blank cells between two keys."""
 
@@ -148,9 +148,9 @@ def banner_lines(
     paused: str = "",
     replayed: str = "",
 ) -> tuple[Line, ...]:
-    """Return what stands above all: broken things first, then *paused*, then *lasting* warnings.
+    """Return the banner's lines: faults first, then *paused*, then *lasting* warnings.
 
-    *replayed*: that what stands below is a screen of an earlier time. Of the lasting warnings those
+    *replayed*: the screen below is one of an earlier time. Of the lasting warnings those
     that have no room are counted, with *help_key*, which shows them all.
     """
     rows: list[Line] = []
@@ -176,7 +176,7 @@ def banner_lines(
 def startup_warnings(
     *, routes: Sequence[str], accepted_installed: bool, lacks_letters: bool = False
 ) -> tuple[Line, ...]:
-    """Return the warnings that hold as long as this console runs, each on one line of any length."""
+    """Return the warnings that stay as long as this console runs, each on one line of any length."""
     rows: list[Line] = []
     if accepted_installed:
         rows.append((Piece(words.bars.accepted_installed(), "attn"),))
@@ -224,7 +224,7 @@ def _ordered(context: KeyContext, now: Situation) -> list[tuple[Command, Availab
     ]
     shown = [(each, state) for each, state in entries if state.shown]
     if not now.unseen or now.pressed_once:
-        # With everything read, reading on is no longer the next thing to do.
+        # With everything read, reading on is not the recommended key any more.
         shown.sort(
             key=lambda entry: (
                 (entry[0].id == "read_on") * READ_ON_RANK + (entry[0].footer_rank or 0)

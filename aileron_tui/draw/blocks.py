@@ -74,7 +74,7 @@ class Layout:
     def line(self, row: int, *, wrap_marks: bool = False) -> Line:
         """Return the drawn line *row*; with *wrap_marks* `↩` stands behind one that goes on.
 
-        It stands in a column of ours: a text that holds the sign itself can never write it there.
+        The sign is drawn in a reserved column, which no text from outside can write to.
         """
         pieces = self.lines[row]
         if not wrap_marks or row not in self.wraps:
@@ -83,7 +83,7 @@ class Layout:
         return (*pieces, gap, Piece(WRAP_MARK, "muted"))
 
     def with_tail(self, tail: "Layout", first: int) -> "Layout":
-        """Return this layout with *tail* behind it, whose blocks are numbered from *first*."""
+        """Return this layout followed by *tail*, whose blocks are numbered from *first*."""
         return Layout(
             (*self.lines, *tail.lines),
             (*self.ranges, *tail.ranges),
@@ -160,7 +160,7 @@ def lay_out(blocks: Sequence[Block], width: int, gutter: int) -> Layout:
 
 @dataclass(slots=True)
 class _Drawn:
-    """The lines so far, and what is known of each."""
+    """The lines laid out so far, with the block and text range of each."""
 
     lines: list[Line] = field(default_factory=list[Line])
     ranges: list[TextRange | None] = field(default_factory=list[TextRange | None])

@@ -1,4 +1,4 @@
-"""Rows of named columns on one line each; what does not fit is cut where one sees it."""
+"""Rows of named columns on one line each; text that does not fit is visibly cut."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from aileron_tui.draw.text import Line, Piece, cell_width, line, truncate, wrap
 COLUMN_GAP = 2
 """Blank cells behind each column."""
 DETAIL_ROWS = 3
-"""Lines below a list that tell of its selected row."""
+"""Lines below a list for details of its selected row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +55,10 @@ def join_fitting(parts: Sequence[str], width: int) -> str:
 
 
 def detail_lines(text: Line, width: int) -> tuple[Line, ...]:
-    """Return what is told of a row in as many lines as there are for it; a cut ends in `…`."""
+    """Return a row's details in `DETAIL_ROWS` lines; a cut ends in `…`."""
     rows = [each.pieces for each in wrap(text, width - 4)]
     if len(rows) > DETAIL_ROWS:
-        # The last row goes on with all the rest, so that the cut is marked.
+        # The last row takes all the rest, so that the cut is marked.
         rest = tuple(piece for each in rows[DETAIL_ROWS - 1 :] for piece in (*each, Piece(" ")))
         rows = [*rows[: DETAIL_ROWS - 1], truncate(rest, width - 4)]
     return tuple(line("  ", *each) for each in rows)

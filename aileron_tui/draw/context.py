@@ -1,7 +1,7 @@
-"""What is known around a call: who asks, what its session did before, how equal calls went.
+"""The context of a call: who asks, what its session did before, how equal calls ended.
 
-In the widest layout these sections stand beside the document, else at its end. They are for
-judging the asker; what will happen stands in the document alone.
+The widest layout shows these sections beside the document, others at its end. They help to judge the
+requester; what will happen is in the document alone.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from aileron_tui.draw.times import age, clock_minutes, clock_seconds
 LABEL_CELLS = 10
 """Cells of a label's column in the rail, the blank before the value counted; a lone sign has 2."""
 MAX_RUNS = 5
-"""Runs of its session that are told."""
+"""The most earlier runs of its session that are shown."""
 
 _APPROVED = frozenset({"approved", "executing", "completed", "failed", "unknown"})
 _ENDS: dict[str, tuple[str, Role]] = {
@@ -39,7 +39,7 @@ _OTHERS = {"expired": "–", "withdrawn": "←"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """One thing that is known. `claim`: the agent says so; nobody checked."""
+    """One fact. `claim`: only the agent says so; nobody checked."""
 
     label: Line
     pieces: Line
@@ -48,7 +48,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading of ours with a remark, and what stands below it."""
+    """A heading with a remark, and the details below it."""
 
     name: str
     remark: str
@@ -56,7 +56,7 @@ class Section:
 
 
 def requester_section(view: ApprovalView) -> Section:
-    """Return who asks: what the kernel saw first, what the agent says of itself last, as claims."""
+    """Return the section on the requester: first what the kernel saw, last what the agent claims of itself."""
     process = view.process
     remark = words.context.SELF_DECLARED if view.self_opened else words.context.BY_LAUNCHER
     return Section(
@@ -108,7 +108,7 @@ def process_chain(process: ProcessView) -> Line:
 
 
 def recent_runs_section(records: Iterable[RecordView], view: ApprovalView) -> Section:
-    """Return the last runs of the call's session but for itself, as *records* (oldest first) tell."""
+    """Return the last other runs of the call's session, from *records* (oldest first)."""
     last: dict[str, RecordView] = {}
     for each in records:
         run = each.run_id
@@ -132,7 +132,7 @@ def _ran(record: RecordView) -> Detail:
 
 
 def equal_calls_section(decided: Iterable[ApprovalView], view: ApprovalView) -> Section:
-    """Return how calls of the same action were answered, as *decided* (newest first) tell."""
+    """Return how calls of the same action were answered, from *decided* (newest first)."""
     equal = [e for e in decided if e.action == view.action and e.approval_id != view.approval_id]
     yes = [e for e in equal if e.state in _APPROVED and e.decided_at is not None]
     no = [e for e in equal if e.state == "denied"]
@@ -178,7 +178,7 @@ def _heading(section: Section, width: int) -> list[Line]:
 
 
 def _detail(detail: Detail, width: int) -> Iterator[Line]:
-    """Yield the lines of one detail. A claim's name is foreign as well: it stands behind the bar."""
+    """Yield the lines of one detail. A claim's name is foreign as well, so it is drawn after the bar."""
     if detail.claim:
         wrapped = wrap((*detail.label, Piece("  "), *detail.pieces), width - 4)
         yield from (line(" ", Piece("┊ ", "claim-bar"), *each.pieces) for each in wrapped)

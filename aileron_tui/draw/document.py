@@ -33,7 +33,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,23}")
 
 
 def agent_name(view: ApprovalView) -> str:
-    """Return the agent's name where it may stand in a reserved column, else `the agent`.
+    """Return the agent's name if it may be drawn in a reserved column, else `the agent`.
 
     Only a name that the launcher gave, and a plain one: what a session says of itself is a claim.
     """
@@ -42,7 +42,7 @@ def agent_name(view: ApprovalView) -> str:
 
 
 def session_name(session: SessionView) -> str:
-    """Return the session's agent where it may stand in a reserved column, else `the agent`."""
+    """Return the session's agent if it may be drawn in a reserved column, else `the agent`."""
     plain = not session.self_opened and _PLAIN_NAME.fullmatch(session.agent)
     return session.agent if plain else "the agent"
 
@@ -71,7 +71,7 @@ def approval_blocks(
 
 
 def first_heading(view: ApprovalView, now: float) -> Block:
-    """Return the first line of the document, with the age of what stands below."""
+    """Return the first line of the document, with the age of the preview below it."""
     preview = view.preview
     if _has_outcome(view):
         role: Role = "danger" if view.state == "failed" else "attn"
@@ -98,7 +98,7 @@ def first_heading(view: ApprovalView, now: float) -> Block:
 
 
 def recheck_blocks(view: ApprovalView, *, unfold: bool = False) -> tuple[Block, ...]:
-    """Return what a person saw who looked again after the end of *view*; nothing before that."""
+    """Return the preview that was fetched again after the end of *view*; nothing if none was."""
     if not _looked_again(view):
         return ()
     preview = view.preview
@@ -115,7 +115,7 @@ def _looked_again(view: ApprovalView) -> bool:
 
 
 def _was_shown(view: ApprovalView) -> Block:
-    """Return the heading over what a call that is over had shown: nothing of it will happen now."""
+    """Return the heading over the preview of a call that has ended: none of it will happen now."""
     preview = view.preview
     if _looked_again(view):
         at = words.views.read_after(clock_seconds(preview.updated_at))
@@ -154,7 +154,7 @@ def file_blocks(file: NotAcceptedView) -> tuple[Block, ...]:
 
 
 def _read_offer(file: NotAcceptedView) -> Iterator[Block]:
-    """Yield what a preview tried to read by POST: what accepting it means comes first."""
+    """Yield the document of a preview's read by POST; what accepting it means comes first."""
     connector, _, read = file.name.partition(" ")
     yield heading(words.files.READ_SECTION, _remark(words.files.READ_WHY))
     yield value("Reads", foreign_text(read, "strong"))
@@ -166,9 +166,9 @@ def _read_offer(file: NotAcceptedView) -> Iterator[Block]:
 
 
 def consequence_line(kind: str, name: str, gated: bool | None) -> Line:
-    """Return what is so once a file, or what previews would read by POST, is accepted."""
+    """Return what follows from accepting a file, or a preview's reads by POST."""
     if kind == "preview":
-        # What is read stands after the connector, which holds no blank.
+        # "CONNECTOR READ": a connector's name has no blank.
         of_aws = name.partition(" ")[2].startswith(AWS_PREFIX)
         return (Piece(words.files.THEN_AWS if of_aws else words.files.THEN_GRAPHQL, "attn"),)
     if kind == "connector":
@@ -177,7 +177,7 @@ def consequence_line(kind: str, name: str, gated: bool | None) -> Line:
 
 
 def problem_blocks(problem: Problem) -> tuple[Block, ...]:
-    """Return the document of a problem that a file in the home has."""
+    """Return the document of a problem in a file of the home."""
     location = f"{problem.file}:{problem.line}" if problem.line else problem.file
     blocks = [
         heading(words.files.FILE_SECTION, _remark(words.files.problem_why(problem.severity))),
@@ -253,7 +253,7 @@ def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
 
 
 def _fields(fields: Sequence[FieldView], gutter: Gutter, *, unfold: bool) -> Iterator[Block]:
-    """Yield the lines of *fields*, then what the renderer found in them."""
+    """Yield the lines of *fields*, then the hidden characters in them."""
     hidden = HiddenCharacters()
     for field in fields:
         label = foreign_text(field.label, "muted")
@@ -285,7 +285,7 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
         yield value("Words", line(shown, "  ", Piece(words.item.WORDS_REMARK, "muted")), "record")
     if view.note:
         yield value("Note", foreign_text(view.note, "attn"), "record")
-    # The outcome that stands above all is not said again here, nor as a warning.
+    # The outcome is in the heading already: it is not repeated here, nor as a warning.
     above = plain_text(foreign_text(view.outcome)) if _has_outcome(view) else None
     if view.outcome and above is None:
         yield value("Outcome", foreign_text(view.outcome, "attn"), "record")
@@ -336,7 +336,7 @@ def _decision_rows(view: ApprovalView) -> Iterator[Block]:
 
 
 def host_blocks(hosts: Sequence[str], role: Role, gutter: Gutter) -> Iterator[Block]:
-    """Yield the hosts, then both spellings of each that imitates another."""
+    """Yield the hosts, then both spellings of each lookalike."""
     yield from _rows("Hosts", (foreign_text(host, role) for host in hosts), gutter)
     hidden = HiddenCharacters()
     for host in hosts:
@@ -345,6 +345,6 @@ def host_blocks(hosts: Sequence[str], role: Role, gutter: Gutter) -> Iterator[Bl
 
 
 def _rows(label: str, rows: Iterable[Line], gutter: Gutter) -> Iterator[Block]:
-    """Yield one line for each of *rows*: people, files and hosts are never joined."""
+    """Yield one line for each of *rows*: several values are never joined on one line."""
     for index, pieces in enumerate(rows):
         yield value(label if index == 0 else "", pieces, gutter)

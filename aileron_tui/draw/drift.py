@@ -54,9 +54,9 @@ class BoundedDiff:
 
 
 def drift_blocks(drift: DriftView, *, reason_shown: bool, unfold: bool = False) -> Iterator[Block]:
-    """Yield what differs, without the section's heading.
+    """Yield the differences, without the section's heading.
 
-    *reason_told*: why there is no preview any more stands above already. *unfold*: marks with code points.
+    *reason_shown*: the reason for the missing preview is shown above. *unfold*: marks with code points.
     """
     gone = bool(drift.unavailable)
     if gone and not reason_shown:
@@ -89,7 +89,7 @@ def drift_blocks(drift: DriftView, *, reason_shown: bool, unfold: bool = False) 
 def full_preview_row(blocks: Sequence[Block], layout: Layout) -> int | None:
     """Return the line of *layout* at which the whole new preview of a changed call begins.
 
-    None where there is none: what was there is gone, or the text is not laid out yet.
+    None if there is none: the preview is gone, or not laid out yet.
     """
     for index, each in enumerate(blocks):
         # A heading's label is ours alone: no text can begin a section.
@@ -123,7 +123,7 @@ def _change(change: FieldChangeView, hidden: HiddenCharacters, *, unfold: bool) 
 
 
 def _gone(change: FieldChangeView, hidden: HiddenCharacters, *, unfold: bool) -> Iterator[Block]:
-    """Yield what was shown of a field that nothing is known of now."""
+    """Yield the former lines of a field that the new preview does not have."""
     for row, pieces in enumerate(_lines(change.before, hidden, unfold=unfold)):
         label = foreign_text(change.label, "muted") if row == 0 else ()
         shown = _whole(pieces, "del") or ()
@@ -151,7 +151,7 @@ def _pairs(
         end += 1
     a, b = old[start : len(old) - end], new[start : len(new) - end]
     if start == len(old) == len(new):
-        # The drawn forms agree and the texts do not: both are shown, and none is called equal.
+        # The texts differ although they are drawn alike: both are shown as a difference.
         yield 1, before[0], after[0]
         return
     if max(len(a), len(b)) > LINES_COMPARED:
@@ -173,7 +173,7 @@ def _pairs(
 def _mark_words(
     old: Line | None, new: Line | None, compare: BoundedDiff
 ) -> tuple[Line | None, Line | None]:
-    """Return both lines on their ground, the words that differ in the stronger role."""
+    """Return both lines, the words that differ in the stronger role."""
     if old is None or new is None:
         return _whole(old, "del-word"), _whole(new, "add-word")
     a, b = _TOKEN.findall(plain_text(old)), _TOKEN.findall(plain_text(new))

@@ -48,7 +48,7 @@ def host_names(hosts: Sequence[str], role: Role = "strong") -> Line:
 
 
 def render_foreign(text: str, *, unfold: bool = False, end: bool = False) -> Rendered:
-    """Return what the renderer makes of *text*: its lines and what it found.
+    """Render *text*: its lines, and the hidden characters in it.
 
     *unfold*: every mark with its code point, and no run folded. *end*: blanks at its end are marked.
     """
@@ -56,7 +56,7 @@ def render_foreign(text: str, *, unfold: bool = False, end: bool = False) -> Ren
 
 
 def rendered_lines(rendered: Rendered, role: Role = "text") -> tuple[Line, ...]:
-    """Return the lines of *rendered*, at least one."""
+    """Return the lines of *rendered*: at least one, which may be empty."""
     return tuple(_pieces(spans, role) for spans in rendered.lines) or ((),)
 
 

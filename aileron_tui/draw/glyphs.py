@@ -1,7 +1,7 @@
 """Our own signs in ASCII, where a terminal has no others or draws them too wide.
 
-No sign changes its width, so nothing moves: what stood in a column of ours still does. Text from
-outside stays as it is; only in a terminal that cannot draw a letter at all a mark stands for it.
+No sign changes its width, so every column stays where it is. Text from outside is not changed, but for
+letters that the terminal cannot draw at all, which are replaced by a mark.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ _ONE_CELL = {
     "×": "x", "‹": "<", "›": ">", "—": "-",
 }  # fmt: skip
 ASCII = str.maketrans(_ONE_CELL)
-"""Sign by sign; `…` has two signs and is handled by where it stands."""
+"""Sign by sign, but for `…`, which becomes two dots where there is room (`_dots`)."""
 ELLIPSIS = "…"
 REPLACEMENT = "?"
-"""Stands, as a mark, for each cell of a letter that the terminal cannot draw."""
+"""The mark for each cell of a letter that the terminal cannot draw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from aileron_tui.items import Item
 
 WARNING_LINES_COMPACT = 2
 _GOES_ON: Line = (Piece(" "), Piece("┊ ", "attn"))
-"""Before what does not fit the first line of a warning; it may be outside text."""
+"""Begins the continuation lines of a warning, which may hold text from outside."""
 
 
 def approval_head(
@@ -40,7 +40,7 @@ def approval_head(
     else:
         about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
         if view.containment != "verified":
-            # Before the words of the session: those are cut where the line ends.
+            # Before the session's label, which may be cut at the end of the line.
             about.append(Piece(f" · {containment}", "muted"))
         if view.session_label:
             about += [Piece(" · session ", "muted"), *brief(view.session_label, "muted")]
@@ -56,7 +56,7 @@ def approval_head(
 def item_head(
     item: Item | None, warning_lines: Sequence[Line], now: float, width: int, *, compact: bool
 ) -> tuple[Line, ...]:
-    """Return the head of whatever is selected; nothing where nothing is."""
+    """Return the head of the selected item; nothing if none is selected."""
     if item is None:
         return ()
     if item.approval is not None:
@@ -101,9 +101,9 @@ def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
 
 
 def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_changed: bool) -> list[Line]:
-    """Return what Aileron worked out and a person should know first, most dangerous first.
+    """Return Aileron's warnings about the call, most dangerous first.
 
-    *file_changed*: the action file that was asked for lies there in another form, not accepted.
+    *file_changed*: the action file has changed since the request, and the change is not accepted.
     """
     lines: list[Line] = []
     if view.state in ("unknown", "failed") and view.outcome:
@@ -142,7 +142,7 @@ def _routed(route: str) -> Line:
 
 
 def _hosts(view: ApprovalView) -> Line:
-    """Return the hosts that were asked; before that the one that its op can reach, or how many."""
+    """Return the hosts that were called; before that the one that its op may reach, or how many."""
     if view.hosts_asked and view.ended_at is not None:
         return host_names(view.hosts_asked)
     hosts = view.op_hosts or view.hosts
@@ -168,7 +168,7 @@ def _ended(view: ApprovalView) -> Line:
 
 
 def _wrapped(pieces: Line, width: int) -> Sequence[Line]:
-    """Return *pieces* over as many lines as they need; those that go on begin with a bar.
+    """Return *pieces* on as many lines as they need; continuation lines begin with a bar.
 
     Outside text must not begin a line of the head: it could imitate a heading.
     """

@@ -1,4 +1,4 @@
-"""What the renderer found in an item's text: counts for the head, rows below the block."""
+"""Hidden characters in an item's text: counts for the head, rows below the text."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class HiddenCharacters:
         self._blank_lines = 0
 
     def add(self, rendered: Rendered) -> None:
-        """Count what was found in one more text."""
+        """Add the counts of one more text."""
         self._hidden.update(rendered.hidden)
         for each in rendered.lookalikes:
             self._lookalikes[each] = None
@@ -40,7 +40,7 @@ class HiddenCharacters:
         return texts
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the rows that stand below the texts: Aileron's own findings."""
+        """Yield the rows below the texts: Aileron's findings."""
         if self._hidden:
             parts = ", ".join(f"{count} {name}" for name, count in self._hidden.items())
             text = words.item.drawn_as_marks(self._hidden.total(), parts)
@@ -52,7 +52,7 @@ class HiddenCharacters:
 
 
 def _spellings(each: Lookalike) -> Line:
-    """Return both spellings of an imitating name, and what it is not. The renderer made them safe."""
+    """Return both spellings of a lookalike name, as the renderer drew them."""
     parts: list[Piece] = [Piece(each.written, "strong")]
     if each.punycode:
         parts += [Piece(words.item.IS, "muted"), Piece(each.decoded or each.punycode, "attn")]
@@ -62,7 +62,7 @@ def _spellings(each: Lookalike) -> Line:
 
 
 def hidden_characters_of(view: ApprovalView | None) -> HiddenCharacters:
-    """Return what the renderer finds in everything that was fetched or sent, and in the hosts."""
+    """Return the hidden characters in everything that was fetched or sent, and in the hosts."""
     total = HiddenCharacters()
     if view is None:
         return total

@@ -93,7 +93,7 @@ def row_lines(
 
 
 def undrawable_row(width: int, *, selected: bool) -> tuple[Line, ...]:
-    """Return what stands in place of a row that cannot be drawn."""
+    """Return the lines shown instead of a row that cannot be drawn."""
     message = line(_edge(selected), Piece(words.status.UNDRAWABLE, "danger"))
     return (truncate(message, width - 1), line(_edge(selected)))
 
@@ -103,7 +103,7 @@ def _edge(selected: bool) -> Piece:
 
 
 def _agent(view: ApprovalView) -> Line:
-    """Return the agent's name, as its own word where nobody else gave it."""
+    """Return the agent's name, as a claim where only the agent gave it."""
     if view.self_opened:
         return line(Piece("┊ ", "claim-bar"), *brief(view.agent, "claim"))
     return brief(view.agent, "muted")
@@ -124,7 +124,7 @@ def _first(item: Item, *, selected: bool) -> Line:
     role = "summary" if selected else "text"
     effect = Piece(f"{effect_word(view.effect):<{EFFECT_WIDTH}}", "strong")
     if not item.is_waiting:
-        # It was answered: it stays for a moment, dimmed, so that nothing moves under the eye.
+        # It was answered: it stays for a moment, dimmed, so that rows do not move while one reads.
         role, effect = "muted", replace(effect, role="muted")
     return line(_edge(selected), _glyph(view), " ", effect, *_summary(view, role))
 
@@ -200,7 +200,7 @@ def queue_header(
 
 
 def order_line(newer: int, *, by_deadline: bool) -> Line:
-    """Return that a list stands *by_deadline*, and how many came after it was put in order."""
+    """Return the note that a list is ordered *by_deadline*, and how many calls came since."""
     parts = [words.item.BY_DEADLINE] if by_deadline else []
     parts += [words.item.newer(newer)] if newer else []
     return line(Piece(", ".join(parts), "muted"))

@@ -15,12 +15,12 @@ from aileron_tui.items import SuiteFiles
 
 ENDS_SOON_SECONDS = 60
 MIN_BESIDE_CELLS = 24
-"""Cells that a second sentence beside a report needs: less of it tells nothing."""
+"""The least cells in which a second sentence beside a report is of use."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusMessage:
-    """What the status line reports, until *until* (monotonic seconds); no key ends it before *kept_until*."""
+    """A message of the status line, shown until *until* (monotonic seconds); no key ends it before *kept_until*."""
 
     pieces: Line
     until: float
@@ -35,7 +35,7 @@ def status_line(
     *,
     width: int,
 ) -> Line:
-    """Return what to say in the situation *now*, at *epoch* seconds; what is worst comes first.
+    """Return the sentence for the situation *now*, at *epoch* seconds; the worst news has precedence.
 
     *of_list*: the message about the rows, or about their filter. *width*: in cells.
     """
@@ -56,7 +56,7 @@ def status_line(
         return message.pieces
     if width - cell_width(message.pieces) < MIN_BESIDE_CELLS:
         return message.pieces
-    # What just happened, and beside it the first sentence on what stands there now.
+    # What just happened, and beside it the first sentence on the present item.
     return line(*message.pieces, "   ", *present[:1])
 
 

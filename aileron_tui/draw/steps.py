@@ -1,4 +1,4 @@
-"""The steps of an action that has several: what is known of each now, and which a yes runs."""
+"""The steps of an action that has several: the state of each, and which ones a yes runs."""
 
 from collections.abc import Iterator, Sequence
 

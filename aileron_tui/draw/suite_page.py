@@ -12,11 +12,11 @@ from aileron_tui.draw.times import clock_seconds, day
 from aileron_tui.items import SuiteFiles
 
 SOURCE_CELLS = 16
-"""Cells of a path in a row: its end tells more than its start."""
+"""Cells of a path in a row, whose start is cut: its end is more informative."""
 
 
 def suite_name(suite: SuiteFiles, role: Role) -> Line:
-    """Return what a row calls the suite."""
+    """Return the suite's name in a row: its size and its source."""
     source = truncate_start(brief(suite.suite.source, "muted"), SOURCE_CELLS)
     return line(
         Piece(words.files.actions(len(suite.files)), role), Piece(" from ", "muted"), *source
@@ -24,7 +24,7 @@ def suite_name(suite: SuiteFiles, role: Role) -> Line:
 
 
 def suite_remark(suite: SuiteFiles) -> Line:
-    """Return what a row says of the suite."""
+    """Return a row's remark on the suite: what to look at first."""
     if suite.ungated_effects:
         return (Piece(words.files.first_in_row(len(suite.ungated_effects)), "attn"),)
     return (Piece(words.files.ADDED_TOGETHER, "muted"),)
@@ -83,7 +83,7 @@ def _listed(label: str, rows: Sequence[Line]) -> Iterator[Block]:
 def _section(
     suite: SuiteFiles, name: str, files: Sequence[NotAcceptedView], role: Role = "fact"
 ) -> Iterator[Block]:
-    """Yield one line for each of *files*; its connector stands there where there are several."""
+    """Yield one line for each of *files*, with its connector if the suite has several."""
     yield heading(name, (Piece(words.files.of_all(len(files), len(suite.files)), "muted"),), role)
     several = len(suite.connectors) > 1
     for each in files:

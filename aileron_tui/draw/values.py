@@ -1,4 +1,4 @@
-"""The lines of one value: what kind of value it is in a mark of ours, then the value as it stands.
+"""The lines of one value: its kind as a mark between `‹` and `›`, then the value itself.
 
 Outside text can never write `‹` or `›`, so no text can pass for an object, a list or several values.
 """
@@ -15,7 +15,7 @@ _OPENINGS = ("{", "[")
 
 
 def field_text(field: FieldView, *, unfold: bool = False) -> Rendered:
-    """Return what the renderer makes of the value of *field*, blanks at its end included."""
+    """Render the value of *field*; blanks at its end are marked as well."""
     return render_foreign(field.value, unfold=unfold, end=True)
 
 
@@ -33,7 +33,7 @@ def value_lines(field: FieldView, text: Rendered, role: Role = "text") -> Iterat
 
 
 def _several(field: FieldView) -> Line:
-    """Return the line that says under which names the values stand."""
+    """Return the line that names the labels of the values."""
     pieces: list[Piece] = [Piece(words.item.value_start(field.count), "attn")]
     for index, name in enumerate(field.spellings):
         pieces += [Piece(", " if index else "", "attn"), *foreign_text(name, "attn")]
@@ -41,7 +41,7 @@ def _several(field: FieldView) -> Line:
 
 
 def _kind(field: FieldView) -> str:
-    """Return what has to be said of the kind of value; empty where it shows by itself."""
+    """Return the mark that names the kind of value; empty where the value itself shows it."""
     if field.shape == "lines":
         return words.item.list_of(field.value.count("\n") + 1)
     if field.shape == "text" and field.value.lstrip().startswith(_OPENINGS):

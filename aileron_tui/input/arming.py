@@ -4,8 +4,8 @@ A pure machine: every method takes the time at which its event happened (monoton
 It never learns what is decided, only whether the press counts.
 
 *Rest* is the time without input and without change on screen before a press; a press *settles* once
-silence follows it; a *burst* is keys too close together to come from a hand. That the item is drawn
-whole is found in `screens/reading.py`, and late reading of the terminal in `terminal/driver.py`.
+silence follows it; a *burst* is keys too close together to come from a hand. Whether the item is drawn
+whole is known to `screens/reading.py`, and late reading of the terminal to `terminal/driver.py`.
 """
 
 from collections.abc import Hashable
@@ -102,7 +102,7 @@ class Arming:
         return max(0.0, max(rested, self._mouse_at + AFTER_SECONDS) - at)
 
     def press(self, version: Hashable, at: float) -> bool:
-        """A decide key went down. Call it in place of `on_key`. Return whether it may come to count."""
+        """A key that decides was pressed. Call it in place of `on_key`. Return whether it may come to count."""
         counts = self.is_armed(version, at) and self._press is None
         self.on_key(at)
         if counts:

@@ -123,7 +123,7 @@ COMMANDS: tuple[Command, ...] = (
         help="look at the service again, where nobody knows how a call ended",
         contexts=("waiting", "activity"),
     ),
-    # What stands in the lists
+    # The rows of the lists
     Command(
         id="open", keys=("enter",), label="open", footer_rank=5,
         help="open the row: everything that is known of it", contexts=_TABLES, fixed=True,
@@ -180,7 +180,7 @@ COMMANDS: tuple[Command, ...] = (
         id="back", keys=("escape",), label="back", footer_rank=58,
         help="back; leaves everything waiting", contexts=VIEW_CONTEXTS, fixed=True,
     ),
-    # What can be done with what one reads
+    # What can be done with the item in view
     Command(
         id="copy", keys=("y",), label="copy", footer_rank=62,
         help="copy a field as it is drawn; again: the next one", contexts=VIEW_CONTEXTS,

@@ -1,4 +1,4 @@
-"""The keys that a person gives to actions: `[console.keys]` of `config.toml`, judged at the start.
+"""The keys that a person gives to actions: `[console.keys]` of `config.toml`, checked at the start.
 
     [console.keys]
     approve = "y"
@@ -27,7 +27,7 @@ KEYMAP_FILE = "config.toml"
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
 _CHORD = re.compile(r"(?P<with>(?:(?:ctrl|alt|shift)\+)*)(?P<key>.+)", re.DOTALL)
 _EXCLUSIVE = (frozenset({"pause", "go_on"}),)
-"""Pairs of which never both are there, so that they may share a key."""
+"""Pairs that are never available together, so that they may share a key."""
 _FOLLOWS = {"pause": "go_on"}
 """An action whose key another one always has as well."""
 _FORMER = {
@@ -39,7 +39,7 @@ _FORMER = {
 
 
 def remap_keys(assignments: Iterable[tuple[str, str]]) -> CommandRegistry:
-    """Return the registry with the keys that *given*, pairs of action and key, says.
+    """Return the registry with the keys that *assignments*, pairs of action and key, says.
 
     Raises:
         FileProblems: an action or a key does not exist, or two actions would share one.
@@ -101,7 +101,7 @@ def _named(text: str) -> str | None:
 
 
 def _character_name(character: str) -> str | None:
-    """Return how Textual names the key of *character*; None for what is not a printable character."""
+    """Return Textual's name of the key of *character*; None if it is not a printable character."""
     if not character.isprintable() or character == " ":
         return "space" if character == " " else None
     if character.isalnum():
@@ -125,7 +125,7 @@ def _shared(actions: Sequence[Command], chosen: dict[str, str]) -> list[Problem]
             continue
         new, old = (one, other) if one.id in chosen else (other, one)
         if new.id in _FOLLOWS.values():
-            continue  # told of the action that it follows
+            continue  # reported for the action that it follows
         both = one.decides and other.decides
         problems.append(_problem(new.id, words.keys.shared(min(common), old.id, both=both)))
     return problems

@@ -35,7 +35,7 @@ BlockedBy = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """Everything that says what a key may do now."""
+    """Everything on which depends what a key may do now."""
 
     view: View = "waiting"
     panel: Panel = "none"
@@ -43,11 +43,11 @@ class Situation:
     file: NotAcceptedView | None = None
     suite: SuiteFiles | None = None
     file_changed: bool = False
-    """The action file that the call was asked for lies there in another form, not accepted."""
+    """The call's action file has changed since the request, and the change is not accepted."""
     is_problem: bool = False
-    """The selected row is a problem of a file: nothing there is to be decided."""
+    """The selected row is a problem of a file: there is nothing to decide."""
     ended_call: ApprovalView | None = None
-    """The call of the selected row of view 2, as far as it is known."""
+    """The call of the selected row of view 2, if it is known."""
     library_item: LibraryItemView | None = None
     """The selected action or connector of view 4."""
     session: SessionView | None = None
@@ -65,7 +65,7 @@ class Situation:
     unfolded: bool = False
     """The document shows code points, and nothing folded."""
     has_full_preview: bool = False
-    """What changed stands in the document, and below it the whole new preview."""
+    """The document shows the changes, and below them the whole new preview."""
     has_wraps: bool = False
     """A line of the document goes on in the next one."""
     paused_at: float | None = None
@@ -73,7 +73,7 @@ class Situation:
     replayable: bool = False
     """The screen in which the call of the selected record was decided is kept."""
     replayed: bool = False
-    """It stands in place of the record."""
+    """That screen is shown in place of the record."""
     blocked_by: BlockedBy = "empty"
     deny_blocked_by: BlockedBy = "empty"
     armed: bool = False
@@ -85,9 +85,9 @@ class Situation:
     unseen: int = 0
     total: int = 0
     pressed_once: str = ""
-    """The action that the person pressed once and was told what is unread or unknown."""
+    """The action whose first press reported what is unread or unknown."""
     scrollable: bool = False
-    """The document has more lines than its pane: there is something to read on to."""
+    """The document has more lines than its pane."""
     registry: CommandRegistry = DEFAULT_REGISTRY
     """The keys that this console gives to the actions."""
 
@@ -159,7 +159,7 @@ _PANELS: dict[Panel, KeyContext] = {
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """How one key stands: in the footer or not, and whether its next press decides.
+    """What one key does now: whether the footer shows it, and whether its next press decides.
 
     `asks`: the key works, and asks something first (its label gets `…`).
     `decides_now`: the very next press decides. Neither: it is there, and does nothing yet.
@@ -181,7 +181,7 @@ _REFRESHABLE: frozenset[BlockedBy] = frozenset({"none", "deadline"})
 
 
 def availability(action: str, now: Situation) -> Availability:
-    """Return how the key of *action* stands in the situation *now*."""
+    """Return what the key of *action* does in the situation *now*."""
     if now.panel != "none":
         return _in_panel(action, now)
     if action in _PANEL_ACTIONS:
@@ -192,7 +192,7 @@ def availability(action: str, now: Situation) -> Availability:
 
 
 def _deciding(action: str, now: Situation) -> Availability | None:
-    """Return how a key that decides stands; None for one that does not."""
+    """Return what a key that decides does; None for any other key."""
     match action:
         case "approve":
             # While all calls are held the core takes no yes: it would run something later.
@@ -224,7 +224,7 @@ def _decide(action: str, now: Situation) -> Availability:
 
 
 def _file(action: str, now: Situation) -> Availability:
-    """In a list the key opens the file's facts; where they stand, it decides."""
+    """In a list the key opens the file's facts; once they are open, it decides."""
     if now.view == "waiting" or now.opened:
         return _decide(action, now)
     return _PLAIN if now.blocked_by == "none" else _ABSENT

@@ -36,18 +36,18 @@ _COMMANDS = (
     "look_again", "replay", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
     "export", *VIEWS, "pause", "stop_everything", "quit", "help",
 )  # fmt: skip
-"""The actions of the registry that are here, in the order in which the help names them."""
+"""The registry's commands that this console has, in the order of its help."""
 _WITH_TEXT = frozenset({"deny", "filter", *VIEWS}) - {"view_waiting"}
-"""Those behind whose key more may be typed."""
+"""Those whose key may be followed by text."""
 
 MAX_INTERRUPTIONS, INTERRUPTION_SECONDS = 6, 10.0
-"""What takes its question away so often in so short a time is not asked about any more."""
+"""An item whose question is interrupted so often in so many seconds is not asked about any more."""
 _CONTROLS = {"escape": "\x1b"}
-"""The keys that send a character which nobody sees."""
+"""The keys that send an invisible character."""
 
 
 class PlainConsole:
-    """Prints what the core says and hands over what the person answers. It holds no decision."""
+    """Prints the core's state and passes the person's answers to it. It decides nothing itself."""
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class PlainConsole:
 
         Args:
             port: the core.
-            terminal: where the person is.
+            terminal: the person's terminal.
             clock: of both times.
             arm_seconds: how long a printed item rests before it can be answered.
             registry: the keys.
             glyphs: what the terminal can draw.
-            notifier: tells of arrivals.
+            notifier: notifies of arrivals.
             first_frame: called once, after the first item was printed.
             lock_seconds: after so long without a line the next one only unlocks; 0: never.
             environment: says whether there is a browser.
@@ -104,7 +104,7 @@ class PlainConsole:
         self._touched_at = clock.monotonic()
         self._quit_asked = False
         self._interruptions: deque[float] = deque(maxlen=MAX_INTERRUPTIONS)
-        """When questions were taken away, since the last answer."""
+        """When questions were interrupted, since the last answer."""
 
     def run(self) -> int:
         """Ask until the person quits or a signal ends it; return the exit code. For the main thread."""
@@ -128,7 +128,7 @@ class PlainConsole:
         self._terminal.wake()
 
     def _receive(self, event: CoreEvent) -> None:
-        """Take a event on the core's thread."""
+        """Queue an event, on the core's thread."""
         self._events.append(event)
         self._terminal.wake()
 
@@ -137,14 +137,14 @@ class PlainConsole:
             self._say(message)
 
     def _say_startup_warnings(self) -> None:
-        """Tell the warnings that stand above everything on the screen."""
+        """Print the warnings that the screen shows above everything else."""
         start = self._model.snapshot
         for row in startup_warnings(
             routes=start.routes, accepted_installed=start.accepted_installed
         ):
             self._say(line(" ", *row))
 
-    # One turn: tell, print, rest, ask, answer
+    # One turn: print news and item, rest, ask, answer
 
     def _run_turn(self) -> None:
         self._state.take_events()
@@ -177,7 +177,7 @@ class PlainConsole:
             self._answer(typed)
 
     def _leave_changing_item(self) -> None:
-        """Turn away from what changes faster than it can be asked about: the brake must be in reach.
+        """Leave an item that changes faster than it can be asked about, so that `stop` can be typed.
 
         Rows hold still: an agent that makes its calls come and go must not keep a person from stopping it.
         """
@@ -197,14 +197,14 @@ class PlainConsole:
 
     @property
     def _has_question(self) -> bool:
-        """Something stands there that an answer could be about."""
+        """Something was printed that an answer could be about."""
         state, model = self._state, self._model
         if model.view != "waiting" or model.panel != "none":
             return not state.is_reading
         return state.item is not None and not is_fetching(state.item)
 
     def _interrupted(self) -> bool:
-        """Take what came; return whether what was printed does not hold any more."""
+        """Apply new events; return whether what was printed is out of date."""
         state = self._state
         state.take_events()
         return state.ended or self._is_idle or state.question_version != self._shown
@@ -218,7 +218,7 @@ class PlainConsole:
         return 0 < self._lock_seconds <= idle
 
     def _stay_locked(self) -> None:
-        """Tell a count and nothing else until a line comes, which does nothing else."""
+        """Print only a count until a line is typed, which does nothing but unlock."""
         state, model = self._state, self._model
         state.take_events()
         self._leave_question()
@@ -271,7 +271,7 @@ class PlainConsole:
                 self._navigate(action, rest, typed)
 
     def _navigate(self, action: str, rest: str, typed: str) -> None:
-        """Turn to what *action* shows."""
+        """Carry out *action*, which only looks at something."""
         seen = self._navigation
         of_what_stands = {
             "back": seen.back,

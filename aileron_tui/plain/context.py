@@ -1,4 +1,4 @@
-"""What one person sits at who has no screen: the core, the terminal, the state, and how to say something."""
+"""The parts that the console without a screen shares: core, terminal, state and printer."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
 
 WAIT_SECONDS = 5.0
-"""How long the answer to what was asked is waited for before the next question."""
+"""How long an intent's outcome is waited for before the next question."""
 
 _ABOUT_A_ROW = frozenset({"accept", "withdraw_acceptance", "end_session", "look_again", "replay"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainContext:
-    """The parts that looking and deciding share."""
+    """The parts that navigation and decisions share."""
 
     port: ConsolePort
     terminal: LineTerminal
@@ -57,7 +57,7 @@ class PlainContext:
         return situation_of(self.model, self.clock.now(), self.clock.monotonic())
 
     def availability(self, action: str) -> Availability:
-        """Return how the key of *action* stands; of listed rows none is meant until it is opened."""
+        """Return what the key of *action* does now; it is about no listed row until one is opened."""
         table = self.model.table
         if table is not None and not table.opened and action in _ABOUT_A_ROW:
             return Availability(shown=False)

@@ -1,4 +1,4 @@
-"""What decides in the console without a screen: the conditions are the screen's, word for word."""
+"""Decisions in the console without a screen, under the same conditions as on the screen."""
 
 from collections.abc import Callable
 
@@ -24,17 +24,17 @@ _ASKS: dict[Panel, tuple[str, str]] = {
     "stop": ("stop_everything", "stop_enter"),
     "end": ("end_session", "end_enter"),
 }
-"""Of what is asked first: the action that is given once more, and what that does."""
+"""By panel: the action that opens it and confirms it, and the command that then runs."""
 
 
 class LineDecisions:
-    """Hands over what the person answers, where what was printed has rested and may be decided."""
+    """Passes the person's answers to the core once what was printed has rested and may be decided."""
 
     def __init__(self, context: PlainContext) -> None:
         self._context, self._state, self._model = context, context.state, context.model
 
     def decide(self, action: str, typed: str) -> None:
-        """Hand over what *action* asks for, or say what was not seen; the same answer again decides."""
+        """Submit what *action* asks for, or say what was not seen; the same answer again decides."""
         model, context = self._model, self._context
         state = self._rested(action)
         if state.asks:
@@ -47,13 +47,13 @@ class LineDecisions:
             self._hand_over(intent)
 
     def _rested(self, action: str) -> Availability:
-        """Return how *action* stands, with the time counted from when this stands in the terminal."""
+        """Return what *action* does now; rest counts from when the item was printed."""
         model = self._model
         model.arming.on_drawn(model.screen_version, self._state.printed_at)
         return self._context.availability(action)
 
     def deny(self, reason: str, typed: str) -> None:
-        """Deny with *reason*, which the agent is told."""
+        """Deny with *reason*, which the agent gets."""
         item = self._state.item
         if item is None or not self._context.availability("deny").shown:
             self._context.say_unavailable(typed)
@@ -76,7 +76,7 @@ class LineDecisions:
         self._model.open_panel(panel, key or "")
 
     def answer_question(self, action: str) -> None:
-        """Do what was asked about if *action* is the one that asked; any other leaves it as it is."""
+        """Confirm the open question if *action* is the one that opened it; any other cancels it."""
         model = self._model
         asked, done = _ASKS[model.panel]
         state = self._rested(done)
@@ -90,7 +90,7 @@ class LineDecisions:
     # Handing over
 
     def _hand_over(self, intent: Intent) -> None:
-        """Submit *intent* and wait a while for what becomes of it."""
+        """Submit *intent* and wait a while for its outcome."""
         model, context = self._model, self._context
         over = self._end_of(intent)
         if isinstance(intent, Approve | Deny):
@@ -101,7 +101,7 @@ class LineDecisions:
             self._state.messages.append(own_line(words.plain.NO_ANSWER_YET))
 
     def _keep_screen(self) -> None:
-        """Keep the call that is decided as it was printed, for the audit."""
+        """Keep the call as it was printed when it was decided, for the audit view."""
         item, model = self._state.item, self._model
         if item is None:
             return
@@ -119,7 +119,7 @@ class LineDecisions:
         )
 
     def _end_of(self, intent: Intent) -> Callable[[], bool]:
-        """Return what tells whether *intent* has had its effect."""
+        """Return a function that says whether *intent* has had its effect."""
         state, item = self._state, self._state.item
         match intent:
             case StopEverything():

@@ -107,7 +107,7 @@ def rows_width(columns: int) -> int:
 
 
 def _unbroken(make: Callable[[int], Page], columns: int) -> Page:
-    """Return what *make* makes of a width at which even wide letters stay within *columns*.
+    """Return the lines of *make* for a width at which even wide letters stay within *columns*.
 
     Terminals differ in how wide they draw a letter; a line that they break would let the rest of it
     begin the next one.
@@ -126,7 +126,7 @@ def _widest(pieces: Line) -> int:
 
 
 def sentence_lines(pieces: Line, columns: int) -> Page:
-    """Return a sentence of ours, which may quote outside text, in lines; those that go on are indented."""
+    """Return a sentence of the console, which may quote outside text, in lines; continuation lines are indented."""
 
     def make(width: int) -> Page:
         rows = wrap(pieces, width - 3)  # the indent, and one to spare
@@ -164,5 +164,5 @@ def text_of(pieces: Line) -> str:
 
 
 def own_line(text: str) -> Line:
-    """Return a sentence of ours as a line."""
+    """Return a sentence of the console as a line."""
     return (Piece(text),)

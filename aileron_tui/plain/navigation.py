@@ -1,4 +1,4 @@
-"""What looks in the console without a screen: lists, one row whole, the filter. Nothing here decides."""
+"""Navigation in the console without a screen: lists, one row whole, the filter. Nothing here decides."""
 
 from aileron_core.console_port import ExportAudit, RefetchPreview, VerifyAudit
 from aileron_core.ids import APPROVAL_ID
@@ -21,7 +21,7 @@ VIEWS: dict[str, View] = {
 
 
 class Navigation:
-    """Turns to what the person wants to see; `Output` prints it at the next turn."""
+    """Selects what the person wants to see; `Output` prints it at the next turn."""
 
     def __init__(self, context: PlainContext, output: Output) -> None:
         self._context, self._state, self._model = context, context.state, context.model
@@ -51,7 +51,7 @@ class Navigation:
         return filter_problem(*given) or filter_status(*given)
 
     def next(self) -> None:
-        """Go to the next item that waits, behind the last one to the first."""
+        """Go to the next waiting item, from the last one to the first."""
         state = self._state
         if self._model.view != "waiting":
             state.open_view("waiting")
@@ -116,7 +116,7 @@ class Navigation:
             self._context.wait_until(lambda: not state.is_reading)
 
     def _row_of(self, table: Table, number: str, listed: dict[int, str] | None) -> int | None:
-        """Return the row that *number* stands for: as it was listed, or the record's own."""
+        """Return the row of *number*: as it was listed, or by the record's own number."""
         if not (number.isascii() and number.isdigit() and len(number) < 16):
             return None
         if (keys := table.keys) or table is not self._model.audit:
@@ -143,7 +143,7 @@ class Navigation:
     # The filter
 
     def set_filter(self, text: str) -> None:
-        """Let only rows stand in the present list that *text* lets through, and say which."""
+        """Filter the present list by *text*, and say how many rows match."""
         model, state, now = self._model, self._state, self._context.clock.now()
         table = model.table
         if table is None:
@@ -189,7 +189,7 @@ class Navigation:
         elif state.unknown_outcome is not None and model.view == "waiting":
             approval_id = state.unknown_outcome.approval_id
             self._open_call(state.unknown_outcome.run_id)
-            state.unknown_outcome = None  # from here on its row is the place
+            state.unknown_outcome = None  # from here on its row offers it
         if not approval_id or not self._context.situation.can_change:
             self._context.say_unavailable(typed)
             return
@@ -206,7 +206,7 @@ class Navigation:
             table.opened = True
 
     def open_review(self, typed: str) -> None:
-        """Open the page of the call in the browser, or say its address where there is none."""
+        """Open the page of the call in the browser; without one, print its address."""
         item, base, context = self._state.item, self._model.snapshot.url, self._context
         shown = context.availability("open_review").shown
         if item is None or not shown or not base or not APPROVAL_ID.fullmatch(item.key):
@@ -230,7 +230,7 @@ class Navigation:
         )
 
     def replay(self, typed: str) -> None:
-        """Print the call as it stood there when it was decided; again: the record."""
+        """Print the call as it was shown when it was decided; again: the record."""
         if self._context.availability("replay").shown:
             self._model.audit.replay()
         else:
@@ -239,7 +239,7 @@ class Navigation:
     # The audit as a whole
 
     def verify(self, typed: str) -> None:
-        """Verify the whole chain, in the background; the list is printed anew with what it found."""
+        """Verify the whole chain, in the background; the list is then printed anew with the result."""
         if not self._context.availability("verify").shown:
             self._context.say_unavailable(typed)
             return

@@ -47,7 +47,7 @@ _ABOUT = (
     "unfold",
     "back",
 )
-"""What is named whenever it does something to what stands there."""
+"""Commands about the present item, listed whenever they do something."""
 _ALWAYS = (
     "view_waiting",
     "view_activity",
@@ -61,13 +61,13 @@ _ALWAYS = (
 
 
 class Output:
-    """Prints what is asked about unless it stands there already, then what an answer would do."""
+    """Prints the present item unless it was printed last, then what an answer would do."""
 
     def __init__(self, context: PlainContext) -> None:
         self._context, self._state, self._model = context, context.state, context.model
 
     def show(self) -> Version:
-        """Print; return what must still hold when an answer comes."""
+        """Print; return the version that an answer is about: it counts only while that is unchanged."""
         state = self._state
         shown, content = state.question_version, state.content_version
         if content != state.printed_version:
@@ -79,7 +79,7 @@ class Output:
         return shown
 
     def status(self) -> Line:
-        """Return what the status line says of what stands there."""
+        """Return what the status line says about the present item."""
         return status_line(self._context.situation, None, self._context.clock.now(), width=1 << 16)
 
     # What is asked about
@@ -99,7 +99,7 @@ class Output:
             self._row(table)
 
     def _item(self, item: Item) -> None:
-        """Print the whole of *item*, which counts as seen then; only its head while it is looked at."""
+        """Print the whole of *item*, which then counts as seen; only its head while its preview is fetched."""
         model, now, printer = self._model, self._context.clock.now(), self._context.printer
         file_changed = model.queue.file_changed(item)
 
@@ -128,7 +128,7 @@ class Output:
         self._drawn(table.version, lambda: context.printer.row(table, now, unfold=unfold))
 
     def _seen(self, seen: DecisionScreen, version: Version) -> None:
-        """Print a call as it stood there when it was decided; that it is read now changes nothing."""
+        """Print a call as it was shown when it was decided; reading it now changes nothing."""
         printer = self._context.printer
 
         def print_it() -> None:
@@ -141,7 +141,7 @@ class Output:
         self._drawn(version, print_it)
 
     def _drawn(self, version: Version, print_it: Callable[[], Layout | None]) -> Layout | None:
-        """Print, and note that all of *version* was read; where that fails nothing decides it."""
+        """Print, and note that all of *version* was read; if printing fails, nothing can decide it."""
         model = self._model
         try:
             layout = print_it()
@@ -159,7 +159,7 @@ class Output:
         return layout
 
     def _question(self) -> None:
-        """Print what is asked first, and what answers it."""
+        """Print the open question and the answers to it."""
         model, context = self._model, self._context
         if model.panel == "stop":
             running = sum(each.running for each in model.sessions)
@@ -178,7 +178,7 @@ class Output:
     # Lists
 
     def print_waiting(self) -> None:
-        """Print a line for each of what waits, and what the filter says."""
+        """Print a line for each waiting item, and the filter's status."""
         model, state = self._model, self._state
         selected, now = model.queue.selected or "", self._context.clock.now()
         items = state.waiting
@@ -202,7 +202,7 @@ class Output:
             context.say(words.views.audit_head(model.head_words))
 
     def _numbered(self, table: Table, rows: Iterable[int]) -> Iterator[tuple[int | None, Line]]:
-        """Yield the rows, each with its number, which stands for it until it is listed anew."""
+        """Yield the rows, each with its number, which names it until the next listing."""
         keys, numbers = table.keys, self._state.row_numbers
         if not self._state.top_row:
             numbers[self._model.view] = {}
@@ -236,7 +236,7 @@ class Output:
         context.say(words.plain.keys(list(self._keys())))
 
     def _say_nothing_waits(self) -> None:
-        """Say that nothing waits, or nothing of what the filter lets through."""
+        """Say that nothing waits, or that the filter matches nothing."""
         queue, say = self._model.queue, self._context.say
         doubt = filter_problem(queue.parsed_filter, queue.matching, queue.total)
         if queue.waiting and queue.parsed_filter.query:
@@ -263,6 +263,6 @@ class Output:
 
 
 def is_fetching(item: Item | None) -> bool:
-    """Return whether Aileron still asks what *item* would do."""
+    """Return whether the preview of *item* is still being fetched."""
     view = item.approval if item is not None else None
     return view is not None and view.state == "pending" and view.preview.status == "fetching"

@@ -32,7 +32,7 @@ class Printer:
         """Keeps what was laid out last."""
 
     def say(self, message: Line | str) -> None:
-        """Print a sentence of ours, or an empty line."""
+        """Print a sentence, or an empty line."""
         pieces = own_line(message) if isinstance(message, str) else message
         self.lines(sentence_lines(pieces, self._terminal.columns) or ((),))
 
@@ -48,7 +48,7 @@ class Printer:
         self.lines(((), *head_lines(self.pages, item, now, columns, file_changed=file_changed)))
 
     def item(self, item: Item, now: float, *, file_changed: bool, unfold: bool) -> Layout:
-        """Print the whole of *item* and return what its document was laid out as."""
+        """Print the whole of *item* and return its document's layout."""
         page = item_page(
             self.pages, item, now, self._terminal.columns, file_changed=file_changed, unfold=unfold
         )
@@ -73,7 +73,7 @@ class Printer:
         self.lines(((), *row_list(header, rows, self._terminal.columns)))
 
     def row(self, table: Table, now: float, *, unfold: bool) -> Layout:
-        """Print the opened row of *table* whole and return what its document was laid out as."""
+        """Print the opened row of *table* whole and return its document's layout."""
         page = row_page(self.pages, table, now, self._terminal.columns, unfold=unfold)
         self.lines(((), *page, ()))
         return self.pages.current

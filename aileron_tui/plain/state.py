@@ -1,4 +1,4 @@
-"""The state of the console without a screen: what events made of it, messages to print, what to ask about."""
+"""The state of the console without a screen: the model, messages to print, the item to ask about."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ from aileron_tui.terminal.notifications import NotificationScheduler, Notifier
 
 
 class PlainState:
-    """Takes events into a model and keeps the cursor on what waits. It prints and asks nothing."""
+    """Applies events to a model and keeps the cursor on a waiting item. It prints and asks nothing."""
 
     def __init__(
         self,
@@ -47,22 +47,22 @@ class PlainState:
         self.ended = False
         """The person, a signal or the core ended it."""
         self.printed_version: Version = ()
-        """The content that stands in the terminal, as the last of all."""
+        """The content that was printed last."""
         self.printed_at = 0.0
         self.top_row = 0
         """The first row of the page of rows that is listed."""
         self.row_numbers: dict[View, dict[int, str]] = {}
-        """Which row each number stood for when it was listed."""
+        """The key of the row that each number named when it was listed."""
         self.unknown_outcome: ApprovalView | None = None
-        """The call that the person approved last of those of which nobody knows how they ended."""
+        """The call approved last whose outcome is unknown."""
         self.report_count = 0
-        """How many answers came that are about no one row."""
+        """How many answers came that are not about a single row."""
         self._reported_unknown: set[str] = set()
         self._reads = False
         self._submit = submit
         self._events, self._clock = events, clock
         self._arrived: dict[str, str] = {}
-        """The actions of calls that came and were not told yet, by approval."""
+        """The actions of calls that arrived and were not reported yet, by approval."""
         self._due: tuple[float, Callable[[], None]] | None = None
         self._attention = NotificationScheduler(
             notifier.deliver, waiting=lambda: model.queue.waiting, clock=clock, later=self._later
@@ -80,7 +80,7 @@ class PlainState:
                 event, EverythingStopped | AuditExported | IntentRefused
             )
             if isinstance(event, IntentRefused):
-                self._reads = False  # what was refused would be refused again, at once
+                self._reads = False  # the same read would be refused again at once
             arrived = apply_event(model, event, now, at)
             if model.status_message is not None:
                 self.messages.append(model.status_message.pieces)
@@ -112,7 +112,7 @@ class PlainState:
                 pass
 
     def _note_unknown(self, view: ApprovalView) -> None:
-        """Keep what the person approved and nobody knows the end of; tell once how to look."""
+        """Keep an approved call whose outcome is unknown; say once which key checks it."""
         model, key = self.model, view.approval_id
         if (
             not view.can_fetch_again
@@ -126,7 +126,7 @@ class PlainState:
         self.messages.append(own_line(words.plain.looks_again_at(key_label, escape(view.title))))
 
     def _close_stale_question(self) -> None:
-        """Take a question back whose object is gone."""
+        """Close a question whose object is gone."""
         model = self.model
         lost = model.core_lost is not None or not model.health.writable
         ended = model.panel == "end" and model.sessions_table.key != model.panel_key
@@ -142,7 +142,7 @@ class PlainState:
     # The other views
 
     def open_view(self, view: View) -> None:
-        """Show *view* from its first row on; what stood there has to be printed anew."""
+        """Show *view* from its first row; its content has to be printed anew."""
         self.model.switch_to(view)
         table = self.model.table
         if table is not None:
@@ -164,7 +164,7 @@ class PlainState:
 
     @property
     def is_reading(self) -> bool:
-        """A record is opened that was not read whole yet, and may still be."""
+        """The opened record is still being read."""
         audit = self.model.audit
         opened = self.model.view == "audit" and audit.opened
         return opened and self._reads and not self._record_complete
@@ -177,7 +177,7 @@ class PlainState:
     # What is asked about
 
     def _select_waiting(self) -> None:
-        """Stay where the person is while that waits; else go to the call that waits longest."""
+        """Keep the selected item while it waits; else select the call that waits longest."""
         queue = self.model.queue
         item = queue.current
         if (
@@ -205,7 +205,7 @@ class PlainState:
         Where nothing is left, what was asked about stays.
         """
         model, queue, here, now = self.model, self.model.queue, self.item, self._clock.now()
-        queue.selected = None  # the selected one would stay whatever it is
+        queue.selected = None  # a selected row would be kept even if it does not match
         model.set_filter(text, now)
         waiting = [each for each in queue.items if each.is_waiting]
         chosen = here if here in waiting or not waiting else waiting[0]
@@ -230,7 +230,7 @@ class PlainState:
         ]
 
     def _passes_filter(self, item: Item) -> bool:
-        """Return whether the filter lets *item* through; the one asked about stays all the same."""
+        """Return whether the filter matches *item*; the present item is kept in any case."""
         query = self.model.queue.parsed_filter.query
         if not query:
             return True
@@ -238,26 +238,26 @@ class PlainState:
 
     @property
     def question_version(self) -> Version:
-        """Name everything that, when it differs, takes the question away."""
+        """Everything whose change interrupts the question."""
         model = self.model
         core = (model.paused_at is not None, model.health.writable, model.core_lost)
         if model.panel != "none":
             return (self.content_version, *core)
         item = self.item if model.view == "waiting" else None
         state = item.approval.state if item is not None and item.approval is not None else ""
-        # Where nothing is asked about, what came to its end is told at once.
+        # With no item to ask about, ends are reported at once.
         has_news = model.view == "waiting" and item is None and bool(self.messages)
         return (self.content_version, state, self.is_sending, has_news, *core)
 
     @property
     def is_sending(self) -> bool:
-        """An answer to what stands there is on its way."""
+        """An answer about the present item is on its way."""
         block = situation_of(self.model, self._clock.now(), self._clock.monotonic()).blocked_by
         return block == "sending"
 
     @property
     def content_version(self) -> Version:
-        """Name everything that is printed of what is asked about."""
+        """The version of everything printed about the present item."""
         model, table = self.model, self.model.table
         if model.panel != "none":
             return (model.panel, model.panel_key)

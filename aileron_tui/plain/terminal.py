@@ -54,7 +54,7 @@ class LineTerminal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give the terminal back; what was typed for us is no command for the shell."""
+        """Restore the terminal; discard what was typed for the console, which is no command for the shell."""
         with suppress(termios.error, OSError):  # it may be gone
             termios.tcsetattr(self._source, termios.TCSAFLUSH, self._before)
 
@@ -108,7 +108,7 @@ class LineTerminal:
 
         Raises:
             EndOfInput: the person ended the input, or the terminal is gone.
-            Together: the line was not alone.
+            SeveralLines: more came than one line.
         """
         self._be(quiet=False, drop=True)
         self.send(prompt)
@@ -152,7 +152,7 @@ class LineTerminal:
         return data
 
     def _be(self, *, quiet: bool, drop: bool = False) -> None:
-        """Listen in silence, byte by byte, or have the kernel edit and echo a line.
+        """Read without echo, byte by byte, or have the kernel edit and echo a line.
 
         *drop*: what was typed until now is thrown away, in the same moment.
         """
@@ -160,7 +160,7 @@ class LineTerminal:
         wanted[_INPUT] |= termios.ICRNL
         editing = termios.ICANON | termios.ECHO | termios.ECHOE | termios.ECHOK
         controls = list(wanted[_CONTROLS])
-        controls[termios.VSUSP] = b"\0"  # a console that sleeps keeps every agent waiting
+        controls[termios.VSUSP] = b"\0"  # a stopped console would keep every agent waiting
         if quiet:
             wanted[_LOCAL] &= ~(editing | termios.ECHONL)
             controls[termios.VMIN], controls[termios.VTIME] = 1, 0

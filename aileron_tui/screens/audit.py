@@ -44,7 +44,7 @@ class AuditScreen(ListScreen):
             self.submit(wanted)
 
     def _page_of(self, options: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
-        """Return head and document of the opened record, or of the screen as it was seen."""
+        """Return head and document of the opened record, or of the screen in which its call was decided."""
         seen = self.model.audit.replayed
         if seen is None:
             return super()._page_of(options)
@@ -55,7 +55,7 @@ class AuditScreen(ListScreen):
         return head, self.reader.cache.layout(seen.item, options, seen.at)
 
     def _replay(self) -> None:
-        """Show the screen as it was seen when its call was decided, or again the record."""
+        """Show the screen in which the record's call was decided, or again the record."""
         self.model.audit.replay()
         self.reader.document.focus()
 

@@ -40,7 +40,7 @@ SMALL = (60, 16)
 NORMAL_FROM = 110
 WIDE_FROM = 160
 _APP_COMMANDS = ("palette", "help", "quit")
-"""Commands that the application does, besides turning to another view."""
+"""Commands that the application carries out, besides switching views."""
 
 
 def width_class(width: int, height: int) -> str:
@@ -53,7 +53,7 @@ def width_class(width: int, height: int) -> str:
 
 
 class ConsoleScreen(Screen[None]):
-    """One view. `redraw` draws everything from the model; nothing else changes what stands there.
+    """One view. `redraw` draws everything from the model; nothing else changes the screen.
 
     What a key does is looked up in one table of handlers, which its parts and the view fill. No
     handler draws: whoever calls one redraws afterwards, once.
@@ -67,7 +67,7 @@ class ConsoleScreen(Screen[None]):
         self.model = model
         self.clock = clock
         self.submit = submit
-        # Not the class's: which keys there are is the person's to say.
+        # Bindings of the instance, not of the class: the person chooses the keys.
         self._bindings = model.registry.bindings_for(view, *PANEL_CONTEXTS)
         self._key_situation: Situation | None = None
         self.panel = AskPanel(model, clock)
@@ -91,7 +91,7 @@ class ConsoleScreen(Screen[None]):
                 command: lambda command=command: self.post_message(CommandRequested(command))
                 for command in (*asked, *_APP_COMMANDS)
             },
-            # At once: it takes nothing but time, and going on waits for a rested hand.
+            # At once, without rest: pausing changes no call, and going on has to rest.
             "pause": lambda: self.submit(SetPause(paused=True)),
             "look_again": self._look_again,
         }
@@ -101,7 +101,7 @@ class ConsoleScreen(Screen[None]):
         return {}
 
     def compose_foot(self) -> ComposeResult:
-        """Lay out the status line and the keys, and the panel that takes their place."""
+        """Compose the status line and the keys, and the panel that replaces them."""
         with Vertical(id="foot"):
             yield Lines(id="status")
             yield Lines(id="keys")
@@ -109,7 +109,7 @@ class ConsoleScreen(Screen[None]):
 
     @property
     def has_widgets(self) -> bool:
-        """Whether its widgets are there: on the way out a screen outlives them by a moment."""
+        """Whether its widgets are mounted: a closing screen outlives them by a moment."""
         return bool(self.query("#keys"))
 
     # Commands
@@ -133,7 +133,7 @@ class ConsoleScreen(Screen[None]):
         self._key_situation = None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let a command through exactly where the footer's function lets it."""
+        """Allow a command exactly when the footer's function does."""
         if action != "do":
             return True
         return availability(str(parameters[0]), self.key_situation).shown
@@ -149,7 +149,7 @@ class ConsoleScreen(Screen[None]):
             self.redraw()
 
     def on_piece_clicked(self, message: PieceClicked) -> None:
-        """Go where a click points. What changes anything wants its key: the mouse decides nothing."""
+        """Carry out a clicked command that only looks; anything else needs its key: the mouse decides nothing."""
         message.stop()
         clicked = self.model.registry.command(message.action)
         if clicked.moves or clicked.id == "help" or clicked.id.startswith("view_"):
@@ -162,7 +162,7 @@ class ConsoleScreen(Screen[None]):
         self.model.say(message, self.clock.monotonic())
 
     def _look_again(self) -> None:
-        """Look at the service again, where nobody knows how the call ended."""
+        """Fetch the preview again of a call whose outcome is unknown."""
         approval_id = self.situation.unknown_outcome_id
         if approval_id:
             self.submit(RefetchPreview(approval_id=approval_id))
@@ -180,7 +180,7 @@ class ConsoleScreen(Screen[None]):
         self.model.note_first_press(command)
 
     def save_screen(self) -> None:
-        """Keep what stands on screen while a call is decided, to show it again."""
+        """Keep the screen in which a call is decided, to show it again."""
 
     def schedule_settle(self, seconds: float) -> None:
         """Have `settle` called in *seconds*, by way of the application's queue."""
@@ -192,11 +192,11 @@ class ConsoleScreen(Screen[None]):
         self._decisions.settle(at)
 
     def after_decision(self) -> None:
-        """The core was asked: close what was asked of the person, and draw."""
+        """The intent was submitted: close the panel, and draw."""
         self.panel.close()
         self.redraw()
 
-    # What is asked
+    # The panel
 
     def on_ask_panel_closed(self, message: AskPanel.Closed) -> None:
         """Hiding the focused field leaves nothing focused."""
@@ -205,7 +205,7 @@ class ConsoleScreen(Screen[None]):
             self.reader.document.focus()
 
     def on_ask_panel_filter_typed(self, message: AskPanel.FilterTyped) -> None:
-        """Show the rows that the filter lets through as it stands now."""
+        """Show the rows that match the filter as typed so far."""
         message.stop()
         if self.model.panel == "filter":
             self.model.set_filter(message.text, self.clock.now())
@@ -214,7 +214,7 @@ class ConsoleScreen(Screen[None]):
     # Drawing
 
     def on_resize(self, event: events.Resize) -> None:
-        """Choose the layout; a new size makes every decide key rest anew."""
+        """Choose the layout; after a new size the rest before a key decides starts over."""
         width, height = event.size
         name = width_class(width, height)
         for each in ("small", "compact"):
@@ -231,17 +231,17 @@ class ConsoleScreen(Screen[None]):
         self.redraw()
 
     def on_document_scrolled(self, message: DocumentScrolled) -> None:
-        """Other lines stand there now; they count from their own painting on."""
+        """Other lines are in view: they count as seen from when they are painted."""
         message.stop()
         self.reader.wait_for_paint()
 
     def on_screen_resume(self) -> None:
-        """Draw what came while another screen stood here."""
+        """Draw what changed while another screen was shown."""
         self.model.size = (self.size.width, self.size.height)
         self.redraw()
 
     def redraw(self) -> None:
-        """Draw everything from the model, then learn when it stands on screen."""
+        """Draw everything from the model, then wait until the terminal has drawn it."""
         if not self.has_widgets:
             return
         self.set_class(self.model.core_lost is not None, "-lost")
@@ -265,12 +265,12 @@ class ConsoleScreen(Screen[None]):
 
     @abstractmethod
     def draw_view(self) -> None:
-        """Draw what stands between the bars."""
+        """Draw the part between the bars."""
 
     def draw_foot(self) -> None:
-        """Draw the status line and the keys, or what is asked and its keys."""
+        """Draw the status line and the keys, or the panel and its keys."""
         if not self.has_widgets:
-            return  # a timer's last call, while the application ends
+            return  # called by a timer while the application ends
         width, now, model = self.size.width, self.situation, self.model
         if self.panel.is_open:
             self.panel.draw(now, width)
@@ -284,7 +284,7 @@ class ConsoleScreen(Screen[None]):
         self.query_one("#keys", Lines).show(bars.footer_line(now.context, now, width))
 
     def rows_status(self) -> Line:
-        """Return what the status line says of the rows."""
+        """Return the status line's sentence about the rows."""
         return filter_problem(self.model.parsed_filter, *self.model.row_counts)
 
     def _draw_top(self) -> None:
@@ -316,7 +316,7 @@ class ConsoleScreen(Screen[None]):
 
     @property
     def startup_warnings(self) -> tuple[Line, ...]:
-        """The warnings that stand above all views as long as this console runs."""
+        """The warnings above every view, for as long as this console runs."""
         start = self.model.snapshot
         return bars.startup_warnings(
             routes=start.routes,

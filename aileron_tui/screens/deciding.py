@@ -1,4 +1,4 @@
-"""From the press of a key that decides to what the core is asked: rest before it, silence after it."""
+"""From the press of a key that decides to the intents for the core: rest before it, silence after it."""
 
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from aileron_tui.state.model import Model
 
 SETTLE_AGAIN_SECONDS = 0.005
 DROPPED_SECONDS = 1.0
-"""How long late keys of a burst leave the message about it standing."""
+"""How long the message about a burst stays, whatever late keys of it arrive."""
 
 
 class DecidingScreen(Protocol):
@@ -43,7 +43,7 @@ class DecidingScreen(Protocol):
         ...
 
     def save_screen(self) -> None:
-        """Keep what stands on screen while a call is decided, to show it again."""
+        """Keep the screen in which a call is decided, to show it again."""
         ...
 
     def schedule_settle(self, seconds: float) -> None:
@@ -51,7 +51,7 @@ class DecidingScreen(Protocol):
         ...
 
     def after_decision(self) -> None:
-        """The core was asked: what was asked of the person is over."""
+        """The intents were submitted: the panel is over."""
         ...
 
     def redraw(self) -> None:
@@ -60,7 +60,7 @@ class DecidingScreen(Protocol):
 
 
 class Decisions:
-    """Lets a press decide only if what it is about stood on screen, was seen and had rested."""
+    """Lets a press decide only if its item was on screen, was seen and had rested."""
 
     def __init__(self, screen: DecidingScreen, model: Model, clock: Clock) -> None:
         self._screen = screen
@@ -88,7 +88,7 @@ class Decisions:
             self._screen.schedule_settle(AFTER_SECONDS)
 
     def settle(self, at: float) -> None:
-        """Let a press that had its silence until *at* decide; say it where a burst took it back."""
+        """Let a press that had its silence until *at* decide; report one that a burst cancelled."""
         arming = self._model.arming
         version = arming.take_settled_press(at)
         if version is not None and version == self._model.screen_version:
@@ -100,7 +100,7 @@ class Decisions:
             self._screen.schedule_settle(SETTLE_AGAIN_SECONDS)
 
     def _decide(self, command: str) -> None:
-        """Hand over what the press of *command* asks for, if it may still be asked."""
+        """Submit what the press of *command* asks for, if it may still decide."""
         screen, model = self._screen, self._model
         if not availability(command, screen.situation).shown:
             return

@@ -1,4 +1,4 @@
-"""What one reads, carried elsewhere: to the clipboard, into the pager, into the browser."""
+"""Hands the text in view to the clipboard or the pager, and opens its page in the browser."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from aileron_tui.state.model import Model
 
 
 class TextHandoff:
-    """Hands over texts as they are drawn, marks included; never as they came."""
+    """Hands over texts as they are drawn, marks included; never the raw text."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class TextHandoff:
         post: Callable[[Message], object],
         say: Callable[[str], None],
     ) -> None:
-        """*post* takes what is asked of the application, *say* what the person is told."""
+        """*post* sends a message to the application, *say* shows a sentence in the status line."""
         self._model = model
         self._reader = reader
         self._post = post

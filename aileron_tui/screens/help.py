@@ -29,14 +29,14 @@ def help_lines(
     rest_seconds: float = 0.4,
     warnings: Sequence[Line] = (),
 ) -> tuple[Line, ...]:
-    """Return *standing* warnings whole, every key of *context* that has a text, then the signs.
+    """Return the *standing* warnings whole, every key of *context* that has a help text, then the signs.
 
     *width*: in cells. *rest*: the seconds that item and hand rest before a key decides.
     """
     rows: list[Line] = [(Piece(words.keys.HELP_STANDING, "attn"),)] if warnings else []
     for warning in warnings:
         for number, each in enumerate(wrap(warning, width - MARGIN_CELLS - 2)):
-            # What goes on further in is not a warning of its own: a route's words are from outside.
+            # Continuation lines are indented, so that a route's text from outside cannot pass for another warning.
             rows.append(line(Piece("  " if number else ""), *each.pieces))
     rows += [()] if warnings else []
     rows.append((Piece(words.keys.HELP, "fact"),))
@@ -72,7 +72,7 @@ def _row(key: str, text: Line, width: int, indent: int = KEY_CELLS) -> Iterator[
 
 
 class HelpScreen(ModalScreen[None]):
-    """Stands at the right; the view stays in sight beside it where there is room."""
+    """A page at the right; the view stays visible beside it where there is room."""
 
     AUTO_FOCUS = "#helptext"
     COMPONENT_CLASSES = ROLE_CLASSES
@@ -109,7 +109,7 @@ class HelpScreen(ModalScreen[None]):
     def _fill(self) -> None:
         text = self.query_one("#helptext", Document)
         if not text.size.width:
-            return  # its size comes with the next event
+            return  # its size is known at the next event
         self._lines = help_lines(
             self._keys, self._page, text.size.width, self._rest, self._warnings
         )

@@ -1,4 +1,4 @@
-"""A list of rows, and the selected row whole in its place once it is opened."""
+"""A list of rows, replaced by the selected row whole once that is opened."""
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -149,7 +149,7 @@ class ListScreen(ConsoleScreen):
             self.model.set_filter("", self.clock.now())
 
     def require_second_press(self, command: str) -> None:
-        """In the list, show the row whole first; there, say what was not seen."""
+        """In the list, open the row first; in an opened row, say what was not seen."""
         if self.table.opened:
             super().require_second_press(command)
         else:

@@ -1,4 +1,4 @@
-"""What a console shows that nobody has touched for long: a count, and nothing else."""
+"""The screen of a console that nobody has touched for long: a count, and nothing else."""
 
 from textual import events
 from textual.app import ComposeResult

@@ -1,4 +1,4 @@
-"""Every command by name, from the one registry. What decides is not in it: those keys are pressed."""
+"""Every command by name, from the one registry, but for those that decide: they need their key."""
 
 import re
 from typing import ClassVar
@@ -23,7 +23,7 @@ NAME_LIMIT = 60
 
 
 def commands(registry: CommandRegistry, now: Situation, text: str) -> tuple[Command, ...]:
-    """Return what can be done in *now*, decides nothing, and has every word of *text* in its name.
+    """Return the commands that are available in *now*, decide nothing, and have every word of *text* in their names.
 
     What begins with the text comes first, then what has words that do, then what only contains it.
     """
@@ -43,7 +43,7 @@ def commands(registry: CommandRegistry, now: Situation, text: str) -> tuple[Comm
 
 
 def _farness(each: Command, words: list[str]) -> int:
-    """Return how far *each* is from being called by *words*; sorting by it keeps the order of equals."""
+    """Return the rank of *each* as a match of *words*: 0 is the best."""
     label = each.label.casefold()
     if label.startswith(" ".join(words)):
         return 0
@@ -59,7 +59,7 @@ def _name(each: Command) -> str:
 
 
 class PaletteScreen(ModalScreen[str]):
-    """A line to type in, and the commands that it means; the view stays in sight above."""
+    """A line to type in, and the commands that match; the view stays visible above."""
 
     AUTO_FOCUS = "#command"
     COMPONENT_CLASSES = ROLE_CLASSES
@@ -108,7 +108,7 @@ class PaletteScreen(ModalScreen[str]):
         return (justify(text, key, width),)
 
     def on_input_changed(self, message: Input.Changed) -> None:
-        """Show what the text means now."""
+        """Show the commands that match the text."""
         message.stop()
         self._found, self._chosen = commands(self._keys, self._now, message.value), 0
         self._draw()

@@ -29,12 +29,12 @@ MIN_WAKE_SECONDS = 0.005
 
 
 class DocumentReader:
-    """Shows a document, and knows since when what stands on screen stands there."""
+    """Shows a document, and knows since when its lines have been on screen."""
 
     def __init__(
         self, screen: Screen[None], model: Model, clock: Clock, *, on_rest: Callable[[], None]
     ) -> None:
-        """*on_rest* is called each time that what stands there has rested, or was seen, for longer."""
+        """*on_rest* is called whenever the lines on screen have rested or been seen for longer."""
         self._screen = screen
         self._model = model
         self._clock = clock
@@ -60,7 +60,7 @@ class DocumentReader:
         }
 
     def _mark_wraps(self) -> None:
-        """Show which lines go on in the next one, or no more; no line moves by it."""
+        """Mark or stop marking the lines that are wrapped; no line moves."""
         self._model.show_wrap_marks = not self._model.show_wrap_marks
 
     @property
@@ -85,7 +85,7 @@ class DocumentReader:
             document.scroll_to_start()
 
     def draw_guarded(self, draw: Callable[[], None]) -> None:
-        """Draw; where that fails, say so in its place, and let nothing decide the row."""
+        """Draw; if that fails, show that instead, and let nothing decide the row."""
         try:
             draw()
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
@@ -102,22 +102,22 @@ class DocumentReader:
         if self._model.mark_undrawable(version):
             _log.error("an item could not be drawn: %s", error_location(error))
 
-    # What stands on screen, and since when
+    # What is on screen, and since when
 
     def wait_for_paint(self) -> None:
-        """Learn when what is drawn now stands on screen."""
+        """Have the reader called once the terminal has drawn the present screen."""
         self._screen.call_after_refresh(self._painted, self._model.screen_version)
 
     def _painted(self, version: Version) -> None:
-        """Everything drawn for *version* was written; a slow line may not have brought it yet."""
+        """Everything drawn for *version* was written; on a slow line it may not have arrived yet."""
         self._screen.post_message(Painted(lambda: self._on_screen(version)))
 
     def _on_screen(self, version: Version) -> None:
-        """What was drawn for *version* is on screen: from here on it can be read and rested before."""
+        """What was drawn for *version* is on screen: reading and rest count from now."""
         at, model = self._clock.monotonic(), self._model
         subject = model.subject if model.document_shown else None
         if subject is not None and model.laid_out_version != subject.version:
-            return  # shown only now, its size not known yet: its lines come with the next drawing
+            return  # just mounted, without a size: its lines come with the next drawing
         if not self._has_widgets or not self._screen.is_current or version != model.screen_version:
             return
         model.arming.on_drawn(version, at)
@@ -129,11 +129,11 @@ class DocumentReader:
 
     @property
     def _has_widgets(self) -> bool:
-        """Whether the widgets are there: on the way out a screen outlives them by a moment."""
+        """Whether the widgets are mounted: a closing screen outlives them by a moment."""
         return bool(self._screen.query("#document"))
 
     def _wake(self) -> None:
-        """Look again when the next thing is due: lines that count as seen, a key that arms."""
+        """Set the timer for the next change: lines that count as seen, a key that may decide."""
         at = self._clock.monotonic()
         waits: list[float] = []
         if arms_in := self._model.arming.seconds_until_armed(self._model.screen_version, at):

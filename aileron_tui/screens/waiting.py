@@ -39,7 +39,7 @@ from aileron_tui.widgets.rows import RowList
 
 
 class WaitingScreen(ConsoleScreen):
-    """The list beside or above the item, and in a wide terminal a rail with what is known around it."""
+    """The list beside or above the item, and in a wide terminal a rail with its context."""
 
     def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
         super().__init__("waiting", model, clock, submit)
@@ -127,7 +127,7 @@ class WaitingScreen(ConsoleScreen):
             self.query_one("#sidefoot", Lines).show(justify(foot, more, width))
         else:
             header = self._list_header(status, width)
-            # What the header says already is not said again below it.
+            # The order is not repeated below if the header has it.
             order = order_line(queue.newer_count, by_deadline=queue.by_deadline and bool(status))
             below = justify(line(" ", *order), more, width)
             self.query_one("#sidehead", Lines).show((), header, below)
@@ -171,7 +171,7 @@ class WaitingScreen(ConsoleScreen):
         self.reader.show(layout, item.version if item is not None else ())
 
     def _around(self, item: Item | None) -> tuple[Section, ...]:
-        """Return what is known around the call."""
+        """Return the context of the call."""
         view = item.approval if item is not None else None
         if view is None:
             return ()
@@ -182,17 +182,17 @@ class WaitingScreen(ConsoleScreen):
         )
 
     def _at_the_end(self, item: Item | None) -> tuple[Section, ...]:
-        """Return what the document ends with, where the layout has no rail for it."""
+        """Return the context for the document's end, if the layout has no rail for it."""
         return () if self.query_one("#rail", Lines).display else self._around(item)
 
     def _draw_rail(self) -> None:
-        """Draw what is known around the call, where the layout has a rail for it."""
+        """Draw the context of the call, if the layout has a rail for it."""
         rail = self.query_one("#rail", Lines)
         sections = self._around(self.model.queue.current) if rail.display else ()
         rail.show(*rail_lines(sections, *rail.size))
 
     def _fit_list(self, head: int) -> None:
-        """Give the list its height where it stands above an item whose head has *head* lines."""
+        """Set the list's height in the layout that has it above the item, whose head has *head* lines."""
         items, banner = len(self.model.queue.items), self.query_one("#banner", Lines).rows
         height = self.size.height
         rows = compact_list_rows(items, height, banner, head) if self._compact else 0
@@ -215,7 +215,7 @@ class WaitingScreen(ConsoleScreen):
         self.query_one("#empty", Lines).show(*rows)
 
     def save_screen(self) -> None:
-        """Keep the call that is decided as it stands there, for the audit."""
+        """Keep the call as it is shown when it is decided, for the audit view."""
         item, reading = self.model.queue.current, self.model.reading
         if item is None or item.approval is None:
             return
@@ -247,7 +247,7 @@ class WaitingScreen(ConsoleScreen):
             self.submit(RefreshPreview(approval_id=item.key))
 
     def _show_whole(self) -> None:
-        """Show the whole new preview from its first line; where it stands already, what changed."""
+        """Scroll to the whole new preview; from there, back to what changed."""
         document, row = self.reader.document, self.model.preview_row
         if row is None:
             return

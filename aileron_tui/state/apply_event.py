@@ -1,4 +1,4 @@
-"""What each event of the core changes in the console's state, and what the status line reports of it."""
+"""What each event of the core changes in the console's state, and the status line's report of it."""
 
 from aileron_core.console_port import (
     WAITING_STATES,
@@ -25,7 +25,7 @@ from aileron_tui.state.model import Model
 
 
 def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
-    """Take *event* into *model*; return whether a call came to wait that was not there before.
+    """Apply *event* to *model*; return whether it brought a new waiting call.
 
     *now* is epoch seconds, *at* monotonic seconds.
     """
@@ -55,7 +55,7 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
 
 
 def _whole(model: Model, event: CoreEvent, at: float) -> None:
-    """Take an event about the core as a whole."""
+    """Apply an event about the core as a whole."""
     match event:
         case StorageHealth():
             model.health = event
@@ -80,7 +80,7 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     key, queue = view.approval_id, model.queue
     known = queue.get(key)
     if known is None and queue.unread_count:
-        model.defer_update(view)  # it is read in its turn, as it stands then
+        model.defer_update(view)  # it is read later, in its turn
         return False
     before = known.approval if known is not None else None
     arrived = queue.update(view, now)

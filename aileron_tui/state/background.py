@@ -1,4 +1,4 @@
-"""Work that would hold up a key is done on another thread; the screen draws again when it is done."""
+"""Work that would delay a key is done on another thread; the screen draws again when it is done."""
 
 import threading
 from collections.abc import Callable, Hashable
@@ -9,12 +9,12 @@ from typing import Generic, TypeVar
 _T = TypeVar("_T")
 
 RESULTS_KEPT = 64
-"""Results that nobody has come for yet; more than any pane shows rows."""
+"""Results that nobody has fetched yet; more than any pane shows rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkResult(Generic[_T]):
-    """What came of some work."""
+    """The outcome of some work: a value or an exception."""
 
     value: _T | None = None
     error: Exception | None = None
@@ -32,7 +32,7 @@ class WorkResult(Generic[_T]):
 
 
 class BackgroundWorker(Generic[_T]):
-    """Does one thing after the other, and of each kind only what was asked for last.
+    """Does one job after the other, and of each kind only the one that was requested last.
 
     A person who walks over large texts must not wait for those that are out of sight already.
     """
@@ -49,7 +49,7 @@ class BackgroundWorker(Generic[_T]):
     def request(
         self, kind: Hashable, key: Hashable, work: Callable[[], _T]
     ) -> WorkResult[_T] | None:
-        """Return what came of *work*, which *key* names, or have it done and return None."""
+        """Return the result of *work*, which *key* names; None while it is still to be done."""
         with self._lock:
             known = self._done.get(kind)
             if known is not None and known[0] == key:
@@ -62,7 +62,7 @@ class BackgroundWorker(Generic[_T]):
         return None
 
     def forget(self, kind: Hashable) -> None:
-        """Drop what is asked for or known of *kind*."""
+        """Drop requests and results of *kind*."""
         with self._lock:
             self._asked.pop(kind, None)
             self._done.pop(kind, None)
@@ -90,5 +90,5 @@ class BackgroundWorker(Generic[_T]):
                 if len(self._done) > RESULTS_KEPT:
                     del self._done[next(iter(self._done))]
                 self._doing = None
-            with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
+            with suppress(RuntimeError):  # the loop has ended
                 self._ready()

@@ -1,4 +1,4 @@
-"""What stood on screen when a person decided, for as long as this console lives.
+"""The screens in which a person decided, kept for as long as this console runs.
 
 A screen holds what was fetched for the approver alone. It is kept in memory: on disk it would lie
 open to every program of the same account.

@@ -1,4 +1,4 @@
-"""What a denial may take with it: the equal calls that wait, and the reasons that were given before."""
+"""The state of the deny panel: equal calls that wait, and reasons that were given before."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ _Shape = tuple[str, str, str]
 
 
 class ReasonHistory:
-    """Reasons that the person gave in this console's life, newest first, each once; in memory alone."""
+    """The reasons given since the console started, newest first, each once; in memory alone."""
 
     def __init__(self) -> None:
         self._given: list[str] = []
@@ -22,7 +22,7 @@ class ReasonHistory:
         self._written = ""
 
     def add(self, reason: str) -> None:
-        """Keep *reason*, which went out; an empty one is none."""
+        """Keep *reason*, which was sent, unless it is empty."""
         if reason:
             self._given = [reason, *(each for each in self._given if each != reason)]
             del self._given[REASONS_KEPT:]
@@ -93,7 +93,7 @@ def _shape(view: ApprovalView) -> _Shape | None:
 
 
 class DenyPanel:
-    """What the deny panel knows besides the call that it is about."""
+    """What the deny panel knows besides its call."""
 
     def __init__(self, approvals: Iterable[ApprovalView] = ()) -> None:
         self.calls = EqualCalls()
@@ -120,7 +120,7 @@ class DenyPanel:
         return tuple(key for key in self.calls.equal_to(self._about) if key in self._counted)
 
     def mark_sent(self, keys: Sequence[str], reason: str) -> None:
-        """Note that one press denied *keys*, all for *reason*."""
+        """Record that one press denied *keys*, all for *reason*."""
         ended: list[str] = []
         self._together.update(dict.fromkeys(keys, ended))
         self.reasons.add(reason)

@@ -43,7 +43,7 @@ class LayoutOptions:
     unfold: bool = False
     """Marks with their code points, and nothing folded."""
     context: tuple[Section, ...] = ()
-    """What stands at the end, where there is no rail beside it."""
+    """The sections at the end, if there is no rail beside it."""
     file_changed: bool = False
     """`Queue.file_changed` of the item."""
 
@@ -63,7 +63,7 @@ def _make(blocks: tuple[Block, ...], options: LayoutOptions) -> _Document:
 
 
 class DocumentCache:
-    """Keeps what is dear to make: the layout of one item, and what the renderer found in each."""
+    """Keeps what is expensive to make: the layout of one item, and the hidden characters of each."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class DocumentCache:
         """Something in the document is drawn as a mark."""
 
     def findings(self, item: Item) -> HiddenCharacters:
-        """Return what the renderer found in the item's fields."""
+        """Return the hidden characters in the item's fields."""
         known = self._findings.get(item.key)
         if known is None or known[0] is not item.approval:
             counts = self._find(item)
@@ -104,7 +104,7 @@ class DocumentCache:
         return known[1]
 
     def _find(self, item: Item) -> HiddenCharacters | None:
-        """Return what the renderer found; None while it is at a large text."""
+        """Return the hidden characters; None while a large text is rendered."""
         view, room = item.approval, self._findings_room
         if room is None or foreign_size(view) <= LARGE_CHARACTERS:
             return hidden_characters_of(view)
@@ -179,7 +179,7 @@ class DocumentCache:
         return known[1] if known is not None and known[0] is item.approval else None
 
     def _start_of(self, item: Item, options: LayoutOptions, now: float) -> Layout:
-        """Return how the document begins; what stands behind it is still being laid out."""
+        """Return the layout of the document's start, while the rest is laid out."""
         assert item.approval is not None
         self.is_complete, self.has_marks = False, False
         key = (IdentityKey(item.approval), options.width, options.gutter)
@@ -210,7 +210,7 @@ class DocumentCache:
         return self._whole
 
     def _age(self, first: Block, options: LayoutOptions) -> None:
-        """Draw the first heading anew; it alone tells an age."""
+        """Draw the first heading anew: it alone shows an age."""
         if first == self._blocks[0]:
             return
         old = self._main.blocks.count(0)
@@ -240,7 +240,7 @@ class DocumentCache:
 
 
 class IdentityKey:
-    """Is equal to itself alone: comparing large values would take as long as what it saves."""
+    """Is equal only to itself: comparing large values would take as long as the work that it saves."""
 
     def __init__(self, value: object) -> None:
         self._value = value
@@ -264,7 +264,7 @@ def foreign_size(view: ApprovalView | None) -> int:
 
 
 def start_blocks(view: ApprovalView, now: float) -> tuple[Block, ...]:
-    """Return how *view*'s document begins, and that there is more; none of it counts as read."""
+    """Return the start of *view*'s document, and a note that there is more; none of it counts as read."""
     notice = words.item.laying_out(foreign_size(view))
     note = (value("", (Piece(notice, "attn"),), "record"), blank())
     if view.drift is not None or view.steps:

@@ -28,11 +28,11 @@ class EventQueue:
         self._taken_at = float("-inf")
 
     def open(self) -> None:
-        """Begin to tell the running loop of what comes."""
+        """Begin to notify the running loop of events."""
         self._loop = asyncio.get_running_loop()
 
     def put(self, event: CoreEvent) -> None:
-        """Take *event* on the core's thread. After the loop's end there is nobody to tell.
+        """Queue *event*, on the core's thread; after the loop's end it is dropped.
 
         One message for all that have come: each one that crosses threads writes to the pipe by which
         the loop learns of signals as well, and a full pipe loses them.
@@ -46,7 +46,7 @@ class EventQueue:
             return  # `NoActiveAppError` is one as well
 
     def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
-        """A call tells of itself by several events, and the agent that makes it waits."""
+        """Wait a moment for the other events of the same call, whose agent waits."""
         wait = max(GATHER_SECONDS, self._taken_at + MIN_INTERVAL_SECONDS - loop.time())
         loop.call_later(wait, self._ready)
 

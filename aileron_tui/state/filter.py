@@ -6,7 +6,7 @@
 
 All terms must hold; of the values of one field any may. Text is found anywhere and in any case. An
 age is `age:5m` or `age:<5m` (younger than that) or `age:>2h` (older); units are s, m, h and d.
-A term that says nothing is told of and leaves the others in force.
+A term that is not understood is reported, and the others still apply.
 """
 
 import re
@@ -23,7 +23,7 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterFields:
-    """What a row offers to a filter; text from outside as it came."""
+    """The parts of a row that a filter matches; text from outside is raw."""
 
     text: str
     """All that its words are looked for in."""
@@ -43,7 +43,7 @@ class _Age:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """A filter that was understood, as far as it was."""
+    """The terms of a filter that were understood."""
 
     words: tuple[str, ...] = ()
     fields: tuple[tuple[str, tuple[str, ...]], ...] = ()

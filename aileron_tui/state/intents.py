@@ -1,4 +1,4 @@
-"""What the press of a key asks of the core, for what stands on screen."""
+"""The intents that the press of a key submits, for the item on screen."""
 
 from aileron_core.console_port import (
     Accept,

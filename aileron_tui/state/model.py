@@ -126,7 +126,7 @@ class Model:
         self.ending_agents: dict[str, str] = {}
         """Agents of the sessions that are to end."""
 
-    # What stands on screen
+    # What is on screen
 
     @property
     def table(self) -> Table | None:
@@ -145,7 +145,7 @@ class Model:
 
     @property
     def document_shown(self) -> bool:
-        """A document stands on screen, or is to stand there."""
+        """A document is on screen, or about to be."""
         table = self.table
         return self.subject is not None and (table is None or table.opened)
 
@@ -183,7 +183,7 @@ class Model:
 
     @property
     def replayed(self) -> DecisionScreen | None:
-        """The screen of an earlier time that stands in place of an opened record."""
+        """The screen of an earlier time that is shown in place of an opened record."""
         return self.audit.replayed if self.view == "audit" else None
 
     @property
@@ -203,13 +203,13 @@ class Model:
 
     @property
     def pressed_once(self) -> str:
-        """Return the action that was pressed once on what stands on screen; empty without one."""
+        """Return the action that was pressed once on the present item; empty without one."""
         if self._confirmed is None or self._confirmed[1] != self._subject_version():
             return ""
         return self._confirmed[0]
 
     def note_first_press(self, action: str) -> None:
-        """Note the first of two presses."""
+        """Record the first of two presses."""
         self._confirmed = (action, self._subject_version())
 
     def is_second_press(self, key: str) -> bool:
@@ -218,7 +218,7 @@ class Model:
         return bool(action) and key in self.registry.command(action).keys
 
     def forget_first_press(self) -> bool:
-        """Any other key: forget the first press. Return whether there was one."""
+        """Forget the first press, after any other key; return whether there was one."""
         had = self._confirmed is not None
         self._confirmed = None
         return had
@@ -268,16 +268,16 @@ class Model:
         return ReadApprovals(requested_at=calls[-1].requested_at, run_id=calls[-1].run_id)
 
     def defer_update(self, view: ApprovalView) -> None:
-        """Keep what is told of a call that was not read yet; it is read in its turn."""
+        """Keep an update of a call that was not read yet; it is read in its turn."""
         self._deferred[view.approval_id] = view
 
     def add_approvals(self, event: ApprovalsRead) -> None:
-        """Take some of what was read."""
+        """Add some of the calls that were read."""
         self.queue.load_more(event.views, event.remaining)
         for view in event.views:
             self._deferred.pop(view.approval_id, None)
         if not event.remaining:
-            # What came meanwhile and was not among them, as after a step of the clock, is not lost.
+            # Updates of calls that were not among those read, as after a step of the clock, are not lost.
             late, self._deferred = tuple(self._deferred.values()), {}
             self.queue.load_more((view for view in late if view.state not in FINAL_STATES), 0)
         for view in event.views:
@@ -285,7 +285,7 @@ class Model:
             self.deny_panel.calls.update(view)
 
     def mark_undrawable(self, version: Version) -> bool:
-        """Note that this content cannot be drawn: nothing decides it; return whether that is news."""
+        """Record that this content cannot be drawn, so that nothing decides it; return whether that is new."""
         if not version or version in self._undrawable:
             return False
         self._undrawable.add(version)
@@ -310,19 +310,19 @@ class Model:
         if not decides or self.arming.in_burst(at):
             self.forget_first_press()
         if self.panel != "none" and not self._panel_quiet:
-            # By time alone: what is pasted later comes in one read, and is what was asked for.
+            # By time alone: a paste into the open field comes in one read, and is wanted.
             self._panel_quiet = at - self._panel_at >= AFTER_SECONDS
             self._panel_at = at
             return not self._panel_quiet
         return self.panel == "none" and not moves and self.arming.in_burst(at)
 
     def on_burst(self, at: float) -> None:
-        """Several keys came in one read, at *at*; it is told before the first of them."""
+        """Several keys came in one read, at *at*; called before the first of them."""
         self.forget_first_press()
         self.arming.on_burst(at)
 
     def end_key(self) -> None:
-        """The key was handled; unless it was a press that counted, it is one more key now."""
+        """The key was handled; unless it was a press that counted, it counts as input."""
         if not self._key_counted:
             self.arming.on_key(self.key_at)
 
@@ -341,7 +341,7 @@ class Model:
         self.panel, self.panel_key, self._panel_quiet = "none", None, True
 
     def switch_to(self, view: View) -> None:
-        """Turn to another page."""
+        """Switch to another view."""
         self.view = view
         self.forget_first_press()
         self.arming.reset()
@@ -349,7 +349,7 @@ class Model:
     # Decisions
 
     def mark_sent(self, intent: Intent) -> None:
-        """Note that *intent* is on its way."""
+        """Record that *intent* is on its way."""
         about = self.queue.get(intent.approval_id) if isinstance(intent, Approve | Deny) else None
         self.pending_intents.add(
             intent, about.version if about is not None else self._subject_version()
@@ -362,16 +362,16 @@ class Model:
             self.ending_agents[intent.session_id] = session.agent if session is not None else ""
 
     def say(self, pieces: Line | str, at: float, *, hold: float = 0.0) -> None:
-        """Let the status line report *pieces*, our own words or rendered ones; *hold*: seconds that no key ends."""
+        """Show *pieces*, which hold no raw text, in the status line; for *hold* seconds no key ends it."""
         message = (Piece(pieces),) if isinstance(pieces, str) else pieces
         self.status_message = StatusMessage(message, at + MESSAGE_SECONDS, at + hold)
 
     # Time
 
     def tick(self, now: float, at: float) -> None:
-        """Let time pass: reports end, rows whose time is over go.
+        """Let time pass: reports end, rows whose time is over are removed.
 
-        None goes under a press that is not settled: the rows below would move, and take it back.
+        None is removed while a press is not settled: the rows below would move, and cancel it.
         """
         gone = not self.arming.awaits_silence and self.queue.tick(now)
         for table in self.tables.values():

@@ -1,4 +1,4 @@
-"""What the status line reports when an event came: what happened to what the person did or looks at."""
+"""The status line's reports of events: outcomes of what the person did or looks at."""
 
 from aileron_core.console_port import (
     Accept,
@@ -16,7 +16,7 @@ from aileron_tui.draw.text import Line, Piece, line
 
 
 def audit_exported(event: AuditExported) -> Line:
-    """Return the report of a copy of the audit: how much stands in it, and where it lies."""
+    """Return the report of an exported audit: how many records, and the file's path."""
     return line(Piece(f"✓ {words.views.exported(event.records)} ", "ok"), *foreign_text(event.path))
 
 

@@ -1,4 +1,4 @@
-"""What was handed to the core and is not answered yet: its key is gone until then."""
+"""Intents that the core has not answered yet: until then their keys do nothing."""
 
 from collections.abc import Hashable, Iterator
 
@@ -50,7 +50,7 @@ class PendingIntents:
         self._sent: dict[str, tuple[Intent, Hashable]] = {}
 
     def add(self, intent: Intent, version: Hashable) -> None:
-        """Note that *intent* is on its way, on what *version* named."""
+        """Record that *intent*, about the content *version*, is on its way."""
         key = _key(intent)
         if key is not None:
             self._sent[key] = (intent, version)
@@ -61,7 +61,7 @@ class PendingIntents:
         return sent[0] if sent is not None else None
 
     def on_approval(self, view: ApprovalView, version: Hashable) -> None:
-        """An approval came anew: what was asked of it is answered, unless a deny is being checked."""
+        """An approval was updated: intents about it are answered, unless a deny is being checked."""
         sent = self._sent.get(view.approval_id)
         if sent is None or (view.state == "pending" and sent[1] == version):
             return
@@ -71,7 +71,7 @@ class PendingIntents:
     def take_finished_files(
         self, event: LibraryUpdated
     ) -> Iterator[Accept | AcceptSuite | WithdrawAcceptance]:
-        """Yield what was asked of files and has happened, as *event* tells."""
+        """Yield the intents about files that *event* shows to be done."""
         yield from self._suites(event)
         waiting = {file_key(each.kind, each.name): each.digest for each in event.not_accepted}
         items = {file_key(each.kind, each.name): each for each in event.library}
@@ -91,7 +91,7 @@ class PendingIntents:
                 del self._sent[key]
 
     def _suites(self, event: LibraryUpdated) -> Iterator[AcceptSuite]:
-        """Yield what was asked of suites, once none of their files waits in the form that was shown."""
+        """Yield the intents about suites of which no file waits any more with the digest that was shown."""
         waiting = {(each.file, each.digest) for each in event.not_accepted}
         for key, (intent, _) in list(self._sent.items()):
             if isinstance(intent, AcceptSuite) and waiting.isdisjoint(intent.files):

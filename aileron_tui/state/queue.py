@@ -84,9 +84,9 @@ class Queue:
         self._decided: list[ApprovalView] = []
         self._decided_here: set[str] = set()
         self._deadlines: list[tuple[float, str]] = []
-        """A heap; what does not hold any more is dropped when it comes up."""
+        """A heap; outdated entries are dropped when they come up."""
         self._leaving: list[tuple[float, str]] = []
-        """A heap of when rows go."""
+        """A heap of when rows are to be removed."""
         self._overdue: set[str] = set()
         """Rows whose time is over; those under the cursor stay until it leaves."""
         self.selected: str | None = None
@@ -179,7 +179,7 @@ class Queue:
         return None
 
     def file_changed(self, item: Item | None) -> bool:
-        """Return whether the action file that *item* was asked for lies there in another form, not accepted."""
+        """Return whether the call's action file changed since the request and is not accepted."""
         view = item.approval if item is not None else None
         return view is not None and file_key("action", view.action) in self._not_accepted
 
@@ -264,7 +264,7 @@ class Queue:
         self._file_row = {item.key: row for row, item in enumerate(self._files)}
 
     def _keep_selected(self) -> None:
-        """Show the selected call whatever the filter says, and no more the one that was left."""
+        """Show the selected call even if the filter excludes it, and no longer the one selected before."""
         if not self.parsed_filter.query:
             return
         if self._pinned is not None and self._pinned != self.selected:
@@ -283,7 +283,7 @@ class Queue:
             self._shown_waiting.discard(number)
 
     def mark_decided_here(self, key: str) -> None:
-        """Note that the person answered *key* on this screen."""
+        """Record that the person answered *key* on this screen."""
         self._decided_here.add(key)
 
     def was_decided_here(self, key: str) -> bool:
@@ -291,7 +291,7 @@ class Queue:
         return key in self._decided_here
 
     def update(self, view: ApprovalView, now: float) -> bool:
-        """Take an update; return whether an item came to wait that was not there before."""
+        """Apply an update; return whether it brought a new waiting item."""
         key, self._now = view.approval_id, now
         before = self._items.get(key)
         if view.state in FINAL_STATES:
@@ -339,7 +339,7 @@ class Queue:
         self._select_something()
 
     def tick(self, now: float) -> bool:
-        """Drop rows whose time is over; return whether any went.
+        """Remove rows whose time is over; return whether there were any.
 
         The selected one stays until the cursor leaves it, unless the person decided it here and
         nothing else waits: then there is nothing left to protect it from.
@@ -393,7 +393,7 @@ class Queue:
             self._keep_selected()
 
     def _put(self, item: Item) -> None:
-        """Keep *item* under its key, and everything that is found by it."""
+        """Store *item* by its key, and update every index."""
         before, view = self._items.get(item.key), item.approval
         self._items[item.key] = item
         number = self._number.get(item.key)
@@ -417,7 +417,7 @@ class Queue:
             heappush(self._leaving, (item.remove_at, item.key))
 
     def _show(self, number: int, item: Item) -> None:
-        """Show *item* or leave it out, as the filter says now; the selected one is shown."""
+        """Show *item* or leave it out, by the present filter; the selected one is shown."""
         lets = self._passes_filter(item)
         if item.key == self.selected:
             self._pinned = None if lets else item.key

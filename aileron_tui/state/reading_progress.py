@@ -17,7 +17,7 @@ class ReadingProgress:
         """Nothing is added to it any more."""
 
     def frozen_copy(self) -> "ReadingProgress":
-        """Return what was seen until now; nothing that is marked later is added to it."""
+        """Return a copy that never changes."""
         copy = ReadingProgress()
         copy._ranges, copy._required, copy._seen = self._ranges, self._required, set(self._seen)
         copy.frozen = True

@@ -7,7 +7,7 @@ from aileron_tui.state.model import Model
 from aileron_tui.state.pending_intents import file_key
 
 DEADLINE_MARGIN = 1.0
-"""A yes that arrives later than this before the deadline could lose the race; it is not taken."""
+"""Seconds before the deadline from which on a yes could come too late; it is not accepted."""
 
 
 def situation_of(model: Model, now: float, at: float) -> Situation:

@@ -63,7 +63,7 @@ def terminal_charset(environment: Mapping[str, str], stream: str) -> str:
     """
     if not _is_utf8(stream):
         return stream
-    # Python writes UTF-8 in the C locale as well, though the terminal was told otherwise.
+    # Python writes UTF-8 in the C locale as well, though the terminal is not set to it.
     locale = next((name for name in _locales(environment) if name), "")
     return "ascii" if locale and not _is_utf8(locale) else ""
 

@@ -1,6 +1,6 @@
-"""Whether the terminal's ground is light, asked of the terminal itself before anything is drawn.
+"""Whether the terminal's background is light, asked of the terminal itself before anything is drawn.
 
-OSC 11 asks for the colour. Behind it stands a question that every terminal answers (DA1), so that
+OSC 11 asks for the colour. It is followed by a question that every terminal answers (DA1), so that
 one that does not know the first is not waited for.
 """
 
@@ -28,7 +28,7 @@ LATE_REPLY: Final = re.compile(
 def background_is_light(source: int, target: int, seconds: float = _SECONDS) -> bool | None:
     """Ask the terminal; return None where it does not say.
 
-    What was typed ahead is dropped: it was meant for what stood there before.
+    What was typed ahead is dropped: it was meant for the program before.
 
     Args:
         source: the descriptor it is read from.
@@ -46,7 +46,7 @@ def background_is_light(source: int, target: int, seconds: float = _SECONDS) -> 
         finally:
             termios.tcsetattr(source, termios.TCSAFLUSH, before)
     except (OSError, termios.error):
-        return None  # it hung up, or is not a terminal of ours to ask
+        return None  # it hung up, or cannot be asked
     match = _GROUND.search(answer)
     if match is None:
         return None

@@ -18,7 +18,7 @@ def browser_command(environment: Mapping[str, str], platform: str = sys.platform
 
 
 def open_in_browser(program: str, url: str, done: Callable[[bool], object]) -> None:
-    """Run *program* on *url*, in a session of its own; *done* hears, on a thread, whether it worked."""
+    """Run *program* on *url*, in a session of its own; *done* is called on a thread with whether it worked."""
     threading.Thread(target=_open, args=(program, url, done), daemon=True).start()
 
 

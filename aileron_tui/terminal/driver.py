@@ -1,6 +1,6 @@
 """The terminal: what comes from it, byte for byte, and when it has drawn what was written.
 
-Textual's own reader ends the program on a byte that is not UTF-8 and tells of keys alone. Whether a
+Textual's own reader ends the program on a byte that is not UTF-8 and reports keys alone. Whether a
 press was a person's is to be judged by everything that came with it: half an escape sequence, the
 mouse, the start of a paste.
 """
@@ -181,7 +181,7 @@ class ConsoleDriver(LinuxDriver):
     # Input, on the reader's thread
 
     def run_input_thread(self) -> None:
-        """Read until told to stop, or until the terminal hangs up."""
+        """Read until the driver stops, or until the terminal hangs up."""
         parser = _Parser(debug=self._debug)
         decoder = getincrementaldecoder("utf-8")("replace")
         empty_at = get_time()
@@ -190,7 +190,7 @@ class ConsoleDriver(LinuxDriver):
             if not self._waits(0.0):
                 empty_at = looked_at
             if self._waits(_TICK_SECONDS):
-                # Before the read: what is read and not yet told of must not look like silence.
+                # Before the read: input that is read and not yet reported must not look like silence.
                 self._arrivals += 1
                 read_at = get_time()
                 held_up, empty_at = read_at - empty_at > _HELD_UP_SECONDS, read_at

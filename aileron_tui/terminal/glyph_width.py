@@ -1,8 +1,8 @@
-"""Cells stay where they belong, whatever the terminal thinks of a glyph's width.
+"""Keeps every cell in its column, whatever width the terminal gives a glyph.
 
 Programs and terminals disagree on how wide an emoji with a modifier, a flag, a vowel sign or a
 conjoining letter is; zero-width for one is two cells for the other. What stands right of such a
-glyph would move, and text from outside would come to stand in a column that is ours. So each such
+glyph would move, and text from outside would reach a reserved column. So each such
 glyph is put on blanks of its own, and the cursor is set by number behind it.
 """
 

@@ -1,4 +1,4 @@
-"""Sequences for the terminal itself, through the multiplexer that stands before it."""
+"""Sequences for the terminal itself, through a multiplexer."""
 
 from collections.abc import Mapping
 

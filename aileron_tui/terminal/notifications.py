@@ -1,6 +1,6 @@
-"""Telling a person who looks elsewhere that something waits: bell, the terminal's notification, a command.
+"""Notifies a person who looks elsewhere that something waits: bell, terminal notification, a command.
 
-What is told is a count and the name of an accepted action, never a word from outside: such texts
+A notification is a count and the name of an accepted action, never text from outside: notifications
 end on lock screens and in logs. Nothing decides from there.
 """
 
@@ -16,7 +16,7 @@ from aileron_tui import words
 from aileron_tui.terminal.multiplexer import wrap_for_multiplexer
 
 QUIET_SECONDS = 3.0
-"""At most one notification in this time; what arrives meanwhile is told at its end, together."""
+"""At most one notification in this time; arrivals meanwhile are notified together at its end."""
 COMMAND_SECONDS = 10.0
 """A command that has not ended by then is ended."""
 
@@ -58,7 +58,7 @@ class Notification:
 
 
 class NotificationPolicy:
-    """When a person is told. Times are monotonic seconds; it rings nothing itself."""
+    """Decides when to notify. Times are monotonic seconds; it rings nothing itself."""
 
     def __init__(self) -> None:
         self._told_at = float("-inf")
@@ -85,7 +85,7 @@ class NotificationPolicy:
 
 
 class Notifier:
-    """Rings and runs what the person set. Whatever goes wrong here harms nothing."""
+    """Rings the bell and runs the configured command. A failure here harms nothing else."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Notifier:
             bell: whether to ring.
             ring: rings the terminal's bell.
             write: writes a sequence to the terminal.
-            failed: told once, on another thread, why the command failed.
+            failed: called once, on another thread, with why the command failed.
             command_seconds: after which a command is ended.
         """
         self._command = settings.command

@@ -1,6 +1,6 @@
 """The person's own pager, run in the console's place on a text that was made harmless before.
 
-The text goes over a pipe, never through a file. `less` is told to start no other program: what
+The text goes over a pipe, never through a file. `less` must start no other program: what
 stands on its screen came from outside, and a person may press any key there.
 """
 

@@ -1,4 +1,4 @@
-"""The panel at the foot: why not, which rows, really everything, really this session."""
+"""The panel at the foot: asks for a reason or a filter, or to confirm a stop or the end of a session."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -132,7 +132,7 @@ class AskPanel(Vertical):
     # Opening and closing
 
     def _ask(self, panel: Panel, key: str = "", *, text: str = "", placeholder: str = "") -> None:
-        """Open *panel* about *key*; *text* stands in the field already."""
+        """Open *panel* about *key*, with *text* in the field."""
         self._model.open_panel(panel, key)
         self._field.max_length = FILTER_LIMIT if panel == "filter" else REASON_LIMIT
         self._field.placeholder = placeholder
@@ -143,7 +143,7 @@ class AskPanel(Vertical):
             self.screen.set_focus(None)
 
     def _ask_deny(self) -> None:
-        """Ask what the agent shall be told."""
+        """Ask for the reason that the agent gets."""
         item = self._model.queue.current
         if item is not None and item.approval is not None:
             self._model.deny_panel.open(item.approval)

@@ -33,7 +33,7 @@ class Document(ScrollView, can_focus=True):
             self.virtual_size = Size(self.size.width, len(layout.lines))
             self.refresh()
             return
-        # The heading tells an age: of the whole text that line alone is painted every second.
+        # The heading shows an age: of the whole text that line alone is painted every second.
         top, width = self.scroll_offset.y, self.size.width
         rows = range(*self.rows_in_view)
         changed = [row - top for row in rows if layout.lines[row] != before.lines[row]]
@@ -45,7 +45,7 @@ class Document(ScrollView, can_focus=True):
         self.post_message(SizeChanged())
 
     def scroll_to_start(self) -> None:
-        """Show the first line: other content stands here now."""
+        """Show the first line, after a change of content."""
         self.scroll_to(y=0, animate=False, force=True, immediate=True)
 
     def scroll_rows(self, rows: int) -> None:

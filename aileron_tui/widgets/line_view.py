@@ -100,7 +100,7 @@ class Lines(Widget):
         return len(self._lines)
 
     def show(self, *lines: Line) -> None:
-        """Draw *lines* in place of what stands there."""
+        """Replace the lines by *lines* and draw."""
         if lines == self._lines:
             return
         before, self._lines = self._lines, lines

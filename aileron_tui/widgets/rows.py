@@ -115,7 +115,7 @@ class RowList(ScrollView, can_focus=False):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """Paint one line of the row that stands there."""
+        """Paint one line of the row at *y*."""
         width = self.size.width
         row, part = divmod(self.scroll_offset.y + y, self._row_height)
         if (width, self._row_height) != (self._drawn_for[:1] + self._drawn_for[3:]):

@@ -80,7 +80,7 @@ class ActivityEntry:
     gated: bool = False
 
     def add(self, record: RecordView) -> None:
-        """Take one more record of the same call."""
+        """Add one more record of the same call."""
         self.records.append(record)
         self.gated = self.gated or record.event in (
             AuditEvent.RUN_REQUESTED,
@@ -114,14 +114,14 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         self._reorder(now)
 
     def add_approval(self, view: ApprovalView) -> None:
-        """Learn what a call was about: its gist is Aileron's own reading."""
+        """Add what is known of a call: its summary is Aileron's own."""
         self._approvals[view.run_id] = view
         if len(self._approvals) > ROWS_KEPT:
             del self._approvals[next(iter(self._approvals))]
 
     @property
     def approval(self) -> ApprovalView | None:
-        """What is known of the selected row's call."""
+        """The call of the selected row, if it is known."""
         current = self.current
         return self._approvals.get(current.key) if current is not None else None
 
@@ -171,7 +171,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         return item.key
 
     def fields_of(self, item: ActivityEntry) -> FilterFields:
-        """Return what a row offers to a filter."""
+        """Return the parts of a row that a filter matches."""
         record = item.first
         state = f"{item.state} {_state_word(item)}"
         summaries = " ".join(each.summary for each in item.records)

@@ -1,7 +1,7 @@
-"""View 3: every record, to the first. Only what stands in view is read, and what is near it.
+"""View 3: every record, to the first. Only records in view and near it are read.
 
 Records are numbered without gaps, so a row is a number: the list has its whole length from the
-start. With a filter the rows are what was found so far, and older records are read as the cursor
+start. With a filter the rows are the matches so far, and older records are read as the cursor
 nears the end of them.
 """
 
@@ -130,7 +130,7 @@ class AuditTable(Table):
 
     @property
     def _numbers(self) -> Sequence[int]:
-        """What the filter found, and the selected record at its place whatever it is."""
+        """The filter's matches, and the selected record even if it does not match."""
         matches = self._pages.matches
         if self._selected is None:
             return matches
@@ -201,17 +201,17 @@ class AuditTable(Table):
 
     @property
     def decision_screen(self) -> DecisionScreen | None:
-        """What stood on screen when the call of the selected record was decided, if that is kept."""
+        """The screen in which the call of the selected record was decided, if it is kept."""
         record = self.current
         return self._screens.find(record.run_id, record.at) if record is not None else None
 
     @property
     def replayed(self) -> DecisionScreen | None:
-        """The screen that is shown in place of the opened record."""
+        """The screen of the decision, while it is shown in place of the opened record."""
         return self.decision_screen if self.opened and self._replaying == self.key else None
 
     def replay(self) -> None:
-        """Show the screen as seen; where it is shown already, the record."""
+        """Show the screen of the decision; from there, the record."""
         shown = self.replayed is not None
         self.stop_following()
         self.opened = True
@@ -259,13 +259,13 @@ class AuditTable(Table):
         return column_row(_COLUMNS, values, summary, width, selected=selected)
 
     def _absent(self, number: int) -> Line:
-        """Return what stands in place of a record that is not known: read later, or not there."""
+        """Return the text shown instead of a record that is not read yet, or missing."""
         if self._pages.is_missing(number):
             return (Piece(words.views.NO_RECORD, "danger"),)
         return (Piece(words.views.READING, "faint"),)
 
     def detail(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return what verifying found, else the summary of the selected record."""
+        """Return the result of verifying, else the summary of the selected record."""
         event = self.verified
         if event is not None and event.problems:
             shown = [foreign_text(text, "danger") for text in event.problems[:PROBLEMS_SHOWN]]
@@ -339,7 +339,7 @@ class AuditTable(Table):
         return (Piece(words.views.ACTIVITY_REMARK, "muted"),)
 
     def filter_status(self) -> Line:
-        """Return what the filter found, and how far it has looked."""
+        """Return the number of the filter's matches, and how far it has searched."""
         if self.filtered and self._pages.searched_down_to > 1:
             looked = words.views.looked_through(
                 self._pages.newest - self._pages.searched_down_to + 1, self._pages.newest

@@ -1,4 +1,4 @@
-"""View 4: every action and connector that lies in the home: what is ready, not accepted, in error."""
+"""View 4: every action and connector in the home: ready, not accepted, or in error."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
@@ -40,7 +40,7 @@ def library_key(kind: str, name: str) -> str:
 
 
 class LibraryTable(KeyedTable[LibraryItemView]):
-    """The rows of view 4, in the order in which the core tells them."""
+    """The rows of view 4, in the core's order."""
 
     fields: ClassVar[tuple[str, ...]] = ("action", "state", "host", "kind", "effect")
     decides: ClassVar[bool] = True
@@ -55,7 +55,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
     def update(
         self, items: Sequence[LibraryItemView], problems: Iterable[Problem], now: float
     ) -> None:
-        """Take what lies there now."""
+        """Replace the rows by the present state of the home."""
         self._problems = tuple(problems)
         self.set_items(items, now)
 
@@ -64,7 +64,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         return library_key(item.kind, item.name)
 
     def fields_of(self, item: LibraryItemView) -> FilterFields:
-        """Return what a row offers to a filter."""
+        """Return the parts of a row that a filter matches."""
         state = f"{item.state} {words.views.LIBRARY_STATES[item.state]}"
         hosts = " ".join(item.hosts)
         named = {
@@ -79,7 +79,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
 
     @property
     def version(self) -> tuple[object, ...]:
-        """What a person must look at anew when it differs: the file's digest, and how it stands."""
+        """What a person must look at anew when it differs: the file's digest and state."""
         item = self.current
         return (self.key, item.digest, item.state, item.reason) if item is not None else ()
 

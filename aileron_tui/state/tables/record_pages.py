@@ -1,4 +1,4 @@
-"""Records of the audit as they are read: pages near what stands in view, and what a filter found.
+"""Records of the audit as they are read: pages near the rows in view, and a filter's matches.
 
 Records are numbered without gaps, from 1. One reading is under way at a time.
 """

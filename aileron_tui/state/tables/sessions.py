@@ -53,7 +53,7 @@ class SessionsTable(KeyedTable[SessionView]):
         return item.session_id
 
     def fields_of(self, item: SessionView) -> FilterFields:
-        """Return what a row offers to a filter."""
+        """Return the parts of a row that a filter matches."""
         link = words.views.CONNECTED if item.connected else words.views.NOT_CONNECTED
         containment = words.item.CONTAINMENT[item.containment]
         named = {"agent": item.agent, "state": f"{link} {containment}", "folder": _folder(item)}
@@ -94,7 +94,7 @@ class SessionsTable(KeyedTable[SessionView]):
             "since": (Piece(age(now - item.opened_at), "muted"),),
             "session": foreign_text(item.label, "muted"),
         }
-        # The end of a path tells more than its beginning, which is the same for most.
+        # The end of a path is more informative than its start, which most paths share.
         room = width - 3 - sum(each.size for each in shown_columns(_COLUMNS, width))
         folder = truncate_start(foreign_text(_folder(item), "muted"), room)
         return column_row(_COLUMNS, values, folder, width, selected=selected)
@@ -115,7 +115,7 @@ class SessionsTable(KeyedTable[SessionView]):
         item = self.current
         if item is None:
             return ()
-        # A word of ours first: a name must not begin a line of the head, where headings stand.
+        # Begins with a word of the console: a name must not begin a line of the head, as headings do.
         name = line(Piece("agent ", "muted"), *_agent(item, "strong"))
         first = line(" ", *name, "  ", *_link(item), "  ", *_contained(item))
         since = Piece(f"{age(now - item.opened_at)} ago", "muted")
@@ -147,7 +147,7 @@ def _folder(item: SessionView) -> str:
 
 
 def _agent(item: SessionView, role: Role) -> Line:
-    """Return its name, as its own word where nobody else gave it."""
+    """Return the agent's name, as a claim where only the agent gave it."""
     if item.self_opened:
         return line(Piece("┊ ", "claim-bar"), *foreign_text(item.agent, "claim"))
     return foreign_text(item.agent, role)

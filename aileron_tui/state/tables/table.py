@@ -82,7 +82,7 @@ class Table(ABC):
 
     @abstractmethod
     def detail(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return what stands below the rows: the selected one, what its row has no room for."""
+        """Return the lines below the rows: what the selected row has no room for."""
 
     @abstractmethod
     def head(self, width: int, now: float) -> tuple[Line, ...]:
@@ -94,7 +94,7 @@ class Table(ABC):
 
     @abstractmethod
     def status(self, registry: CommandRegistry) -> Line:
-        """Return what the status line says of the list."""
+        """Return the status line's sentence about the list."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ class Table(ABC):
         """Keep the cursor where it is: the person reads this row."""
 
     def filter_status(self) -> Line:
-        """Return what the status line says of the filter; nothing without one."""
+        """Return the status line's sentence about the filter; nothing without one."""
         given = (self.parsed_filter, self.matching, self.total)
         return filter_problem(*given) or filter_status(*given)
 
@@ -138,7 +138,7 @@ class KeyedTable(Table, Generic[T]):
 
     @abstractmethod
     def fields_of(self, item: T) -> FilterFields:
-        """Return what a row offers to a filter."""
+        """Return the parts of a row that a filter matches."""
 
     def set_items(self, items: Sequence[T], now: float) -> None:
         """Take the rows, whole. Where the selected one is gone, its neighbour is selected."""
@@ -219,7 +219,7 @@ class KeyedTable(Table, Generic[T]):
         self._selected = self._key_at(max(row, 0))
 
     def item(self, row: int) -> T | None:
-        """Return what stands at *row*."""
+        """Return the item at *row*."""
         return self._shown[row] if 0 <= row < len(self._shown) else None
 
 
