@@ -29,7 +29,7 @@ in one table, `aileron_core.server.error_responses`.
         HashMismatch              hash_mismatch
         SignatureFailure          signature_failure
         OutcomeUnknown            outcome_unknown
-      ConsoleErrorResponse              (what the console answered its command line)
+      ConsoleErrorResponse        (what the console answered its command line)
       InternalError               internal_error
         IllegalTransition
         UnrecordedChange
