@@ -48,44 +48,38 @@ async def test_an_equal_call_attaches_to_a_halted_run_and_does_not_disarm_it(hom
         assert writes(mailbox).count("GET drafts") == 1
 
 
+@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
 async def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_from_the_start(
-    home: Path,
+    core: Core, mailbox: Mailbox
 ) -> None:
     """The withdrawal's answer is its end; what ran is in it."""
-    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            second = await halted(core)
-            row = await core.app.approvals.withdraw(core.session.session_id, second.approval_id, "")
-            assert result_body(row)["completed_steps"] == ["find"]
-            with pytest.raises(Conflict):
-                await core.approve(second)
-            anew = await asked(core, "chain")
-            assert anew.approval_id != second.approval_id
-            assert statuses(anew) == {"find": "fixed", "send": "running"}
-        assert mailbox.state()["sent"] == []
+    second = await halted(core)
+    row = await core.app.approvals.withdraw(core.session.session_id, second.approval_id, "")
+    assert result_body(row)["completed_steps"] == ["find"]
+    with pytest.raises(Conflict):
+        await core.approve(second)
+    anew = await asked(core, "chain")
+    assert anew.approval_id != second.approval_id
+    assert statuses(anew) == {"find": "fixed", "send": "running"}
+    assert mailbox.state()["sent"] == []
 
 
-async def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path) -> None:
+@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+async def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(
+    core: Core, mailbox: Mailbox
+) -> None:
     """No yes is taken while calls are held; a stop denies the second question."""
-    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            second = await halted(core)
-            await core.app.console.carry_out(SetPause(paused=True))
-            with pytest.raises(Paused):
-                await core.approve(second)
-            await core.app.console.carry_out(SetPause(paused=False))
-            await core.app.console.carry_out(StopEverything())
-            over = await core.ended(second)
-            assert (over.state, over.reason) == ("denied", "A person stopped everything.")
-            row = await core.app.approvals.wait_for_result(
-                core.session.session_id, second.approval_id, 0
-            )
-            assert result_body(row)["completed_steps"] == ["find"]
-        assert mailbox.state()["sent"] == []
+    second = await halted(core)
+    await core.app.console.carry_out(SetPause(paused=True))
+    with pytest.raises(Paused):
+        await core.approve(second)
+    await core.app.console.carry_out(SetPause(paused=False))
+    await core.app.console.carry_out(StopEverything())
+    over = await core.ended(second)
+    assert (over.state, over.reason) == ("denied", "A person stopped everything.")
+    row = await core.app.approvals.wait_for_result(core.session.session_id, second.approval_id, 0)
+    assert result_body(row)["completed_steps"] == ["find"]
+    assert mailbox.state()["sent"] == []
 
 
 @pytest.mark.parametrize("answer", ["yes", "no"])

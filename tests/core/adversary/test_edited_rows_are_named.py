@@ -37,15 +37,14 @@ def _verified(home: Path) -> ChainReport:
         "UPDATE pins SET name = 'other.md' WHERE name = 'send-draft.md'",
     ],
 )
-async def test_an_edited_row_is_an_orphan(home: Path, edit: str) -> None:
+async def test_an_edited_row_is_an_orphan(home: Path, mailbox: Mailbox, edit: str) -> None:
     """A run, session or pin that says something else than its record is named."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            await core.approve(view)
-            await core.ended(view)
+    async with Core.open(home, mailbox) as core:
+        view = await core.ask()
+        await core.approve(view)
+        await core.ended(view)
     assert _verified(home).problems == ()
     with closing(sqlite3.connect(Home(home).database)) as other, other:
         other.execute(edit)

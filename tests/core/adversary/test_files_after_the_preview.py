@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.core_harness import Core, Mailbox, install_examples
+from tests.support.core_harness import Core, Mailbox
 
 FILE = "send-draft.md"
 
@@ -35,18 +35,14 @@ def _folder(path: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [_fifo, _endless, _elsewhere, _folder])
 async def test_an_action_file_that_is_no_file_any_more_stops_the_run_at_once(
-    home: Path, spoil: Callable[[Path], None]
+    core: Core, mailbox: Mailbox, home: Path, spoil: Callable[[Path], None]
 ) -> None:
     """Nothing is sent, nothing hangs holding the connector, and the person is told why."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            spoil(home / "actions" / FILE)
-            await core.approve(view)
-            end = await core.ended(view)
-            assert end.state == "failed"
-            assert FILE in end.outcome
-            assert (await core.call("list-drafts", {})).row.state == "completed"
-        assert mailbox.state()["sent"] == []
+    view = await core.ask()
+    spoil(home / "actions" / FILE)
+    await core.approve(view)
+    end = await core.ended(view)
+    assert end.state == "failed"
+    assert FILE in end.outcome
+    assert (await core.call("list-drafts", {})).row.state == "completed"
+    assert mailbox.state()["sent"] == []

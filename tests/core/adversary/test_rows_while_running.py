@@ -26,71 +26,63 @@ def _healths(core: Core) -> list[bool]:
     return [event.writable for event in core.events if isinstance(event, StorageHealth)]
 
 
-async def test_a_run_whose_row_was_deleted_ends_and_does_not_hang_in_checking(home: Path) -> None:
+async def test_a_run_whose_row_was_deleted_ends_and_does_not_hang_in_checking(
+    core: Core, mailbox: Mailbox, home: Path
+) -> None:
     """Memory is the authority; nothing ran, the person and the agent are told."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            _elsewhere(home, "DELETE FROM runs")
-            await core.approve(view)
-            end = await core.ended(view)
-            assert end.state == "failed"
-            assert "another program" in end.outcome
-            assert any(body.get("tampered") for body in await core.records())
-        assert mailbox.state()["sent"] == []
+    view = await core.ask()
+    _elsewhere(home, "DELETE FROM runs")
+    await core.approve(view)
+    end = await core.ended(view)
+    assert end.state == "failed"
+    assert "another program" in end.outcome
+    assert any(body.get("tampered") for body in await core.records())
+    assert mailbox.state()["sent"] == []
 
 
 async def test_an_effect_whose_row_was_deleted_meanwhile_is_on_record_all_the_same(
-    home: Path,
+    home: Path, mailbox: Mailbox
 ) -> None:
     """Nothing happens unrecorded, and no call is held for ever by a deleted row."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
+    def spoil(name: str) -> None:
+        if name == "after run.started":
+            _elsewhere(home, "DELETE FROM runs")
 
-        def spoil(name: str) -> None:
-            if name == "after run.started":
-                _elsewhere(home, "DELETE FROM runs")
-
-        async with Core.open(home, mailbox, failpoint=spoil) as core:
-            view = await core.ask()
-            await core.approve(view)
-            end = await core.ended(view)
-            assert end.state == "completed"
-            completed = (await core.records("run.completed"))[0]
-            assert completed["tampered"] == ["the whole row"]
-            row = await core.app.approvals.wait_for_result(
-                core.session.session_id, view.approval_id, 0
-            )
-            assert row.output is not None
-        assert len(mailbox.state()["sent"]) == 1
+    async with Core.open(home, mailbox, failpoint=spoil) as core:
+        view = await core.ask()
+        await core.approve(view)
+        end = await core.ended(view)
+        assert end.state == "completed"
+        completed = (await core.records("run.completed"))[0]
+        assert completed["tampered"] == ["the whole row"]
+        row = await core.app.approvals.wait_for_result(core.session.session_id, view.approval_id, 0)
+        assert row.output is not None
+    assert len(mailbox.state()["sent"]) == 1
 
 
 async def test_an_effect_whose_approval_id_was_taken_by_another_row_is_on_record(
-    home: Path,
+    home: Path, mailbox: Mailbox
 ) -> None:
     """The same where a planted row stands in the way of ours."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
+    def spoil(name: str) -> None:
+        if name == "after run.started":
+            _elsewhere(
+                home,
+                "CREATE TEMP TABLE copy AS SELECT * FROM runs",
+                "UPDATE runs SET approval_id = 'moved'",
+                "UPDATE copy SET run_id = 'run-planted'",
+                "INSERT INTO runs SELECT * FROM copy",
+            )
 
-        def spoil(name: str) -> None:
-            if name == "after run.started":
-                _elsewhere(
-                    home,
-                    "CREATE TEMP TABLE copy AS SELECT * FROM runs",
-                    "UPDATE runs SET approval_id = 'moved'",
-                    "UPDATE copy SET run_id = 'run-planted'",
-                    "INSERT INTO runs SELECT * FROM copy",
-                )
-
-        async with Core.open(home, mailbox, failpoint=spoil) as core:
-            view = await core.ask()
-            await core.approve(view)
-            assert (await core.ended(view)).state == "completed"
-        assert len(mailbox.state()["sent"]) == 1
+    async with Core.open(home, mailbox, failpoint=spoil) as core:
+        view = await core.ask()
+        await core.approve(view)
+        assert (await core.ended(view)).state == "completed"
+    assert len(mailbox.state()["sent"]) == 1
 
 
 async def test_a_planted_record_does_not_stop_the_clockwork(home: Path) -> None:

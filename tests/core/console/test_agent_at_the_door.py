@@ -59,32 +59,31 @@ def claims(fields: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 async def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
-    home: Path, era: str
+    home: Path, mailbox: Mailbox, era: str
 ) -> None:
     """From `_meta` and `clientInfo` to the approval and the session, bounded, on record."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core, served(core) as url:
-            info = Implementation(name="codex-mcp-client", version="0.169.0")
-            async with agent(core, url, era, client_info=info) as client:
-                call = asyncio.get_running_loop().create_task(
-                    client.call_tool("send_draft", {"draft_id": DRAFT}, meta=CODEX)  # type: ignore[arg-type]
-                )
-                view = await asked(core)
-                said = claims(view.claims)
-                assert said["client"] == "codex-mcp-client 0.169.0"
-                assert (said["call"], said["thread"]) == ("call_7", "thread-1")
-                assert said["session"] == "x" * 512 + "… (600 characters)"
-                assert list(said) == ["client", "call", "thread", "session"]
-                update = [event for event in core.events if isinstance(event, SessionsUpdated)][-1]
-                assert claims(update.sessions[0].claims) == {"client": said["client"]}
-                (record,) = await core.records("run.requested")
-                assert dict(record["claims"]) == said
-                assert view.stopped_waiting_at is None
-                await core.app.approvals.deny(view.approval_id, "no")
-                assert (await call).is_error
-                assert core.views(view.approval_id)[-1].stopped_waiting_at is None
+    async with Core.open(home, mailbox) as core, served(core) as url:
+        info = Implementation(name="codex-mcp-client", version="0.169.0")
+        async with agent(core, url, era, client_info=info) as client:
+            call = asyncio.get_running_loop().create_task(
+                client.call_tool("send_draft", {"draft_id": DRAFT}, meta=CODEX)  # type: ignore[arg-type]
+            )
+            view = await asked(core)
+            said = claims(view.claims)
+            assert said["client"] == "codex-mcp-client 0.169.0"
+            assert (said["call"], said["thread"]) == ("call_7", "thread-1")
+            assert said["session"] == "x" * 512 + "… (600 characters)"
+            assert list(said) == ["client", "call", "thread", "session"]
+            update = [event for event in core.events if isinstance(event, SessionsUpdated)][-1]
+            assert claims(update.sessions[0].claims) == {"client": said["client"]}
+            (record,) = await core.records("run.requested")
+            assert dict(record["claims"]) == said
+            assert view.stopped_waiting_at is None
+            await core.app.approvals.deny(view.approval_id, "no")
+            assert (await call).is_error
+            assert core.views(view.approval_id)[-1].stopped_waiting_at is None
 
 
 async def test_a_client_that_lists_nothing_is_known_by_its_first_call(home: Path) -> None:
@@ -115,27 +114,26 @@ async def test_a_client_that_lists_nothing_is_known_by_its_first_call(home: Path
             assert core.app.sessions.claims(other.session_id) == (("client", "second 2"),)
 
 
-async def test_no_request_over_a_socket_can_claim_anything(home: Path) -> None:
+async def test_no_request_over_a_socket_can_claim_anything(home: Path, mailbox: Mailbox) -> None:
     """The route has no field and no header for claims; they come from this process alone."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core, served(core) as url:
-            said = {"call": {"call": "forged"}, "client": {"client": "forged"}}
-            headers = {
-                "Authorization": f"Bearer {core.token}",
-                "aileron.claims": json.dumps(said),
-                "aileron-claims": json.dumps(said),
-            }
-            async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
-                run_ = f"{url}/v1/actions/send-draft/run"
-                body: dict[str, Any] = {"args": {"draft_id": DRAFT}}
-                for more in ({"claims": said}, {"aileron.claims": said}):
-                    assert (await http.post(run_, json={**body, **more})).status_code == 400
-                assert (await http.post(run_, json=body)).status_code == 202
-            assert (await asked(core)).claims == ()
-            assert core.app.publisher.sessions()[0].claims == ()
-            assert "forged" not in str(await core.records())
+    async with Core.open(home, mailbox) as core, served(core) as url:
+        said = {"call": {"call": "forged"}, "client": {"client": "forged"}}
+        headers = {
+            "Authorization": f"Bearer {core.token}",
+            "aileron.claims": json.dumps(said),
+            "aileron-claims": json.dumps(said),
+        }
+        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+            run_ = f"{url}/v1/actions/send-draft/run"
+            body: dict[str, Any] = {"args": {"draft_id": DRAFT}}
+            for more in ({"claims": said}, {"aileron.claims": said}):
+                assert (await http.post(run_, json={**body, **more})).status_code == 400
+            assert (await http.post(run_, json=body)).status_code == 202
+        assert (await asked(core)).claims == ()
+        assert core.app.publisher.sessions()[0].claims == ()
+        assert "forged" not in str(await core.records())
 
 
 async def test_a_client_that_hangs_up_has_stopped_waiting_and_heard_nothing(home: Path) -> None:
@@ -162,25 +160,21 @@ async def test_a_client_that_hangs_up_has_stopped_waiting_and_heard_nothing(home
 
 
 async def test_an_end_that_comes_as_the_client_hangs_up_is_not_taken_for_delivered(
-    home: Path,
+    core: Core,
 ) -> None:
     """An equal call is attached while the end is undelivered; nobody read that answer."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            gone = asyncio.Event()
-            poll = asyncio.get_running_loop().create_task(
-                AgentApi(core.app).result(core.session, view.approval_id, wait=60, gone=gone)
-            )
-            while not core.app.publisher.waiters._waits:
-                await asyncio.sleep(0)
-            await core.app.approvals.deny(view.approval_id, "no")
-            gone.set()
-            await poll
-            assert (await core.call()).attached
-            assert await core.records("run.delivered") == []
+    view = await core.ask()
+    gone = asyncio.Event()
+    poll = asyncio.get_running_loop().create_task(
+        AgentApi(core.app).result(core.session, view.approval_id, wait=60, gone=gone)
+    )
+    while not core.app.publisher.waiters._waits:
+        await asyncio.sleep(0)
+    await core.app.approvals.deny(view.approval_id, "no")
+    gone.set()
+    await poll
+    assert (await core.call()).attached
+    assert await core.records("run.delivered") == []
 
 
 async def test_a_held_tool_call_that_ends_undecided_has_stopped_waiting(home: Path) -> None:
@@ -211,25 +205,24 @@ async def test_a_held_tool_call_that_ends_undecided_has_stopped_waiting(home: Pa
 
 
 async def test_an_ungated_call_over_http_is_unavailable_after_a_pause_of_25_seconds(
-    home: Path,
+    home: Path, mailbox: Mailbox
 ) -> None:
     """503 in the one error body, retriable; nothing was sent."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core, served(core) as url:
-            core.app.pause.hold_seconds = 0.2
-            await core.app.console.carry_out(SetPause(paused=True))
-            headers = {"Authorization": f"Bearer {core.token}"}
-            async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
-                answer = await http.post(
-                    f"{url}/v1/actions/get-draft/run", json={"args": {"id": DRAFT}}
-                )
-            error = answer.json()["error"]
-            assert (answer.status_code, error["class"], error["retriable"]) == (
-                503,
-                "unavailable",
-                True,
+    async with Core.open(home, mailbox) as core, served(core) as url:
+        core.app.pause.hold_seconds = 0.2
+        await core.app.console.carry_out(SetPause(paused=True))
+        headers = {"Authorization": f"Bearer {core.token}"}
+        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+            answer = await http.post(
+                f"{url}/v1/actions/get-draft/run", json={"args": {"id": DRAFT}}
             )
-            assert "A person holds all calls" in error["message"]
-        assert mailbox.state()["requests"] == []
+        error = answer.json()["error"]
+        assert (answer.status_code, error["class"], error["retriable"]) == (
+            503,
+            "unavailable",
+            True,
+        )
+        assert "A person holds all calls" in error["message"]
+    assert mailbox.state()["requests"] == []

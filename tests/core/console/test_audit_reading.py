@@ -44,102 +44,87 @@ def spoil(home: Path, statement: str) -> None:
 
 
 async def test_pages_follow_each_other_to_the_first_record_without_gap_or_repetition(
-    home: Path,
+    core: Core,
 ) -> None:
     """The newest first, each page oldest first, and how many records there are in all."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        everything = await core.records()
-        seen: list[int] = []
-        before: int | None = None
-        while True:
-            found = await page(core, before)
-            assert (found.before_seq, found.total) == (before, len(everything))
-            if not found.records:
-                break
-            numbers = [record.seq for record in found.records]
-            assert numbers == sorted(numbers)
-            seen = numbers + seen
-            before = numbers[0]
-        assert seen == list(range(1, len(everything) + 1))
-        first = (await page(core, 2)).records[0]
-        assert (first.event, first.actor) == (everything[0]["event"], everything[0]["actor"])
-        for limit, got in ((0, 1), (-5, 1), (10**9, len(everything))):
-            assert len((await page(core, None, limit)).records) == got
+    everything = await core.records()
+    seen: list[int] = []
+    before: int | None = None
+    while True:
+        found = await page(core, before)
+        assert (found.before_seq, found.total) == (before, len(everything))
+        if not found.records:
+            break
+        numbers = [record.seq for record in found.records]
+        assert numbers == sorted(numbers)
+        seen = numbers + seen
+        before = numbers[0]
+    assert seen == list(range(1, len(everything) + 1))
+    first = (await page(core, 2)).records[0]
+    assert (first.event, first.actor) == (everything[0]["event"], everything[0]["actor"])
+    for limit, got in ((0, 1), (-5, 1), (10**9, len(everything))):
+        assert len((await page(core, None, limit)).records) == got
 
 
-async def test_one_record_comes_whole_as_it_is_stored(home: Path) -> None:
+async def test_one_record_comes_whole_as_it_is_stored(core: Core) -> None:
     """The very text that was hashed, and both hashes; none of that number is said so."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        rows = await core.app.database.read(
-            lambda c: c.execute("SELECT seq, body, hash, prev FROM audit").fetchall()
-        )
-        for seq, body, hash_, prev in rows:
-            await core.app.console.carry_out(ReadRecord(seq=seq))
-            assert core.events[-1] == RecordRead(
-                seq=seq, body=body, hash=hash_.hex(), prev=prev.hex()
-            )
-        with pytest.raises(NotFound, match="no record 4711"):
-            await core.app.console.carry_out(ReadRecord(seq=4711))
+    rows = await core.app.database.read(
+        lambda c: c.execute("SELECT seq, body, hash, prev FROM audit").fetchall()
+    )
+    for seq, body, hash_, prev in rows:
+        await core.app.console.carry_out(ReadRecord(seq=seq))
+        assert core.events[-1] == RecordRead(seq=seq, body=body, hash=hash_.hex(), prev=prev.hex())
+    with pytest.raises(NotFound, match="no record 4711"):
+        await core.app.console.carry_out(ReadRecord(seq=4711))
 
 
-async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(home: Path) -> None:
+async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(core: Core, home: Path) -> None:
     """Our own sentences, how many records, how long it took."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        good = await verified(core)
-        assert good.problems == ()
-        assert good.records == len(await core.records())
-        assert good.seconds >= 0
-        spoil(home, "UPDATE audit SET body = replace(body, 'console', 'konsole') WHERE seq = 1")
-        assert "does not have the content" in (await verified(core)).problems[0]
-        await page(core, None)  # and it is read all the same
-        await core.app.console.carry_out(ReadRecord(seq=1))
-        assert "konsole" in json.dumps(core.events[-1].body)  # type: ignore[union-attr]
+    good = await verified(core)
+    assert good.problems == ()
+    assert good.records == len(await core.records())
+    assert good.seconds >= 0
+    spoil(home, "UPDATE audit SET body = replace(body, 'console', 'konsole') WHERE seq = 1")
+    assert "does not have the content" in (await verified(core)).problems[0]
+    await page(core, None)  # and it is read all the same
+    await core.app.console.carry_out(ReadRecord(seq=1))
+    assert "konsole" in json.dumps(core.events[-1].body)  # type: ignore[union-attr]
 
 
-async def test_an_audit_that_somebody_rewrote_is_not_reported_record_by_record(home: Path) -> None:
+async def test_an_audit_that_somebody_rewrote_is_not_reported_record_by_record(
+    core: Core, home: Path
+) -> None:
     """An event stays small: two hundred problems, then how many there are besides."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        for _ in range(300):
-            await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
-        spoil(home, "UPDATE audit SET body = '{}'")
-        problems = (await verified(core)).problems
-        assert len(problems) == 201
-        assert "more; `aileron audit verify` lists them all" in problems[-1]
+    for _ in range(300):
+        await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
+    spoil(home, "UPDATE audit SET body = '{}'")
+    problems = (await verified(core)).problems
+    assert len(problems) == 201
+    assert "more; `aileron audit verify` lists them all" in problems[-1]
 
 
 async def test_verifying_runs_beside_the_core_and_once_at_a_time(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    core: Core, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Calls are answered meanwhile; a second wish is refused; a stop does not wait for it."""
-    install_examples(home)
+    for _ in range(50):
+        await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
+    first = asyncio.get_running_loop().create_task(verified(core))
+    await asyncio.sleep(0)
+    with pytest.raises(Conflict, match="already"):
+        await verified(core)
+    await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Written meanwhile")
+    assert (await first).problems == ()
+    many = "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n LIMIT 30000) "
+    spoil(home, f"{many} INSERT INTO audit SELECT i, '', '', NULL, x'', x'', '{{}}' FROM n")
 
-    async with Core.open(home) as core:
-        for _ in range(50):
-            await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
-        first = asyncio.get_running_loop().create_task(verified(core))
-        await asyncio.sleep(0)
-        with pytest.raises(Conflict, match="already"):
-            await verified(core)
-        await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Written meanwhile")
-        assert (await first).problems == ()
-        many = "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n LIMIT 30000) "
-        spoil(home, f"{many} INSERT INTO audit SELECT i, '', '', NULL, x'', x'', '{{}}' FROM n")
+    def closing(*given: Any) -> Any:
+        core.app.audit.close()  # it has begun, and cannot be over before this
+        return verify_home(*given)
 
-        def closing(*given: Any) -> Any:
-            core.app.audit.close()  # it has begun, and cannot be over before this
-            return verify_home(*given)
-
-        monkeypatch.setattr(audit_reader, "verify_home", closing)
-        with pytest.raises(Unavailable):
-            await verified(core)
+    monkeypatch.setattr(audit_reader, "verify_home", closing)
+    with pytest.raises(Unavailable):
+        await verified(core)
 
 
 async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alone(
@@ -165,17 +150,16 @@ async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alon
         assert path.read_text() == "kept"
 
 
-async def test_a_copy_that_cannot_be_written_says_so_and_leaves_nothing(home: Path) -> None:
+async def test_a_copy_that_cannot_be_written_says_so_and_leaves_nothing(
+    core: Core, home: Path
+) -> None:
     """A spoilt database leaves no half of a copy behind; a file in the way is named."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        (home / "exports").write_text("in the way")
-        with pytest.raises(Unavailable, match="exports"):
-            await core.app.console.carry_out(ExportAudit())
-        (home / "exports").unlink()
-        spoil(home, "ALTER TABLE audit RENAME TO gone")
-        with pytest.raises(Unavailable, match="cannot be read"):
-            await core.app.console.carry_out(ExportAudit())
-        assert list((home / "exports").iterdir()) == []
-        spoil(home, "ALTER TABLE gone RENAME TO audit")
+    (home / "exports").write_text("in the way")
+    with pytest.raises(Unavailable, match="exports"):
+        await core.app.console.carry_out(ExportAudit())
+    (home / "exports").unlink()
+    spoil(home, "ALTER TABLE audit RENAME TO gone")
+    with pytest.raises(Unavailable, match="cannot be read"):
+        await core.app.console.carry_out(ExportAudit())
+    assert list((home / "exports").iterdir()) == []
+    spoil(home, "ALTER TABLE gone RENAME TO audit")

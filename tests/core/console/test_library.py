@@ -80,52 +80,44 @@ async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back
         assert seen(core) == ["get-draft", "list-drafts", "send-draft"]
 
 
-async def test_holding_back_asks_for_the_bytes_that_were_shown(home: Path) -> None:
+async def test_holding_back_asks_for_the_bytes_that_were_shown(core: Core) -> None:
     """A digest that is not what counts changes nothing."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        for kind, name in (("action", "get-draft"), ("connector", CONNECTOR), ("action", "x")):
-            with pytest.raises(Conflict, match="does not count in the form that you saw"):
-                await core.app.console.carry_out(
-                    WithdrawAcceptance(kind=kind, name=name, digest="0" * 64)
-                )  # type: ignore[arg-type]
-        assert len(seen(core)) == 3
-        assert await core.records("library.withdrawn") == []
+    for kind, name in (("action", "get-draft"), ("connector", CONNECTOR), ("action", "x")):
+        with pytest.raises(Conflict, match="does not count in the form that you saw"):
+            await core.app.console.carry_out(
+                WithdrawAcceptance(kind=kind, name=name, digest="0" * 64)
+            )  # type: ignore[arg-type]
+    assert len(seen(core)) == 3
+    assert await core.records("library.withdrawn") == []
 
 
-async def test_a_withdrawn_connector_takes_its_actions_with_it(home: Path) -> None:
+async def test_a_withdrawn_connector_takes_its_actions_with_it(core: Core, home: Path) -> None:
     """Agents see none of them, and each says which connector is missing."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        await withdraw(core, CONNECTOR)
-        assert seen(core) == []
-        shown = await library(core)
-        assert item(shown, CONNECTOR).state == "held_back"
-        (held,) = (await core.app.console.snapshot()).not_accepted
-        assert (home / held.file / "manifest.toml").is_file(), "one can look at what is asked"
-        broken = item(shown, "get-draft")
-        assert broken.state == "error"
-        assert f"{CONNECTOR} is not accepted" in broken.reason
-        await accept(core, CONNECTOR)
-        assert len(seen(core)) == 3
+    await withdraw(core, CONNECTOR)
+    assert seen(core) == []
+    shown = await library(core)
+    assert item(shown, CONNECTOR).state == "held_back"
+    (held,) = (await core.app.console.snapshot()).not_accepted
+    assert (home / held.file / "manifest.toml").is_file(), "one can look at what is asked"
+    broken = item(shown, "get-draft")
+    assert broken.state == "error"
+    assert f"{CONNECTOR} is not accepted" in broken.reason
+    await accept(core, CONNECTOR)
+    assert len(seen(core)) == 3
 
 
 @pytest.mark.parametrize("name", ["send-draft", CONNECTOR])
-async def test_an_approval_of_what_was_withdrawn_runs_nothing(home: Path, name: str) -> None:
+async def test_an_approval_of_what_was_withdrawn_runs_nothing(
+    core: Core, mailbox: Mailbox, name: str
+) -> None:
     """Approving covers what was accepted; one after the acceptance was withdrawn ends as a conflict."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            await withdraw(core, name)
-            await core.approve(view)
-            ended = await core.ended(view)
-            assert ended.state == "failed"
-            assert "had its acceptance withdrawn after you looked" in ended.outcome
-        assert mailbox.state()["sent"] == []
+    view = await core.ask()
+    await withdraw(core, name)
+    await core.approve(view)
+    ended = await core.ended(view)
+    assert ended.state == "failed"
+    assert "had its acceptance withdrawn after you looked" in ended.outcome
+    assert mailbox.state()["sent"] == []
 
 
 @pytest.mark.parametrize("moment", ["withdrawn", "accepted in another form"])

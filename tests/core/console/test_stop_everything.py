@@ -1,7 +1,6 @@
 """A person's word to stop everything: what waits, what runs, what would run next, who may ask."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,6 @@ from tests.support.core_harness import (
     Core,
     Mailbox,
     hold_answers,
-    install_examples,
     wait_for_request,
     writes,
 )
@@ -36,170 +34,143 @@ def calling(core: Core, action: str, args: dict[str, str]) -> "asyncio.Task[obje
     return asyncio.get_running_loop().create_task(core.call(action, args))
 
 
-async def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(home: Path) -> None:
+async def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(
+    core: Core, mailbox: Mailbox
+) -> None:
     """What waits, what is checked just now, and the tokens; each on record, by the person."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            other = await core.another_session()
-            views = [await core.ask(draft) for draft in OTHERS]
-            checked = await core.ask(DRAFT, session=other)
-            with hold_answers(mailbox, f"GET {DRAFT}") as reached:
-                await core.approve(checked)
-                await reached()
-                done = await stop(core)
-            assert (done.denied, done.sessions_ended, done.runs_stopped) == (4, 2, 0)
-            for view in (*views, checked):
-                ended = await core.ended(view)
-                assert (ended.state, ended.decided_by) == ("denied", "person")
-                assert ended.reason == "A person stopped everything."
-            assert core.app.sessions.authenticate(core.token) is None
-            assert [r["actor"] for r in await core.records("session.ended")] == ["person"] * 2
-            assert len(await core.records("console.everything_stopped")) == 1
-            assert not core.app.pause.is_on
-            again = await stop(core)
-            assert (again.denied, again.sessions_ended, again.runs_stopped) == (0, 0, 0)
-        assert mailbox.state()["sent"] == []
+    other = await core.another_session()
+    views = [await core.ask(draft) for draft in OTHERS]
+    checked = await core.ask(DRAFT, session=other)
+    with hold_answers(mailbox, f"GET {DRAFT}") as reached:
+        await core.approve(checked)
+        await reached()
+        done = await stop(core)
+    assert (done.denied, done.sessions_ended, done.runs_stopped) == (4, 2, 0)
+    for view in (*views, checked):
+        ended = await core.ended(view)
+        assert (ended.state, ended.decided_by) == ("denied", "person")
+        assert ended.reason == "A person stopped everything."
+    assert core.app.sessions.authenticate(core.token) is None
+    assert [r["actor"] for r in await core.records("session.ended")] == ["person"] * 2
+    assert len(await core.records("console.everything_stopped")) == 1
+    assert not core.app.pause.is_on
+    again = await stop(core)
+    assert (again.denied, again.sessions_ended, again.runs_stopped) == (0, 0, 0)
+    assert mailbox.state()["sent"] == []
 
 
 async def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unknown(
-    home: Path,
+    core: Core, mailbox: Mailbox
 ) -> None:
     """Stopped at once; not idempotent and sent: `unknown`, never `failed`."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            mailbox.control(delay_seconds={"send": 20})
-            await core.approve(view)
-            await wait_for_request(mailbox, "POST send", 1)
-            async with asyncio.timeout(15):  # the service takes 20
-                done = await stop(core)
-            assert (done.denied, done.runs_stopped) == (0, 1)
-            ended = await core.ended(view)
-            assert ended.state == "unknown"
-            assert "a person stopped everything while it ran" in ended.outcome
-            (record,) = await core.records("run.unknown")
-            assert record["run"] == view.run_id
+    view = await core.ask()
+    mailbox.control(delay_seconds={"send": 20})
+    await core.approve(view)
+    await wait_for_request(mailbox, "POST send", 1)
+    async with asyncio.timeout(15):  # the service takes 20
+        done = await stop(core)
+    assert (done.denied, done.runs_stopped) == (0, 1)
+    ended = await core.ended(view)
+    assert ended.state == "unknown"
+    assert "a person stopped everything while it ran" in ended.outcome
+    (record,) = await core.records("run.unknown")
+    assert record["run"] == view.run_id
 
 
-async def test_a_guest_that_only_reads_is_stopped_and_failed(home: Path) -> None:
+async def test_a_guest_that_only_reads_is_stopped_and_failed(core: Core, mailbox: Mailbox) -> None:
     """Nothing can have happened, so nothing is said to be unknown."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            mailbox.control(delay_seconds={"get": 20})
-            call = calling(core, "get-draft", {"id": DRAFT})
-            await wait_for_request(mailbox, f"GET {DRAFT}", 1)
-            assert (await stop(core)).runs_stopped == 1
-            row = (await call).row  # type: ignore[attr-defined]
-            assert (row.state, row.failure.class_) == ("failed", "unavailable")
+    mailbox.control(delay_seconds={"get": 20})
+    call = calling(core, "get-draft", {"id": DRAFT})
+    await wait_for_request(mailbox, f"GET {DRAFT}", 1)
+    assert (await stop(core)).runs_stopped == 1
+    row = (await call).row  # type: ignore[attr-defined]
+    assert (row.state, row.failure.class_) == ("failed", "unavailable")
 
 
-async def test_a_run_between_two_tries_does_not_try_again(home: Path) -> None:
+@pytest.mark.actions(update_draft=UPDATE_DRAFT)
+async def test_a_run_between_two_tries_does_not_try_again(core: Core, mailbox: Mailbox) -> None:
     """No guest of it runs at that moment; its next try is not made all the same."""
-    install_examples(home, update_draft=UPDATE_DRAFT)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            mailbox.control(fail={"op": "update", "status": 503, "times": 3})
-            call = calling(core, "update-draft", {"id": DRAFT, "to": "x@example.org"})
-            await wait_for_request(mailbox, f"PUT {DRAFT}", 1)
-            while core.app.engine._running:  # until a try is over
-                await asyncio.sleep(0)
-            begun = writes(mailbox)  # the loop stands still, so that the next one has not begun
-            await stop(core)
-            row = (await call).row  # type: ignore[attr-defined]
-            assert row.state == "failed"
-            assert writes(mailbox) == begun
+    mailbox.control(fail={"op": "update", "status": 503, "times": 3})
+    call = calling(core, "update-draft", {"id": DRAFT, "to": "x@example.org"})
+    await wait_for_request(mailbox, f"PUT {DRAFT}", 1)
+    while core.app.engine._running:  # until a try is over
+        await asyncio.sleep(0)
+    begun = writes(mailbox)  # the loop stands still, so that the next one has not begun
+    await stop(core)
+    row = (await call).row  # type: ignore[attr-defined]
+    assert row.state == "failed"
+    assert writes(mailbox) == begun
 
 
-async def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(home: Path) -> None:
+async def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(
+    core: Core, mailbox: Mailbox
+) -> None:
     """Eight of a session run at once; those behind them are refused, not a row, not a request."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            mailbox.control(delay_seconds={"get": 20})
-            calls = [calling(core, "get-draft", {"id": DRAFT}) for _ in range(10)]
-            await wait_for_request(mailbox, f"GET {DRAFT}", 8)
-            assert (await stop(core)).runs_stopped == 8
-            ends = await asyncio.gather(*calls, return_exceptions=True)
-            assert sum(isinstance(end, Exception) for end in ends) == 2
-            assert writes(mailbox).count(f"GET {DRAFT}") == 8
-            # A session that is opened afterwards is not held up by any of that.
-            mailbox.control(delay_seconds={"get": 0})
-            session = await core.another_session()
-            done = await core.call("get-draft", {"id": DRAFT}, session=session)
-            assert done.row.state == "completed"
+    mailbox.control(delay_seconds={"get": 20})
+    calls = [calling(core, "get-draft", {"id": DRAFT}) for _ in range(10)]
+    await wait_for_request(mailbox, f"GET {DRAFT}", 8)
+    assert (await stop(core)).runs_stopped == 8
+    ends = await asyncio.gather(*calls, return_exceptions=True)
+    assert sum(isinstance(end, Exception) for end in ends) == 2
+    assert writes(mailbox).count(f"GET {DRAFT}") == 8
+    # A session that is opened afterwards is not held up by any of that.
+    mailbox.control(delay_seconds={"get": 0})
+    session = await core.another_session()
+    done = await core.call("get-draft", {"id": DRAFT}, session=session)
+    assert done.row.state == "completed"
 
 
-async def test_calls_that_wait_for_a_thread_make_no_request(home: Path) -> None:
+async def test_calls_that_wait_for_a_thread_make_no_request(core: Core, mailbox: Mailbox) -> None:
     """32 guests run at once; the runs of those behind them have begun, and end without one."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            mailbox.control(delay_seconds={"get": 20})
-            sessions = [await core.another_session() for _ in range(5)]
-            loop = asyncio.get_running_loop()
-            calls = [
-                loop.create_task(core.call("get-draft", {"id": DRAFT}, session=session))
-                for session in sessions
-                for _ in range(8)
-            ]
-            await wait_for_request(mailbox, f"GET {DRAFT}", 32)
-            async with asyncio.timeout(PATIENCE):  # those behind them make no request to wait for
-                while sum(held.row.state == "executing" for held in core.app.registry) < 40:
-                    await asyncio.sleep(0)
-            assert (await stop(core)).runs_stopped == 40
-            assert {(await call).row.state for call in calls} == {"failed"}
-            assert writes(mailbox).count(f"GET {DRAFT}") == 32
+    mailbox.control(delay_seconds={"get": 20})
+    sessions = [await core.another_session() for _ in range(5)]
+    loop = asyncio.get_running_loop()
+    calls = [
+        loop.create_task(core.call("get-draft", {"id": DRAFT}, session=session))
+        for session in sessions
+        for _ in range(8)
+    ]
+    await wait_for_request(mailbox, f"GET {DRAFT}", 32)
+    async with asyncio.timeout(PATIENCE):  # those behind them make no request to wait for
+        while sum(held.row.state == "executing" for held in core.app.registry) < 40:
+            await asyncio.sleep(0)
+    assert (await stop(core)).runs_stopped == 40
+    assert {(await call).row.state for call in calls} == {"failed"}
+    assert writes(mailbox).count(f"GET {DRAFT}") == 32
 
 
-async def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(home: Path) -> None:
+async def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(
+    core: Core, mailbox: Mailbox
+) -> None:
     """The stop itself does not wait for a disk; the person is told what was not done."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            waiting = await core.ask(OTHERS[0])
-            mailbox.control(delay_seconds={"get": 20})
-            call = calling(core, "get-draft", {"id": DRAFT})
-            await wait_for_request(mailbox, f"GET {DRAFT}", 1)
-            core.app.database._stopped = StorageUnavailable("full")
-            with pytest.raises(
-                StorageUnavailable, match=r"What ran was stopped\. The rest could not"
-            ):
-                await stop(core)
-            core.app.database._stopped = None
-            async with asyncio.timeout(15):  # the service takes 20
-                assert (await call).row.state == "failed"  # type: ignore[attr-defined]
-            assert core.views(waiting.approval_id)[-1].state == "pending"
-            assert not core.app.pause.is_on
+    waiting = await core.ask(OTHERS[0])
+    mailbox.control(delay_seconds={"get": 20})
+    call = calling(core, "get-draft", {"id": DRAFT})
+    await wait_for_request(mailbox, f"GET {DRAFT}", 1)
+    core.app.database._stopped = StorageUnavailable("full")
+    with pytest.raises(StorageUnavailable, match=r"What ran was stopped\. The rest could not"):
+        await stop(core)
+    core.app.database._stopped = None
+    async with asyncio.timeout(15):  # the service takes 20
+        assert (await call).row.state == "failed"  # type: ignore[attr-defined]
+    assert core.views(waiting.approval_id)[-1].state == "pending"
+    assert not core.app.pause.is_on
 
 
-async def test_ending_one_session_leaves_its_approvals_and_the_other_sessions(home: Path) -> None:
+async def test_ending_one_session_leaves_its_approvals_and_the_other_sessions(core: Core) -> None:
     """Its tokens open nothing any more; what waits stays, marked; a second time says so."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            other = await core.another_session()
-            view = await core.ask()
-            end = EndSession(session_id=core.session.session_id)
-            await core.app.console.carry_out(end)
-            assert core.app.sessions.authenticate(core.token) is None
-            marked = core.views(view.approval_id)[-1]
-            assert (marked.state, marked.requester_gone) == ("pending", True)
-            update = [event for event in core.events if isinstance(event, SessionsUpdated)][-1]
-            assert [each.session_id for each in update.sessions] == [other.session_id]
-            with pytest.raises(NotFound, match="ended already"):
-                await core.app.console.carry_out(end)
-            (record,) = await core.records("session.ended")
-            assert (record["actor"], record["session"]) == ("person", core.session.session_id)
-            await core.approve(marked)
-            assert (await core.ended(view)).state == "completed"
+    other = await core.another_session()
+    view = await core.ask()
+    end = EndSession(session_id=core.session.session_id)
+    await core.app.console.carry_out(end)
+    assert core.app.sessions.authenticate(core.token) is None
+    marked = core.views(view.approval_id)[-1]
+    assert (marked.state, marked.requester_gone) == ("pending", True)
+    update = [event for event in core.events if isinstance(event, SessionsUpdated)][-1]
+    assert [each.session_id for each in update.sessions] == [other.session_id]
+    with pytest.raises(NotFound, match="ended already"):
+        await core.app.console.carry_out(end)
+    (record,) = await core.records("session.ended")
+    assert (record["actor"], record["session"]) == ("person", core.session.session_id)
+    await core.approve(marked)
+    assert (await core.ended(view)).state == "completed"

@@ -50,67 +50,65 @@ async def test_claims_stand_in_the_view_and_the_record_and_outlive_a_restart(hom
             assert last.app.publisher.approvals()[0].times_asked == 3
 
 
-async def test_a_spoilt_record_claims_nothing(home: Path) -> None:
+async def test_a_spoilt_record_claims_nothing(home: Path, mailbox: Mailbox) -> None:
     """What another program wrote into the audit neither shows nor stops the start."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            approval_id = await ask(core)
-        connection = sqlite3.connect(home / "aileron.db")
-        with connection:
-            connection.execute(
-                "INSERT INTO audit(seq, event, run, body) SELECT 100, event, run, "
-                "'{\"claims\": [7]}' FROM audit WHERE event = 'run.requested'"
-            )
-            connection.execute(
-                "INSERT INTO audit(seq, event, run, hash, body) SELECT 101, event, run, zeroblob(32), "
-                "'}' FROM audit WHERE seq = 100"
-            )
-        connection.close()
-        async with Core.open(home, mailbox) as core:
-            assert claimed(core, approval_id) == list(CLAIMS)
+    async with Core.open(home, mailbox) as core:
+        approval_id = await ask(core)
+    connection = sqlite3.connect(home / "aileron.db")
+    with connection:
+        connection.execute(
+            "INSERT INTO audit(seq, event, run, body) SELECT 100, event, run, "
+            "'{\"claims\": [7]}' FROM audit WHERE event = 'run.requested'"
+        )
+        connection.execute(
+            "INSERT INTO audit(seq, event, run, hash, body) SELECT 101, event, run, zeroblob(32), "
+            "'}' FROM audit WHERE seq = 100"
+        )
+    connection.close()
+    async with Core.open(home, mailbox) as core:
+        assert claimed(core, approval_id) == list(CLAIMS)
 
 
 async def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_while(
-    home: Path,
+    home: Path, mailbox: Mailbox
 ) -> None:
     """Since the end of its last held call; asking again takes it back; the keys stay armed."""
     install_examples(home)
     clock = FrozenClock()
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            approval_id, waiters = await ask(core), core.app.publisher.waiters
-            sweep = lambda: waiters.sweep(core.app.publisher._is_open)  # noqa: E731
+    async with Core.open(home, mailbox, clock=clock) as core:
+        approval_id, waiters = await ask(core), core.app.publisher.waiters
+        sweep = lambda: waiters.sweep(core.app.publisher._is_open)  # noqa: E731
 
-            def stopped() -> float | None:
-                return core.views(approval_id)[-1].stopped_waiting_at
+        def stopped() -> float | None:
+            return core.views(approval_id)[-1].stopped_waiting_at
 
-            version = core.views(approval_id)[-1].version
-            clock.advance(100)
-            sweep()
-            assert stopped() is None  # nobody ever waited
+        version = core.views(approval_id)[-1].version
+        clock.advance(100)
+        sweep()
+        assert stopped() is None  # nobody ever waited
+        with waiters.waiting(approval_id):
             with waiters.waiting(approval_id):
-                with waiters.waiting(approval_id):
-                    clock.advance(100)
-                sweep()
-            left = clock.now()
-            clock.advance(GRACE_SECONDS - 0.1)
+                clock.advance(100)
             sweep()
-            assert stopped() is None  # a held call asks again within that time
-            clock.advance(0.1)
-            sweep()
-            assert stopped() == left
-            with waiters.waiting(approval_id):
-                assert stopped() is None
-            clock.advance(GRACE_SECONDS)
-            sweep()
-            assert stopped() == left + GRACE_SECONDS
-            assert core.views(approval_id)[-1].version == version
-            await core.app.approvals.deny(approval_id, "")
-            sweep()
-            assert waiters._waits == {}
+        left = clock.now()
+        clock.advance(GRACE_SECONDS - 0.1)
+        sweep()
+        assert stopped() is None  # a held call asks again within that time
+        clock.advance(0.1)
+        sweep()
+        assert stopped() == left
+        with waiters.waiting(approval_id):
+            assert stopped() is None
+        clock.advance(GRACE_SECONDS)
+        sweep()
+        assert stopped() == left + GRACE_SECONDS
+        assert core.views(approval_id)[-1].version == version
+        await core.app.approvals.deny(approval_id, "")
+        sweep()
+        assert waiters._waits == {}
 
 
 async def test_an_agent_that_got_its_answer_did_not_stop_waiting(home: Path) -> None:

@@ -83,18 +83,17 @@ CHANGES = [append, rewrite_with_its_old_times, replace, spoil, link_away, swap_t
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_a_changed_file_counts_no_more(home: Path, change: Callable[[Path], None]) -> None:
+async def test_a_changed_file_counts_no_more(
+    core: Core, home: Path, change: Callable[[Path], None]
+) -> None:
     """At the next look agents see it no more, and its run is a conflict."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        library = core.app.library
-        await library.poll()
-        change(home / "actions" / "list-drafts.md")
-        await library.poll()
-        assert "list-drafts" not in [action.name for action in library.ready()]
-        with pytest.raises(Conflict):
-            await core.call("list-drafts", {})
+    library = core.app.library
+    await library.poll()
+    change(home / "actions" / "list-drafts.md")
+    await library.poll()
+    assert "list-drafts" not in [action.name for action in library.ready()]
+    with pytest.raises(Conflict):
+        await core.call("list-drafts", {})
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -150,20 +149,17 @@ async def test_young_files_are_read_whatever_the_file_system_says_of_them(
             assert ("list-drafts" in [action.name for action in library.ready()]) is offered
 
 
-async def test_what_did_not_change_is_not_reported(home: Path) -> None:
+async def test_what_did_not_change_is_not_reported(core: Core, home: Path) -> None:
     """A touched file is read again, and nobody hears of it: nothing on a screen moves."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        library = core.app.library
+    library = core.app.library
+    await library.poll()
+    core.events.clear()
+    for path in (home / "actions").iterdir():
+        path.touch()
+    for _ in range(3):
         await library.poll()
-        core.events.clear()
-        for path in (home / "actions").iterdir():
-            path.touch()
-        for _ in range(3):
-            await library.poll()
-        assert not [event for event in core.events if isinstance(event, LibraryUpdated)]
-        assert len(library.ready()) == 3
+    assert not [event for event in core.events if isinstance(event, LibraryUpdated)]
+    assert len(library.ready()) == 3
 
 
 async def test_a_removed_file_is_gone_and_one_under_another_name_is_not_accepted(
@@ -205,18 +201,15 @@ async def test_an_unreadable_folder_holds_everything_back_and_nothing_up(home: P
         assert len(library.ready()) == 3
 
 
-async def test_accepting_an_action_names_the_bytes_that_it_will_run(home: Path) -> None:
+async def test_accepting_an_action_names_the_bytes_that_it_will_run(core: Core) -> None:
     """What a placeholder was bound to is on record, not only in a file that may change."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        records = await core.records("library.accepted")
-        by_name = {record["name"]: record for record in records}
-        connector = by_name["local://aileron/mail-drafts@0.1.0"]
-        assert by_name["get-draft.md"]["connectors"] == [
-            {
-                "fqn": "local://aileron/mail-drafts",
-                "version": "0.1.0",
-                "hash": connector["digest"],
-            }
-        ]
+    records = await core.records("library.accepted")
+    by_name = {record["name"]: record for record in records}
+    connector = by_name["local://aileron/mail-drafts@0.1.0"]
+    assert by_name["get-draft.md"]["connectors"] == [
+        {
+            "fqn": "local://aileron/mail-drafts",
+            "version": "0.1.0",
+            "hash": connector["digest"],
+        }
+    ]

@@ -154,16 +154,15 @@ def move_away_and_back(path: Path) -> None:
 
 
 @pytest.mark.parametrize("save", [rename_over, unlink_and_create, move_away_and_back])
-async def test_a_file_that_is_saved_as_it_was_was_not_removed(home: Path, save: Remove) -> None:
+async def test_a_file_that_is_saved_as_it_was_was_not_removed(
+    core: Core, home: Path, save: Remove
+) -> None:
     """As editors save: between two looks of the console it is the same file, in the same bytes."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        await core.app.library.poll()
-        save(action_file(home))
-        await core.app.library.poll()
-        assert "get-draft" in seen(core)
-        assert await core.records("library.removed") == []
+    await core.app.library.poll()
+    save(action_file(home))
+    await core.app.library.poll()
+    assert "get-draft" in seen(core)
+    assert await core.records("library.removed") == []
 
 
 async def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(home: Path) -> None:

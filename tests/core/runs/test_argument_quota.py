@@ -10,7 +10,7 @@ from aileron_core.errors import RateLimited, StorageUnavailable
 from aileron_core.runs.interfaces import GateSettings
 from aileron_core.runs.model import RunRecord
 from tests.core.runs.test_recovery import problems
-from tests.support.core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, install_examples
+from tests.support.core_harness import DRAFT, UPDATE_DRAFT, Core, install_examples
 
 GATED = UPDATE_DRAFT.replace("update-draft", "change-draft").replace(
     "+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#"
@@ -93,45 +93,40 @@ async def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
         assert all("tampered" not in record for record in await core.records())
 
 
-async def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(home: Path) -> None:
+@pytest.mark.actions(change_draft=GATED, update_draft=UPDATE_DRAFT)
+async def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(core: Core) -> None:
     """Never forgotten for room: the session hears `rate_limited`, and another one is not concerned."""
-    install_examples(home, change_draft=GATED, update_draft=UPDATE_DRAFT)
-
-    async with Core.open(home) as core:
-        core.app.gate.argument_quota._max_bytes = 100_000
-        rows = [await denied(core, number, 30_000) for number in range(2)]
-        rows.append(await asked(core, "waits", 30_000))
-        for action in ("change-draft", "update-draft"):
-            with pytest.raises(RateLimited, match="MiB of arguments"):
-                await core.call(action, big("more", 30_000))
-        assert (await kept(core))[1] == [row.run_id for row in rows]
-        assert len(await core.records("call.refused")) == 2
-        assert await core.records("arguments.forgotten") == []
-        await asked(core, "small", 100)
-        await core.call("change-draft", big("more", 30_000), session=await core.another_session())
+    core.app.gate.argument_quota._max_bytes = 100_000
+    rows = [await denied(core, number, 30_000) for number in range(2)]
+    rows.append(await asked(core, "waits", 30_000))
+    for action in ("change-draft", "update-draft"):
+        with pytest.raises(RateLimited, match="MiB of arguments"):
+            await core.call(action, big("more", 30_000))
+    assert (await kept(core))[1] == [row.run_id for row in rows]
+    assert len(await core.records("call.refused")) == 2
+    assert await core.records("arguments.forgotten") == []
+    await asked(core, "small", 100)
+    await core.call("change-draft", big("more", 30_000), session=await core.another_session())
 
 
+@pytest.mark.actions(change_draft=GATED, update_draft=UPDATE_DRAFT)
 async def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal(
-    home: Path,
+    core: Core,
 ) -> None:
     """An agent that only reads is never stopped by what its earlier calls were."""
-    install_examples(home, change_draft=GATED, update_draft=UPDATE_DRAFT)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            core.app.gate.argument_quota._max_bytes = 100_000
-            free = (await core.call("update-draft", big("free", 30_000))).row
-            gone = await withdrawn(core, "withdrawn", 30_000)
-            waits = await asked(core, "waits", 30_000)
-            later = await asked(core, "later", 30_000)
-            runs = (await kept(core))[1]
-            assert gone.run_id not in runs
-            for number in range(5):
-                await core.call("update-draft", big(number, 30_000))
-            size, runs = await kept(core)
-            assert size <= 100_000
-            assert free.run_id not in runs
-            assert {waits.run_id, later.run_id} <= set(runs)
+    core.app.gate.argument_quota._max_bytes = 100_000
+    free = (await core.call("update-draft", big("free", 30_000))).row
+    gone = await withdrawn(core, "withdrawn", 30_000)
+    waits = await asked(core, "waits", 30_000)
+    later = await asked(core, "later", 30_000)
+    runs = (await kept(core))[1]
+    assert gone.run_id not in runs
+    for number in range(5):
+        await core.call("update-draft", big(number, 30_000))
+    size, runs = await kept(core)
+    assert size <= 100_000
+    assert free.run_id not in runs
+    assert {waits.run_id, later.run_id} <= set(runs)
 
 
 async def test_calls_at_once_do_not_pass_the_bound_together(home: Path) -> None:

@@ -25,72 +25,64 @@ from tests.support.core_harness import (
 SEEDS = ["r-8842190447", "r-8842190312", "r-8842189950", "r-8842189771", "r-8842188204"]
 
 
-async def test_an_ungated_action_runs_to_its_end_and_a_gated_one_waits(home: Path) -> None:
+async def test_an_ungated_action_runs_to_its_end_and_a_gated_one_waits(
+    core: Core, mailbox: Mailbox
+) -> None:
     """Not gated: the result now; gated: a person first."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            done = (await core.call("get-draft", {"id": DRAFT})).row
-            assert (done.state, done.approval_id) == ("completed", None)
-            assert done.output is not None
-            assert done.output["output"] == done.output["steps"]["get"]  # type: ignore[index]
-            waiting = (await core.call()).row
-            assert waiting.state == "pending"
-            assert [r["event"] for r in await core.records() if r["run"] == done.run_id] == [
-                "run.started",
-                "run.completed",
-            ]
-        assert mailbox.state()["sent"] == []
+    done = (await core.call("get-draft", {"id": DRAFT})).row
+    assert (done.state, done.approval_id) == ("completed", None)
+    assert done.output is not None
+    assert done.output["output"] == done.output["steps"]["get"]  # type: ignore[index]
+    waiting = (await core.call()).row
+    assert waiting.state == "pending"
+    assert [r["event"] for r in await core.records() if r["run"] == done.run_id] == [
+        "run.started",
+        "run.completed",
+    ]
+    assert mailbox.state()["sent"] == []
 
 
-async def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(home: Path) -> None:
+async def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(
+    core: Core, mailbox: Mailbox
+) -> None:
     """Attached while open or undelivered; after delivery it asks anew."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            again = await core.call()
-            assert (again.attached, again.row.approval_id) == (True, view.approval_id)
-            assert again.row.times_asked == 2
-            # An agent that asks again and again does not keep the decide keys from arming.
-            newest = core.views(view.approval_id)[-1]
-            assert (newest.times_asked, newest.version) == (2, view.version)
-            for other in (
-                await core.call("send-draft", {"draft_id": SEEDS[1]}),
-                await core.call(session=await core.another_session()),
-            ):
-                assert not other.attached
-            await core.approve(view)
-            await core.ended(view)
-            undelivered = await core.call()
-            assert (undelivered.attached, undelivered.row.state) == (True, "completed")
-            await core.app.approvals.mark_delivered(view.approval_id)
-            await core.app.approvals.mark_delivered(view.approval_id)
-            assert len(await core.records("run.delivered")) == 1
-            denied = (await core.call()).row
-            assert denied.approval_id is not None
-            assert denied.approval_id != view.approval_id
-            await core.app.approvals.deny(denied.approval_id, "no")
-            # Whoever asks once more is not told to wait for an answer that was given.
-            row = (await core.call()).row
-            message = pending_body(row, core.app.address.url, attached=True)["message"]
-            assert (row.approval_id, row.state) == (denied.approval_id, "denied")
-            assert "It has ended" in message
-            assert "must approve" not in message
-        assert len(mailbox.state()["sent"]) == 1
+    view = await core.ask()
+    again = await core.call()
+    assert (again.attached, again.row.approval_id) == (True, view.approval_id)
+    assert again.row.times_asked == 2
+    # An agent that asks again and again does not keep the decide keys from arming.
+    newest = core.views(view.approval_id)[-1]
+    assert (newest.times_asked, newest.version) == (2, view.version)
+    for other in (
+        await core.call("send-draft", {"draft_id": SEEDS[1]}),
+        await core.call(session=await core.another_session()),
+    ):
+        assert not other.attached
+    await core.approve(view)
+    await core.ended(view)
+    undelivered = await core.call()
+    assert (undelivered.attached, undelivered.row.state) == (True, "completed")
+    await core.app.approvals.mark_delivered(view.approval_id)
+    await core.app.approvals.mark_delivered(view.approval_id)
+    assert len(await core.records("run.delivered")) == 1
+    denied = (await core.call()).row
+    assert denied.approval_id is not None
+    assert denied.approval_id != view.approval_id
+    await core.app.approvals.deny(denied.approval_id, "no")
+    # Whoever asks once more is not told to wait for an answer that was given.
+    row = (await core.call()).row
+    message = pending_body(row, core.app.address.url, attached=True)["message"]
+    assert (row.approval_id, row.state) == (denied.approval_id, "denied")
+    assert "It has ended" in message
+    assert "must approve" not in message
+    assert len(mailbox.state()["sent"]) == 1
 
 
-async def test_equal_calls_in_the_same_moment_are_one_approval(home: Path) -> None:
+async def test_equal_calls_in_the_same_moment_are_one_approval(core: Core) -> None:
     """Attached, however close together they come."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            answers = await asyncio.gather(*(core.call() for _ in range(8)))
-            assert len({answer.row.approval_id for answer in answers}) == 1
-            assert sum(not answer.attached for answer in answers) == 1
+    answers = await asyncio.gather(*(core.call() for _ in range(8)))
+    assert len({answer.row.approval_id for answer in answers}) == 1
+    assert sum(not answer.attached for answer in answers) == 1
 
 
 async def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(home: Path) -> None:
@@ -128,41 +120,34 @@ async def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(hom
             assert (again.row.run_id, again.row.state) == (first.row.run_id, "denied")
 
 
-async def test_two_hundred_ungated_runs_do_not_make_a_gated_one_be_asked_twice(home: Path) -> None:
+async def test_two_hundred_ungated_runs_do_not_make_a_gated_one_be_asked_twice(
+    core: Core, mailbox: Mailbox
+) -> None:
     """Attached while undelivered; regression: finished ungated runs pushed it out of memory."""
-    install_examples(home)
     unlisted = {"id": ""}  # refused by the connector at once, so 250 of them are quick
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            await core.approve(view)
-            await core.ended(view)
-            for _ in range(5):
-                await asyncio.gather(*(core.call("get-draft", unlisted) for _ in range(50)))
-            again = await core.call()
-            assert (again.attached, again.row.approval_id) == (True, view.approval_id)
-            assert len(list(core.app.registry)) == 1
-        assert len(mailbox.state()["sent"]) == 1
+    view = await core.ask()
+    await core.approve(view)
+    await core.ended(view)
+    for _ in range(5):
+        await asyncio.gather(*(core.call("get-draft", unlisted) for _ in range(50)))
+    again = await core.call()
+    assert (again.attached, again.row.approval_id) == (True, view.approval_id)
+    assert len(list(core.app.registry)) == 1
+    assert len(mailbox.state()["sent"]) == 1
 
 
-async def test_twenty_wait_and_the_next_is_refused_until_one_is_answered(home: Path) -> None:
+async def test_twenty_wait_and_the_next_is_refused_until_one_is_answered(core: Core) -> None:
     """20 pending per session, then `rate_limited`, on record."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(20)]
-            with pytest.raises(RateLimited, match="20 gated calls"):
-                await core.call(args={"draft_id": "r-20"})
-            assert (await core.call(args={"draft_id": "r-3"})).attached
-            other = await core.another_session()
-            assert (
-                await core.call(args={"draft_id": "r-20"}, session=other)
-            ).row.state == "pending"
-            assert [r["class"] for r in await core.records("call.refused")] == ["rate_limited"]
-            await core.app.approvals.deny(answers[0].row.approval_id or "", "")
-            assert (await core.call(args={"draft_id": "r-20"})).row.state == "pending"
+    answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(20)]
+    with pytest.raises(RateLimited, match="20 gated calls"):
+        await core.call(args={"draft_id": "r-20"})
+    assert (await core.call(args={"draft_id": "r-3"})).attached
+    other = await core.another_session()
+    assert (await core.call(args={"draft_id": "r-20"}, session=other)).row.state == "pending"
+    assert [r["class"] for r in await core.records("call.refused")] == ["rate_limited"]
+    await core.app.approvals.deny(answers[0].row.approval_id or "", "")
+    assert (await core.call(args={"draft_id": "r-20"})).row.state == "pending"
 
 
 class Waiting:
@@ -187,136 +172,122 @@ class Waiting:
         return OpResult(output={})
 
 
-async def test_a_session_has_four_previews_at_once(home: Path) -> None:
+async def test_a_session_has_four_previews_at_once(core: Core) -> None:
     """The fifth is asked for once one of the four has answered."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        ((digest, real),) = core.app.library._files.connectors.items()
-        waiting = Waiting(real)
-        core.app.library._files.connectors = {digest: waiting}
-        answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(6)]
-        await asyncio.wait_for(waiting.four.wait(), PATIENCE)
-        # Another session has four of its own, so one cannot starve the other.
-        other = await core.another_session()
-        answers.append(await core.call(session=other))
-        async with asyncio.timeout(PATIENCE):
-            while waiting.inside < 5:
-                await asyncio.sleep(0)
-        for _ in range(20):
+    ((digest, real),) = core.app.library._files.connectors.items()
+    waiting = Waiting(real)
+    core.app.library._files.connectors = {digest: waiting}
+    answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(6)]
+    await asyncio.wait_for(waiting.four.wait(), PATIENCE)
+    # Another session has four of its own, so one cannot starve the other.
+    other = await core.another_session()
+    answers.append(await core.call(session=other))
+    async with asyncio.timeout(PATIENCE):
+        while waiting.inside < 5:
             await asyncio.sleep(0)
-        assert waiting.inside == 5
-        waiting.go.set()
-        for answer in answers:
-            await core.looked(answer.row.approval_id or "")
-        assert waiting.most == 5
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert waiting.inside == 5
+    waiting.go.set()
+    for answer in answers:
+        await core.looked(answer.row.approval_id or "")
+    assert waiting.most == 5
 
 
-async def test_a_session_has_thirty_previews_in_a_minute(home: Path) -> None:
+async def test_a_session_has_thirty_previews_in_a_minute(home: Path, mailbox: Mailbox) -> None:
     """Each preview spends the person's credential before consent."""
     install_examples(home)
     clock = FrozenClock()
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            for n in range(31):
-                view = await core.ask(f"r-{n}")
-                assert ("30 previews" in view.preview.reason) == (n == 30)
-                await core.app.approvals.withdraw(core.session.session_id, view.approval_id, "")
-            # What a person's key causes is not bounded, and a minute later there is room again.
-            view = await core.ask("r-31")
-            assert "30 previews" in view.preview.reason
-            await core.app.approvals.refresh(view.approval_id)
-            assert "404" in core.views(view.approval_id)[-1].preview.reason
-            clock.advance(61)
-            assert "404" in (await core.ask("r-32")).preview.reason
+    async with Core.open(home, mailbox, clock=clock) as core:
+        for n in range(31):
+            view = await core.ask(f"r-{n}")
+            assert ("30 previews" in view.preview.reason) == (n == 30)
+            await core.app.approvals.withdraw(core.session.session_id, view.approval_id, "")
+        # What a person's key causes is not bounded, and a minute later there is room again.
+        view = await core.ask("r-31")
+        assert "30 previews" in view.preview.reason
+        await core.app.approvals.refresh(view.approval_id)
+        assert "404" in core.views(view.approval_id)[-1].preview.reason
+        clock.advance(61)
+        assert "404" in (await core.ask("r-32")).preview.reason
 
 
-async def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(home: Path) -> None:
+async def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(core: Core) -> None:
     """`invalid_arguments`, `not_found`; refused calls are on record without their arguments."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            for args in ({}, {"draft_id": 5}, {"draft_id": "x", "more": 1}, [], "\ud800"):
-                with pytest.raises(InvalidArguments):
-                    await core.call("send-draft", args)  # type: ignore[arg-type]
-            with pytest.raises(InvalidArguments):
-                await core.call("send-draft", {"draft_id": "CANARY\ud800"})
-            with pytest.raises(NotFound, match="no action"):
-                await core.call("no-such\x1b[31m\ud800" * 40, {})
-            refused = await core.records("call.refused")
-            assert [r["class"] for r in refused] == ["invalid_arguments"] * 6 + ["not_found"]
-            assert len(refused[-1]["action"]) <= 128
-            assert "CANARY" not in str(await core.records())
-            found = await core.app.database.read(
-                lambda c: c.execute("SELECT COUNT(*) FROM runs").fetchone()
-            )
-            assert found == (0,)
+    for args in ({}, {"draft_id": 5}, {"draft_id": "x", "more": 1}, [], "\ud800"):
+        with pytest.raises(InvalidArguments):
+            await core.call("send-draft", args)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArguments):
+        await core.call("send-draft", {"draft_id": "CANARY\ud800"})
+    with pytest.raises(NotFound, match="no action"):
+        await core.call("no-such\x1b[31m\ud800" * 40, {})
+    refused = await core.records("call.refused")
+    assert [r["class"] for r in refused] == ["invalid_arguments"] * 6 + ["not_found"]
+    assert len(refused[-1]["action"]) <= 128
+    assert "CANARY" not in str(await core.records())
+    found = await core.app.database.read(
+        lambda c: c.execute("SELECT COUNT(*) FROM runs").fetchone()
+    )
+    assert found == (0,)
 
 
-async def test_what_nobody_accepted_cannot_be_called(home: Path) -> None:
+async def test_what_nobody_accepted_cannot_be_called(home: Path, mailbox: Mailbox) -> None:
     """A file that lies there is not accepted; a key that names its digest accepts it."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, accept=False) as core:
-            library = core.app.library
-            assert library.ready() == ()
-            with pytest.raises(Conflict):
-                await core.call("get-draft", {"id": DRAFT})
-            not_accepted = {(view.kind, view.name): view for view in library.not_accepted()}
-            assert {name for _, name in not_accepted} >= {"local://aileron/mail-drafts@0.1.0"}
-            (connector,) = [view for view in not_accepted.values() if view.kind == "connector"]
-            with pytest.raises(Conflict, match="changed while you looked"):
-                await library.accept("connector", connector.name, "sha256:0", by="person")
-            await library.accept("connector", connector.name, connector.digest, by="person")
-            with pytest.raises(Conflict):
-                await core.call("get-draft", {"id": DRAFT})
-            action = next(view for view in library.not_accepted() if view.name == "get-draft")
-            await library.accept("action", action.name, action.digest, by="person")
-            assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
-            assert [r["name"] for r in await core.records("library.accepted")] == [
-                connector.name,
-                "get-draft.md",
-            ]
-            # Other bytes do not count, at the next look into the folder.
-            path = home / "actions" / "get-draft.md"
-            path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-            await library.poll()
-            with pytest.raises(Conflict, match="is not accepted"):
-                await core.call("get-draft", {"id": DRAFT})
+    async with Core.open(home, mailbox, accept=False) as core:
+        library = core.app.library
+        assert library.ready() == ()
+        with pytest.raises(Conflict):
+            await core.call("get-draft", {"id": DRAFT})
+        not_accepted = {(view.kind, view.name): view for view in library.not_accepted()}
+        assert {name for _, name in not_accepted} >= {"local://aileron/mail-drafts@0.1.0"}
+        (connector,) = [view for view in not_accepted.values() if view.kind == "connector"]
+        with pytest.raises(Conflict, match="changed while you looked"):
+            await library.accept("connector", connector.name, "sha256:0", by="person")
+        await library.accept("connector", connector.name, connector.digest, by="person")
+        with pytest.raises(Conflict):
+            await core.call("get-draft", {"id": DRAFT})
+        action = next(view for view in library.not_accepted() if view.name == "get-draft")
+        await library.accept("action", action.name, action.digest, by="person")
+        assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
+        assert [r["name"] for r in await core.records("library.accepted")] == [
+            connector.name,
+            "get-draft.md",
+        ]
+        # Other bytes do not count, at the next look into the folder.
+        path = home / "actions" / "get-draft.md"
+        path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+        await library.poll()
+        with pytest.raises(Conflict, match="is not accepted"):
+            await core.call("get-draft", {"id": DRAFT})
 
 
-async def test_a_caller_that_goes_away_leaves_a_whole_run(home: Path) -> None:
+async def test_a_caller_that_goes_away_leaves_a_whole_run(core: Core, mailbox: Mailbox) -> None:
     """Cancelling a held call never withdraws; regression: memory and row differed."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            calling = asyncio.ensure_future(core.call())
-            await asyncio.sleep(0)  # it is in the gate, its row is not written yet
-            calling.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await calling
-            again = await core.call()
-            assert again.attached
-            view = await core.looked(again.row.approval_id or "")
-            await core.approve(view)
-            assert (await core.ended(view)).state == "completed"
-        assert len(mailbox.state()["sent"]) == 1
+    calling = asyncio.ensure_future(core.call())
+    await asyncio.sleep(0)  # it is in the gate, its row is not written yet
+    calling.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await calling
+    again = await core.call()
+    assert again.attached
+    view = await core.looked(again.row.approval_id or "")
+    await core.approve(view)
+    assert (await core.ended(view)).state == "completed"
+    assert len(mailbox.state()["sent"]) == 1
 
 
-async def test_an_op_that_the_action_does_not_list_is_denied(home: Path) -> None:
+async def test_an_op_that_the_action_does_not_list_is_denied(home: Path, mailbox: Mailbox) -> None:
     """What an action may use is what it lists, whatever its steps say."""
     install_examples(home, update_draft=UPDATE_DRAFT.replace('["update_draft"]', '["get_draft"]'))
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            row = (await core.call("update-draft", {"id": DRAFT})).row
-            assert row.failure is not None
-            assert row.failure.class_ == "capability_denied"
-        assert writes(mailbox) == []
+    async with Core.open(home, mailbox) as core:
+        row = (await core.call("update-draft", {"id": DRAFT})).row
+        assert row.failure is not None
+        assert row.failure.class_ == "capability_denied"
+    assert writes(mailbox) == []
 
 
 SEND_DRAFT = (ROOT / "examples" / "actions" / "send-draft.md").read_text(encoding="utf-8")
@@ -346,7 +317,7 @@ async def test_nobody_is_asked_for_what_would_be_denied_after_their_yes(home: Pa
         assert writes(mailbox) == []
 
 
-async def test_no_step_runs_where_a_later_one_would_be_denied(home: Path) -> None:
+async def test_no_step_runs_where_a_later_one_would_be_denied(home: Path, mailbox: Mailbox) -> None:
     """Half of an action is not what anybody asked for."""
     first = (
         '[[execute]]\nid = "first"\nconnector = "local://aileron/mail-drafts"\n'
@@ -355,9 +326,8 @@ async def test_no_step_runs_where_a_later_one_would_be_denied(home: Path) -> Non
     text = UPDATE_DRAFT.replace("[[execute]]", first, 1)
     install_examples(home, update_draft=text.replace('["update_draft"]', '["list_drafts"]'))
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            row = (await core.call("update-draft", {"id": DRAFT})).row
-            assert row.failure is not None
-            assert row.failure.class_ == "capability_denied"
-        assert writes(mailbox) == []
+    async with Core.open(home, mailbox) as core:
+        row = (await core.call("update-draft", {"id": DRAFT})).row
+        assert row.failure is not None
+        assert row.failure.class_ == "capability_denied"
+    assert writes(mailbox) == []

@@ -37,56 +37,52 @@ async def test_a_yes_sends_what_was_shown_and_tells_the_three_words(home: Path) 
         assert writes(mailbox) == [f"GET {DRAFT}", f"GET {DRAFT}", "POST send"]
 
 
-async def test_a_changed_shown_field_stops_the_send_and_is_shown(home: Path) -> None:
+async def test_a_changed_shown_field_stops_the_send_and_is_shown(
+    core: Core, mailbox: Mailbox
+) -> None:
     """The recheck finds another recipient; nothing is sent, before and after show."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
-            await core.approve(view)
-            back = await core.back(view)
-            assert back.drift is not None
-            changed = {c.label: (c.before, c.after) for c in back.drift.changed}
-            assert changed["To"] == (
-                "Anna Brandt <anna.brandt@nordlicht.example>",
-                "mallory@evil.example",
-            )
-            assert back.drift.words_before == view.words
-            assert back.words != view.words
-            assert back.digest != view.digest
-            assert back.decided_at is None
-            assert mailbox.state()["sent"] == []
-            # The old yes is void, a new one covers the new content.
-            with pytest.raises(Exception, match="It changed while you answered"):
-                await core.approve(view)
-            await core.approve(back)
-            assert (await core.ended(back)).state == "completed"
-        assert [sent["to"] for sent in mailbox.state()["sent"]] == ["mallory@evil.example"]
+    view = await core.ask()
+    mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
+    await core.approve(view)
+    back = await core.back(view)
+    assert back.drift is not None
+    changed = {c.label: (c.before, c.after) for c in back.drift.changed}
+    assert changed["To"] == (
+        "Anna Brandt <anna.brandt@nordlicht.example>",
+        "mallory@evil.example",
+    )
+    assert back.drift.words_before == view.words
+    assert back.words != view.words
+    assert back.digest != view.digest
+    assert back.decided_at is None
+    assert mailbox.state()["sent"] == []
+    # The old yes is void, a new one covers the new content.
+    with pytest.raises(Exception, match="It changed while you answered"):
+        await core.approve(view)
+    await core.approve(back)
+    assert (await core.ended(back)).state == "completed"
+    assert [sent["to"] for sent in mailbox.state()["sent"]] == ["mallory@evil.example"]
 
 
-async def test_a_change_outside_the_shown_fields_stops_the_send_and_is_named(home: Path) -> None:
+async def test_a_change_outside_the_shown_fields_stops_the_send_and_is_named(
+    core: Core, mailbox: Mailbox
+) -> None:
     """What no field shows (here the size of a message whose text got a blank) counts too."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            # Written anew with the same words: nothing that is shown differs, the message's id does.
-            mailbox.control(change={"id": DRAFT, "subject": "Q3 numbers"})
-            await core.approve(view)
-            back = await core.back(view)
-            assert back.drift is not None
-            assert back.drift.changed == ()
-            assert "message.id" in back.drift.other_paths
-            assert mailbox.state()["sent"] == []
+    view = await core.ask()
+    # Written anew with the same words: nothing that is shown differs, the message's id does.
+    mailbox.control(change={"id": DRAFT, "subject": "Q3 numbers"})
+    await core.approve(view)
+    back = await core.back(view)
+    assert back.drift is not None
+    assert back.drift.changed == ()
+    assert "message.id" in back.drift.other_paths
+    assert mailbox.state()["sent"] == []
 
 
 UNSHOWN_BCC = 'Bcc = "message.payload.headers.Bcc"\n'
 
 
-async def test_a_bcc_that_no_field_shows_stops_the_send(home: Path) -> None:
+async def test_a_bcc_that_no_field_shows_stops_the_send(home: Path, mailbox: Mailbox) -> None:
     """A Bcc added between prompt and yes is found although the action file hides it."""
     install_examples(home)
     path = home / "actions" / "send-draft.md"
@@ -94,17 +90,16 @@ async def test_a_bcc_that_no_field_shows_stops_the_send(home: Path) -> None:
     assert UNSHOWN_BCC in text
     path.write_text(text.replace(UNSHOWN_BCC, ""), encoding="utf-8")
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            assert "Bcc" not in {field.label for field in view.preview.fields}
-            mailbox.control(change={"id": DRAFT, "bcc": "mallory@evil.example"})
-            await core.approve(view)
-            back = await core.back(view)
-            assert back.drift is not None
-            assert back.drift.changed == ()
-            assert any("headers" in place for place in back.drift.other_paths)
-            assert mailbox.state()["sent"] == []
+    async with Core.open(home, mailbox) as core:
+        view = await core.ask()
+        assert "Bcc" not in {field.label for field in view.preview.fields}
+        mailbox.control(change={"id": DRAFT, "bcc": "mallory@evil.example"})
+        await core.approve(view)
+        back = await core.back(view)
+        assert back.drift is not None
+        assert back.drift.changed == ()
+        assert any("headers" in place for place in back.drift.other_paths)
+        assert mailbox.state()["sent"] == []
 
 
 def _edit_args(home: Path, view: ApprovalView) -> None:
@@ -136,80 +131,76 @@ def _edit_connector(home: Path, _view: ApprovalView) -> None:
     ids=["argument", "action file", "connector"],
 )
 async def test_what_the_digest_covers_may_not_change_before_the_effect(
-    home: Path, change: object, sentence: str
+    home: Path, mailbox: Mailbox, change: object, sentence: str
 ) -> None:
     """Argument, action file or connector changed between prompt and yes: nothing is sent."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            assert callable(change)
-            change(home, view)
-            await core.approve(view)
-            end = await core.ended(view)
-            assert end.state == "failed"
-            assert sentence in end.outcome
-            row = await core.app.approvals.wait_for_result(
-                core.session.session_id, view.approval_id, 0
-            )
-            assert row.failure is not None
-            assert row.failure.class_ == "conflict"
-        assert mailbox.state()["sent"] == []
-        assert "POST send" not in writes(mailbox)
+    async with Core.open(home, mailbox) as core:
+        view = await core.ask()
+        assert callable(change)
+        change(home, view)
+        await core.approve(view)
+        end = await core.ended(view)
+        assert end.state == "failed"
+        assert sentence in end.outcome
+        row = await core.app.approvals.wait_for_result(core.session.session_id, view.approval_id, 0)
+        assert row.failure is not None
+        assert row.failure.class_ == "conflict"
+    assert mailbox.state()["sent"] == []
+    assert "POST send" not in writes(mailbox)
 
 
 async def test_a_session_that_flips_the_draft_never_writes_between_recheck_and_effect(
-    home: Path,
+    home: Path, mailbox: Mailbox
 ) -> None:
     """GET of the recheck and POST of the effect are neighbours in the mailbox's log."""
     install_examples(home, update_draft=UPDATE_DRAFT)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            other = await core.another_session()
-            stop = False
-            flips = 0
+    async with Core.open(home, mailbox) as core:
+        other = await core.another_session()
+        stop = False
+        flips = 0
 
-            async def flip() -> None:
-                nonlocal flips
-                while not stop:
-                    to = ("anna.brandt@nordlicht.example", "mallory@evil.example")[flips % 2]
-                    args = {"id": DRAFT, "to": to}
-                    answer = await core.call("update-draft", args, session=other)
-                    flips += answer.row.state == "completed"
+        async def flip() -> None:
+            nonlocal flips
+            while not stop:
+                to = ("anna.brandt@nordlicht.example", "mallory@evil.example")[flips % 2]
+                args = {"id": DRAFT, "to": to}
+                answer = await core.call("update-draft", args, session=other)
+                flips += answer.row.state == "completed"
 
-            import asyncio
+        import asyncio
 
-            flipping = [asyncio.ensure_future(flip()) for _ in range(3)]
-            # The first yes may meet no change at all, and then the flipping is over.
-            while flips <= 3:
-                await asyncio.sleep(0)
-            view = await core.ask()
-            for _ in range(200):
-                if (flips and view.ended_at) or len(flipping) == 0:
-                    break
-                await core.approve(view)
-                # Each yes either sends or comes back changed; three tries, then the flipping ends.
-                after = view.version
-                view = await core.view(
-                    view.approval_id,
-                    lambda v, after=after: (
-                        v.version > after + 1 and (v.state == "pending" or v.ended_at is not None)
-                    ),
-                )
-                if view.ended_at is None and flips > 12:
-                    stop = True
-                    await asyncio.gather(*flipping)
-            stop = True
-            await asyncio.gather(*flipping)
-            assert view.state == "completed"
-            assert flips > 3
-        seen = writes(mailbox)
-        at = seen.index("POST send")
-        assert seen.count("POST send") == 1
-        assert seen[at - 1] == f"GET {DRAFT}"
-        assert f"PUT {DRAFT}" in seen[:at]
+        flipping = [asyncio.ensure_future(flip()) for _ in range(3)]
+        # The first yes may meet no change at all, and then the flipping is over.
+        while flips <= 3:
+            await asyncio.sleep(0)
+        view = await core.ask()
+        for _ in range(200):
+            if (flips and view.ended_at) or len(flipping) == 0:
+                break
+            await core.approve(view)
+            # Each yes either sends or comes back changed; three tries, then the flipping ends.
+            after = view.version
+            view = await core.view(
+                view.approval_id,
+                lambda v, after=after: (
+                    v.version > after + 1 and (v.state == "pending" or v.ended_at is not None)
+                ),
+            )
+            if view.ended_at is None and flips > 12:
+                stop = True
+                await asyncio.gather(*flipping)
+        stop = True
+        await asyncio.gather(*flipping)
+        assert view.state == "completed"
+        assert flips > 3
+    seen = writes(mailbox)
+    at = seen.index("POST send")
+    assert seen.count("POST send") == 1
+    assert seen[at - 1] == f"GET {DRAFT}"
+    assert f"PUT {DRAFT}" in seen[:at]
 
 
 def test_the_home_is_this_tests_own(home: Path) -> None:

@@ -75,98 +75,88 @@ def sent_to(view: ApprovalView, step_id: str) -> dict[str, str]:
     return {field.label: field.value for field in step.inputs}
 
 
+@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
 async def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_arguments_filled_in(
-    home: Path,
+    core: Core, mailbox: Mailbox
 ) -> None:
     """The first yes cannot cover what nobody knew; the second one covers exactly that."""
-    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            first = await asked(core, "chain")
-            assert statuses(first) == {"find": "fixed", "send": "running"}
-            assert sent_to(first, "send") == {"draft_id": "${find.drafts.0.id}"}
-            assert [step.asks_again for step in first.steps] == [False, True]
-            await core.approve(first)
-            second = await core.back(first)
-            assert mailbox.state()["sent"] == []
-            assert statuses(second) == {"find": "done", "send": "asked"}
-            assert sent_to(second, "send")["draft_id"].startswith("r-")
-            assert (second.op, second.preview.status) == ("send_draft", "none")
-            assert second.words != first.words
-            assert second.digest != first.digest
-            await core.approve(second)
-            over = await core.ended(second)
-            assert over.state == "completed"
-            (halt,) = await core.records("run.halted")
-            assert (halt["steps"], halt["next"]) == (["find"], "send")
-            assert halt["digest"] == second.digest
-            row = await core.app.approvals.wait_for_result(
-                core.session.session_id, second.approval_id, 0
-            )
-            assert row.output is not None
-            assert list(row.output["steps"]) == ["find", "send"]
-            assert list(result_body(row)["steps"]) == ["find", "send"]
-            assert row.words == second.words
-            assert row.progress is None
-        assert len(mailbox.state()["sent"]) == 1
+    first = await asked(core, "chain")
+    assert statuses(first) == {"find": "fixed", "send": "running"}
+    assert sent_to(first, "send") == {"draft_id": "${find.drafts.0.id}"}
+    assert [step.asks_again for step in first.steps] == [False, True]
+    await core.approve(first)
+    second = await core.back(first)
+    assert mailbox.state()["sent"] == []
+    assert statuses(second) == {"find": "done", "send": "asked"}
+    assert sent_to(second, "send")["draft_id"].startswith("r-")
+    assert (second.op, second.preview.status) == ("send_draft", "none")
+    assert second.words != first.words
+    assert second.digest != first.digest
+    await core.approve(second)
+    over = await core.ended(second)
+    assert over.state == "completed"
+    (halt,) = await core.records("run.halted")
+    assert (halt["steps"], halt["next"]) == (["find"], "send")
+    assert halt["digest"] == second.digest
+    row = await core.app.approvals.wait_for_result(core.session.session_id, second.approval_id, 0)
+    assert row.output is not None
+    assert list(row.output["steps"]) == ["find", "send"]
+    assert list(result_body(row)["steps"]) == ["find", "send"]
+    assert row.words == second.words
+    assert row.progress is None
+    assert len(mailbox.state()["sent"]) == 1
 
 
 async def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_asked(
-    home: Path,
+    home: Path, mailbox: Mailbox
 ) -> None:
     """Every halt goes on where it stood; only a step that is not idempotent halts."""
     install_examples(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await asked(core, "chain")
-            assert [step.asks_again for step in view.steps] == [False, False, True, True]
-            for step in ("bcc", "send"):
-                await core.approve(view)
-                view = await core.back(view)
-                assert next(s.step_id for s in view.steps if s.status == "asked") == step
+    async with Core.open(home, mailbox) as core:
+        view = await asked(core, "chain")
+        assert [step.asks_again for step in view.steps] == [False, False, True, True]
+        for step in ("bcc", "send"):
             await core.approve(view)
-            assert (await core.ended(view)).state == "completed"
-            assert len(await core.records("run.halted")) == 2
-        assert sum(each.startswith("PUT") for each in writes(mailbox)) == 3
-        assert len(mailbox.state()["sent"]) == 1
+            view = await core.back(view)
+            assert next(s.step_id for s in view.steps if s.status == "asked") == step
+        await core.approve(view)
+        assert (await core.ended(view)).state == "completed"
+        assert len(await core.records("run.halted")) == 2
+    assert sum(each.startswith("PUT") for each in writes(mailbox)) == 3
+    assert len(mailbox.state()["sent"]) == 1
 
 
-async def test_what_the_service_returned_decides_and_not_what_the_agent_meant(home: Path) -> None:
+@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+async def test_what_the_service_returned_decides_and_not_what_the_agent_meant(
+    core: Core, mailbox: Mailbox
+) -> None:
     """A list that names another draft than the person thought of is seen before it is sent."""
-    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            first = await asked(core, "chain")
-            await core.approve(first)
-            second = await core.back(first)
-            found = sent_to(second, "send")["draft_id"]
-            assert found
-            await core.app.approvals.deny(second.approval_id, "another draft")
-            over = await core.ended(second)
-            assert over.state == "denied"
-            row = await core.app.approvals.wait_for_result(
-                core.session.session_id, second.approval_id, 0
-            )
-            assert row.progress is not None
-            assert list(row.progress.steps) == ["find"]
-        assert mailbox.state()["sent"] == []
+    first = await asked(core, "chain")
+    await core.approve(first)
+    second = await core.back(first)
+    found = sent_to(second, "send")["draft_id"]
+    assert found
+    await core.app.approvals.deny(second.approval_id, "another draft")
+    over = await core.ended(second)
+    assert over.state == "denied"
+    row = await core.app.approvals.wait_for_result(core.session.session_id, second.approval_id, 0)
+    assert row.progress is not None
+    assert list(row.progress.steps) == ["find"]
+    assert mailbox.state()["sent"] == []
 
 
-async def test_a_yes_to_the_first_question_is_none_to_the_second(home: Path) -> None:
+@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+async def test_a_yes_to_the_first_question_is_none_to_the_second(
+    core: Core, mailbox: Mailbox
+) -> None:
     """Approving covers exactly one digest; the old one decides nothing any more."""
-    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            first = await asked(core, "chain")
-            await core.approve(first)
-            second = await core.back(first)
-            with pytest.raises(Conflict, match="changed while you answered"):
-                await core.app.approvals.approve(second.approval_id, first.digest)
-        assert mailbox.state()["sent"] == []
+    first = await asked(core, "chain")
+    await core.approve(first)
+    second = await core.back(first)
+    with pytest.raises(Conflict, match="changed while you answered"):
+        await core.app.approvals.approve(second.approval_id, first.digest)
+    assert mailbox.state()["sent"] == []
 
 
 async def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(home: Path) -> None:
@@ -262,108 +252,89 @@ async def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(home
 
 
 async def test_a_missing_value_ends_the_run_before_that_step_and_before_any_question(
-    home: Path,
+    home: Path, mailbox: Mailbox
 ) -> None:
     """A miss in a step's output fails the run before that step, with what had run."""
     steps = (FINDS_THEN_SENDS[0], ("send", "send_draft", "false", 'draft_id = "${find.no.such}"'))
     install_examples(home, chain=chain("chain", *steps))
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            first = await asked(core, "chain")
-            await core.approve(first)
-            over = await core.ended(first)
-            assert over.state == "failed"
-            row = await core.app.approvals.wait_for_result(
-                core.session.session_id, over.approval_id, 0
-            )
-            assert row.failure is not None
-            assert row.failure.details["completed_steps"] == ["find"]
-            assert await core.records("run.halted") == []
-        assert mailbox.state()["sent"] == []
+    async with Core.open(home, mailbox) as core:
+        first = await asked(core, "chain")
+        await core.approve(first)
+        over = await core.ended(first)
+        assert over.state == "failed"
+        row = await core.app.approvals.wait_for_result(core.session.session_id, over.approval_id, 0)
+        assert row.failure is not None
+        assert row.failure.details["completed_steps"] == ["find"]
+        assert await core.records("run.halted") == []
+    assert mailbox.state()["sent"] == []
 
 
-async def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(home: Path) -> None:
+@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+async def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(core: Core) -> None:
     """Before its end the agent reads that it waits, and the audit a hash."""
-    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            first = await asked(core, "chain")
-            await core.approve(first)
-            second = await core.back(first)
-            row = await core.app.approvals.wait_for_result(
-                core.session.session_id, second.approval_id, 0
-            )
-            assert row.output is None
-            bodies = str(await core.records())
-            assert sent_to(second, "send")["draft_id"] not in bodies
+    first = await asked(core, "chain")
+    await core.approve(first)
+    second = await core.back(first)
+    row = await core.app.approvals.wait_for_result(core.session.session_id, second.approval_id, 0)
+    assert row.output is None
+    bodies = str(await core.records())
+    assert sent_to(second, "send")["draft_id"] not in bodies
 
 
-async def test_an_action_without_a_preview_halts_as_well(home: Path) -> None:
+@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS, preview=False))
+async def test_an_action_without_a_preview_halts_as_well(core: Core, mailbox: Mailbox) -> None:
     """The rule is about arguments, not about previews."""
-    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS, preview=False))
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            first = await asked(core, "chain")
-            await core.approve(first)
-            second = await core.back(first)
-            assert mailbox.state()["sent"] == []
-            await core.approve(second)
-            assert (await core.ended(second)).state == "completed"
-        assert len(mailbox.state()["sent"]) == 1
+    first = await asked(core, "chain")
+    await core.approve(first)
+    second = await core.back(first)
+    assert mailbox.state()["sent"] == []
+    await core.approve(second)
+    assert (await core.ended(second)).state == "completed"
+    assert len(mailbox.state()["sent"]) == 1
 
 
-async def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(home: Path) -> None:
+@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+async def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(core: Core) -> None:
     """Another output of the earlier step is another digest, all else being equal."""
-    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            first = await asked(core, "chain")
-            await core.approve(first)
-            second = await core.back(first)
-            live_run = core.app.approvals.registry.by_approval(second.approval_id)
-            assert live_run is not None
-            assert live_run.row.progress is not None
-            other = replace(live_run.row.progress, steps={"find": {"drafts": [{"id": "r-other"}]}})
-            digest, words = live_run.consent(
-                live_run.preview, replace(live_run.row, progress=other)
-            )
-            assert digest != second.digest
-            assert words != second.words
-            again, _ = live_run.consent(live_run.preview)
-            assert again == second.digest
+    first = await asked(core, "chain")
+    await core.approve(first)
+    second = await core.back(first)
+    live_run = core.app.approvals.registry.by_approval(second.approval_id)
+    assert live_run is not None
+    assert live_run.row.progress is not None
+    other = replace(live_run.row.progress, steps={"find": {"drafts": [{"id": "r-other"}]}})
+    digest, words = live_run.consent(live_run.preview, replace(live_run.row, progress=other))
+    assert digest != second.digest
+    assert words != second.words
+    again, _ = live_run.consent(live_run.preview)
+    assert again == second.digest
 
 
-async def test_the_wall_time_goes_on_where_it_stood(home: Path) -> None:
+async def test_the_wall_time_goes_on_where_it_stood(home: Path, mailbox: Mailbox) -> None:
     """One wall time for the whole run, without the time that a person took."""
     steps = (*FINDS_THEN_SENDS, ("look", "list_drafts", "true", "max_results = 2"))
     text = chain("chain", *steps).replace("[approval]", "[limits]\nwall_seconds = 30\n\n[approval]")
     install_examples(home, chain=text)
     clock = FrozenClock()  # a machine that stands still takes nothing of it
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            first = await asked(core, "chain")
-            mailbox.control(fail={"op": "list", "status": 503, "times": 1})
-            run_on_request(mailbox, "GET drafts", lambda: clock.advance(15))
-            await core.approve(first)
-            second = await core.back(first)
-            live_run = core.app.approvals.registry.by_approval(second.approval_id)
-            assert live_run is not None
-            assert live_run.row.progress is not None
-            assert live_run.row.progress.elapsed == 15.0
-            mailbox.control(fail={"op": "list", "status": 503, "times": 1})
-            run_on_request(mailbox, "GET drafts", lambda: clock.advance(14.5))
-            await core.approve(second)
-            # A repeat would wait for a second, and less than that is left.
-            over = await core.ended(second)
-            assert over.state == "failed"
-            row = await core.app.approvals.wait_for_result(
-                core.session.session_id, over.approval_id, 0
-            )
-            assert row.failure is not None
-            assert row.failure.details["completed_steps"] == ["find", "send"]
-        assert len(mailbox.state()["sent"]) == 1
+    async with Core.open(home, mailbox, clock=clock) as core:
+        first = await asked(core, "chain")
+        mailbox.control(fail={"op": "list", "status": 503, "times": 1})
+        run_on_request(mailbox, "GET drafts", lambda: clock.advance(15))
+        await core.approve(first)
+        second = await core.back(first)
+        live_run = core.app.approvals.registry.by_approval(second.approval_id)
+        assert live_run is not None
+        assert live_run.row.progress is not None
+        assert live_run.row.progress.elapsed == 15.0
+        mailbox.control(fail={"op": "list", "status": 503, "times": 1})
+        run_on_request(mailbox, "GET drafts", lambda: clock.advance(14.5))
+        await core.approve(second)
+        # A repeat would wait for a second, and less than that is left.
+        over = await core.ended(second)
+        assert over.state == "failed"
+        row = await core.app.approvals.wait_for_result(core.session.session_id, over.approval_id, 0)
+        assert row.failure is not None
+        assert row.failure.details["completed_steps"] == ["find", "send"]
+    assert len(mailbox.state()["sent"]) == 1

@@ -77,48 +77,40 @@ async def test_a_person_sees_that_the_connector_is_prepared_and_the_preview_coun
         assert looked.preview.status == "ready"
 
 
+@pytest.mark.actions(update_draft=UPDATE_DRAFT)
 async def test_calls_of_other_connectors_do_not_wait_in_the_lane_of_one_that_is_prepared(
-    home: Path,
+    core: Core,
 ) -> None:
     """The same session goes on: four previews and eight calls at once were all it had."""
-    install_examples(home, update_draft=UPDATE_DRAFT)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            real = dict(core.app.library._files.connectors)
-            compiling = put_in(core)
-            for number in range(5):
-                await core.call(args={"draft_id": f"r-{number}"})
-            waiting = [
-                asyncio.create_task(core.call("update-draft", {"id": DRAFT})) for _ in range(9)
-            ]
-            async with asyncio.timeout(PATIENCE):
-                while compiling.waited_for < 14:
-                    await asyncio.sleep(0)
-            core.app.library._files.connectors = real
-            assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
-            assert (await core.ask()).preview.status == "ready"
-            assert not any(call.done() for call in waiting)
-            compiling.go.set()
-            assert {(await call).row.state for call in waiting} == {"completed"}
+    real = dict(core.app.library._files.connectors)
+    compiling = put_in(core)
+    for number in range(5):
+        await core.call(args={"draft_id": f"r-{number}"})
+    waiting = [asyncio.create_task(core.call("update-draft", {"id": DRAFT})) for _ in range(9)]
+    async with asyncio.timeout(PATIENCE):
+        while compiling.waited_for < 14:
+            await asyncio.sleep(0)
+    core.app.library._files.connectors = real
+    assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
+    assert (await core.ask()).preview.status == "ready"
+    assert not any(call.done() for call in waiting)
+    compiling.go.set()
+    assert {(await call).row.state for call in waiting} == {"completed"}
 
 
 @pytest.mark.parametrize(
     "text", ["x" * (MAX_SHOWN_CHARACTERS + 1), "\n" * MAX_SHOWN_LINES], ids=["long", "lines"]
 )
-async def test_a_preview_that_nobody_could_read_is_not_drawn(home: Path, text: str) -> None:
+async def test_a_preview_that_nobody_could_read_is_not_drawn(core: Core, text: str) -> None:
     """Drawing megabytes kept the console busy for half a minute; what is not shown may be as large."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
-        compiling = put_in(core, {"text": text})
-        compiling.go.set()
-        view = await core.ask()
-        assert view.preview.status == "unavailable"
-        assert view.preview.fields == ()
-        assert "1,048,576 and 20,000 at most" in view.preview.reason
-        compiling._output = {"text": text[10:], "raw": text * 2}
-        assert (await core.ask("r-2")).preview.status == "ready"
+    compiling = put_in(core, {"text": text})
+    compiling.go.set()
+    view = await core.ask()
+    assert view.preview.status == "unavailable"
+    assert view.preview.fields == ()
+    assert "1,048,576 and 20,000 at most" in view.preview.reason
+    compiling._output = {"text": text[10:], "raw": text * 2}
+    assert (await core.ask("r-2")).preview.status == "ready"
 
 
 def test_what_is_called_most_is_compiled_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,20 +88,19 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
         assert len(mailbox.state()["sent"]) == 1  # by the first life alone
 
 
-async def test_a_deadline_holds_over_a_restart(home: Path) -> None:
+async def test_a_deadline_holds_over_a_restart(home: Path, mailbox: Mailbox) -> None:
     """Expiry is a deadline on the row, over restarts."""
     install_examples(home)
     clock = FrozenClock()
 
-    with Mailbox() as mailbox:
-        options = {"clock": clock, "settings": Settings(expires_seconds=60)}
-        async with Core.open(home, mailbox, **options) as core:  # type: ignore[arg-type]
-            view = await core.ask()
-        clock.advance(61)
-        async with Core.open(home, mailbox, **options) as core:  # type: ignore[arg-type]
-            await core.app.approvals.expire_overdue()
-            (found,) = (await core.app.console.snapshot()).approvals
-            assert (found.approval_id, found.state) == (view.approval_id, "expired")
+    options = {"clock": clock, "settings": Settings(expires_seconds=60)}
+    async with Core.open(home, mailbox, **options) as core:  # type: ignore[arg-type]
+        view = await core.ask()
+    clock.advance(61)
+    async with Core.open(home, mailbox, **options) as core:  # type: ignore[arg-type]
+        await core.app.approvals.expire_overdue()
+        (found,) = (await core.app.console.snapshot()).approvals
+        assert (found.approval_id, found.state) == (view.approval_id, "expired")
 
 
 FORGED = (
@@ -154,37 +153,32 @@ async def test_an_inserted_approval_is_nothing(home: Path, state: str, record: s
     ],
 )
 async def test_a_row_changed_while_the_console_was_away_is_not_taken_up(
-    home: Path, edit: str
+    home: Path, mailbox: Mailbox, edit: str
 ) -> None:
     """`UPDATE ... SET state` and its like have no effect and are named."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            await core.ask()
-        change(home, f"UPDATE runs SET {edit}")
-        async with Core.open(home, mailbox) as core:
-            assert (await core.app.console.snapshot()).approvals == ()
-        assert mailbox.state()["sent"] == []
+    async with Core.open(home, mailbox) as core:
+        await core.ask()
+    change(home, f"UPDATE runs SET {edit}")
+    async with Core.open(home, mailbox) as core:
+        assert (await core.app.console.snapshot()).approvals == ()
+    assert mailbox.state()["sent"] == []
 
 
 @pytest.mark.parametrize("state", ["approved", "executing", "completed", "denied"])
 async def test_a_state_changed_in_the_database_has_no_effect_and_is_on_record(
-    home: Path, state: str
+    core: Core, mailbox: Mailbox, home: Path, state: str
 ) -> None:
     """Memory is the authority; the next record says that the row had been changed."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            change(home, f"UPDATE runs SET state='{state}'")
-            await core.app.approvals.expire_overdue()
-            assert core.views(view.approval_id)[-1].state == "pending"
-            assert mailbox.state()["sent"] == []
-            await core.app.approvals.deny(view.approval_id, "")
-            assert (await core.records("approval.denied"))[0]["tampered"] == ["state"]
-        assert mailbox.state()["sent"] == []
+    view = await core.ask()
+    change(home, f"UPDATE runs SET state='{state}'")
+    await core.app.approvals.expire_overdue()
+    assert core.views(view.approval_id)[-1].state == "pending"
+    assert mailbox.state()["sent"] == []
+    await core.app.approvals.deny(view.approval_id, "")
+    assert (await core.records("approval.denied"))[0]["tampered"] == ["state"]
+    assert mailbox.state()["sent"] == []
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def _logged(home: Path) -> str:
 
 
 async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
-    home: Path, caplog: pytest.LogCaptureFixture
+    home: Path, mailbox: Mailbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Through every end, every body, the log, the audit and the row of the run."""
     install_examples(home)
@@ -47,40 +47,37 @@ async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
                 bodies.append(body)
                 statuses.add(f"{live_run.row.state}:{body['status']}")
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, failpoint=observe) as core:
-            cores.append(core)
-            _plant(mailbox)
-            view = await core.ask()
-            assert CANARIES[1] in {field.value for field in view.preview.fields}
-            bodies.append(
-                pending_body((await core.call()).row, "http://127.0.0.1:1", attached=True)
-            )
-            mailbox.control(change={"id": DRAFT, "cc": CANARIES[1]})
-            await core.approve(view)  # drifts
-            await core.back(view)
-            mailbox.control(fail={"op": "get", "status": 500, "times": 1})
-            await core.app.approvals.refresh(view.approval_id)  # becomes unavailable
-            await core.app.approvals.refresh(view.approval_id)
+    async with Core.open(home, mailbox, failpoint=observe) as core:
+        cores.append(core)
+        _plant(mailbox)
+        view = await core.ask()
+        assert CANARIES[1] in {field.value for field in view.preview.fields}
+        bodies.append(pending_body((await core.call()).row, "http://127.0.0.1:1", attached=True))
+        mailbox.control(change={"id": DRAFT, "cc": CANARIES[1]})
+        await core.approve(view)  # drifts
+        await core.back(view)
+        mailbox.control(fail={"op": "get", "status": 500, "times": 1})
+        await core.app.approvals.refresh(view.approval_id)  # becomes unavailable
+        await core.app.approvals.refresh(view.approval_id)
+        secrets.extend(live_run.nonce for live_run in core.app.registry)
+        await core.app.approvals.deny(view.approval_id, "no")
+        for draft, trouble in (
+            ("r-8842190312", {"op": "send", "status": 500, "times": 1}),
+            ("r-8842189950", None),
+        ):
+            _plant(mailbox, draft)
+            if trouble:
+                mailbox.control(fail=trouble)
+            view = await core.ask(draft)
             secrets.extend(live_run.nonce for live_run in core.app.registry)
-            await core.app.approvals.deny(view.approval_id, "no")
-            for draft, trouble in (
-                ("r-8842190312", {"op": "send", "status": 500, "times": 1}),
-                ("r-8842189950", None),
-            ):
-                _plant(mailbox, draft)
-                if trouble:
-                    mailbox.control(fail=trouble)
-                view = await core.ask(draft)
-                secrets.extend(live_run.nonce for live_run in core.app.registry)
-                await core.approve(view)
-                await core.ended(view)
-            recorded = await _recorded(core)
-        public = str(bodies) + recorded + caplog.text + _logged(home)
-        for secret in (*CANARIES, *secrets):
-            assert secret not in public
-        words = {word for body in bodies for word in body.get("digest_words", ())}
-        assert words, "the completed run tells its words"
+            await core.approve(view)
+            await core.ended(view)
+        recorded = await _recorded(core)
+    public = str(bodies) + recorded + caplog.text + _logged(home)
+    for secret in (*CANARIES, *secrets):
+        assert secret not in public
+    words = {word for body in bodies for word in body.get("digest_words", ())}
+    assert words, "the completed run tells its words"
     # Until it is final the agent reads `pending_approval`, whatever it really is.
     assert {s for s in statuses if s.split(":")[0] in ("checking", "approved", "executing")} == {
         "checking:pending_approval",

@@ -24,60 +24,50 @@ def writable(core: Core, *, yes: bool) -> None:
     core.app.database._connection.execute(f"PRAGMA query_only={'OFF' if yes else 'ON'}")
 
 
-async def test_no_run_begins_while_the_audit_cannot_be_written(home: Path) -> None:
+async def test_no_run_begins_while_the_audit_cannot_be_written(
+    core: Core, mailbox: Mailbox
+) -> None:
     """An audit record that cannot be written stops the run; the console is told."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            writable(core, yes=False)
-            for action, args in (("get-draft", {"id": DRAFT}), ("send-draft", {"draft_id": DRAFT})):
-                with pytest.raises(StorageUnavailable) as caught:
-                    await core.call(action, args)
-                assert caught.value.to_failure().class_ == "unavailable"
-                assert caught.value.to_failure().retriable
-            assert writes(mailbox) == []
-            health = await core.until(
-                lambda: next(
-                    (event for event in core.events if isinstance(event, StorageHealth)), None
-                )
-            )
-            assert not health.writable
-            writable(core, yes=True)
-            # The console finds out by itself that it can be written again.
-            await core.until(
-                lambda: [
-                    event
-                    for event in core.events
-                    if isinstance(event, StorageHealth) and event.writable
-                ]
-            )
-            assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
-            assert not (await core.call()).attached
+    writable(core, yes=False)
+    for action, args in (("get-draft", {"id": DRAFT}), ("send-draft", {"draft_id": DRAFT})):
+        with pytest.raises(StorageUnavailable) as caught:
+            await core.call(action, args)
+        assert caught.value.to_failure().class_ == "unavailable"
+        assert caught.value.to_failure().retriable
+    assert writes(mailbox) == []
+    health = await core.until(
+        lambda: next((event for event in core.events if isinstance(event, StorageHealth)), None)
+    )
+    assert not health.writable
+    writable(core, yes=True)
+    # The console finds out by itself that it can be written again.
+    await core.until(
+        lambda: [
+            event for event in core.events if isinstance(event, StorageHealth) and event.writable
+        ]
+    )
+    assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
+    assert not (await core.call()).attached
 
 
-async def test_a_yes_that_cannot_be_written_decides_nothing(home: Path) -> None:
+async def test_a_yes_that_cannot_be_written_decides_nothing(core: Core, mailbox: Mailbox) -> None:
     """A person's yes is durable as `checking`, or it was none."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            writable(core, yes=False)
-            with pytest.raises(StorageUnavailable):
-                await core.approve(view)
-            with pytest.raises(StorageUnavailable):
-                await core.app.approvals.deny(view.approval_id, "")
-            writable(core, yes=True)
-            assert core.views(view.approval_id)[-1].state == "pending"
-            await core.approve(view)
-            assert (await core.ended(view)).state == "completed"
-        assert len(mailbox.state()["sent"]) == 1
+    view = await core.ask()
+    writable(core, yes=False)
+    with pytest.raises(StorageUnavailable):
+        await core.approve(view)
+    with pytest.raises(StorageUnavailable):
+        await core.app.approvals.deny(view.approval_id, "")
+    writable(core, yes=True)
+    assert core.views(view.approval_id)[-1].state == "pending"
+    await core.approve(view)
+    assert (await core.ended(view)).state == "completed"
+    assert len(mailbox.state()["sent"]) == 1
 
 
 @pytest.mark.parametrize("step", ["before recheck.held", "before run.started"])
 async def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(
-    home: Path, step: str
+    home: Path, mailbox: Mailbox, step: str
 ) -> None:
     """Each transition and its record are durable before the effect that they permit."""
     install_examples(home)
@@ -90,18 +80,17 @@ async def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(
         if name == "before recheck.undone":
             writable(cores[0], yes=True)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, failpoint=fail) as core:
-            cores.append(core)
-            view = await core.ask()
-            await core.approve(view)
-            back = await core.back(view)
-            assert "could not be written" in back.note
-            assert mailbox.state()["sent"] == []
-            failing = False
-            await core.approve(back)
-            assert (await core.ended(back)).state == "completed"
-        assert len(mailbox.state()["sent"]) == 1
+    async with Core.open(home, mailbox, failpoint=fail) as core:
+        cores.append(core)
+        view = await core.ask()
+        await core.approve(view)
+        back = await core.back(view)
+        assert "could not be written" in back.note
+        assert mailbox.state()["sent"] == []
+        failing = False
+        await core.approve(back)
+        assert (await core.ended(back)).state == "completed"
+    assert len(mailbox.state()["sent"]) == 1
 
 
 async def test_an_effect_that_has_happened_is_written_once_it_can_be(home: Path) -> None:
@@ -128,7 +117,7 @@ async def test_an_effect_that_has_happened_is_written_once_it_can_be(home: Path)
 
 @pytest.mark.parametrize("how", ["recheck", "refresh"])
 async def test_the_screen_never_shows_other_content_than_its_digest_covers(
-    home: Path, how: str
+    home: Path, mailbox: Mailbox, how: str
 ) -> None:
     """Regression: a difference that could not be written left new content over the old yes."""
     install_examples(home)
@@ -141,33 +130,32 @@ async def test_the_screen_never_shows_other_content_than_its_digest_covers(
         if name == "before recheck.undone":
             writable(cores[0], yes=True)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, failpoint=fail) as core:
-            view = await core.ask()
-            cores.append(core)
-            mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
-            if how == "refresh":
-                with pytest.raises(StorageUnavailable):
-                    await core.app.approvals.refresh(view.approval_id)
-                writable(core, yes=True)
-                shown = core.views(view.approval_id)[-1]
-            else:
-                await core.approve(view)
-                shown = await core.view(view.approval_id, lambda v: bool(v.note))
-            assert shown.state == "pending"
-            assert shown.digest == view.digest
-            assert shown.preview.fields == view.preview.fields
-            assert shown.drift is None
-            cores.clear()
-            await core.approve(shown)
-            back = await core.view(view.approval_id, lambda v: v.drift is not None)
-            assert back.digest != view.digest
-            assert mailbox.state()["sent"] == []
+    async with Core.open(home, mailbox, failpoint=fail) as core:
+        view = await core.ask()
+        cores.append(core)
+        mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
+        if how == "refresh":
+            with pytest.raises(StorageUnavailable):
+                await core.app.approvals.refresh(view.approval_id)
+            writable(core, yes=True)
+            shown = core.views(view.approval_id)[-1]
+        else:
+            await core.approve(view)
+            shown = await core.view(view.approval_id, lambda v: bool(v.note))
+        assert shown.state == "pending"
+        assert shown.digest == view.digest
+        assert shown.preview.fields == view.preview.fields
+        assert shown.drift is None
+        cores.clear()
+        await core.approve(shown)
+        back = await core.view(view.approval_id, lambda v: v.drift is not None)
+        assert back.digest != view.digest
+        assert mailbox.state()["sent"] == []
 
 
 @pytest.mark.parametrize("step", ["after run.started", "before recheck.differed"])
 async def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_executing(
-    home: Path, step: str
+    home: Path, mailbox: Mailbox, step: str
 ) -> None:
     """Regression: the run stayed `executing` for good, neither on record nor decidable."""
     install_examples(home)
@@ -183,23 +171,22 @@ async def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_
             stopped = name == step and reached.count(step) == 1
             cores[0].app.database._stopped = StorageUnavailable("full") if stopped else None
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, failpoint=fail) as core:
-            view = await core.ask()
-            cores.append(core)
-            mailbox.control(fail={"op": "send", "status": 503, "times": 1})
-            change = {"change": {"id": DRAFT, "to": "mallory@evil.example"}}
-            run_on_request(mailbox, "POST send", lambda: mailbox._state.apply(change))
-            await core.approve(view)
-            over = await core.view(
-                view.approval_id,
-                lambda v: v.state in ("failed", "pending"),
-                after=view.version + 3,
-            )
-            expected = {"after run.started": "failed", "before recheck.differed": "pending"}
-            assert over.state == expected[step]
-        assert writes(mailbox).count("POST send") == 1
-        assert mailbox.state()["sent"] == []
+    async with Core.open(home, mailbox, failpoint=fail) as core:
+        view = await core.ask()
+        cores.append(core)
+        mailbox.control(fail={"op": "send", "status": 503, "times": 1})
+        change = {"change": {"id": DRAFT, "to": "mallory@evil.example"}}
+        run_on_request(mailbox, "POST send", lambda: mailbox._state.apply(change))
+        await core.approve(view)
+        over = await core.view(
+            view.approval_id,
+            lambda v: v.state in ("failed", "pending"),
+            after=view.version + 3,
+        )
+        expected = {"after run.started": "failed", "before recheck.differed": "pending"}
+        assert over.state == expected[step]
+    assert writes(mailbox).count("POST send") == 1
+    assert mailbox.state()["sent"] == []
 
 
 CHILD = """
