@@ -1,6 +1,8 @@
 """Takes a picture of the console in one state, at one size and in one look, and compares it."""
 
 from collections.abc import Awaitable, Callable
+from functools import wraps
+from inspect import Parameter, Signature
 from typing import Any
 
 import pytest
@@ -68,6 +70,27 @@ def taken(
     """Compare as `picture` does, in one of the looks above."""
     size, theme = look
     return picture(compare, size, scenario, state, start_theme=theme, **options)
+
+
+def picture_of(
+    state: Snapshot | None = None, *, size: tuple[int, int] | None = None, **options: Any
+) -> Callable[[Scenario], Callable[..., None]]:
+    """Make a scenario a test that compares what it leaves on the screen.
+
+    In each of the looks that it is marked with; of a *size*, in that one and the dark theme.
+    """
+
+    def as_test(scenario: Scenario) -> Callable[..., None]:
+        @wraps(scenario)
+        def test(snap_compare: Snap, look: Look = (size or LARGE, DARK)) -> None:
+            assert taken(snap_compare, look, scenario, state, **options)
+
+        names = ["snap_compare"] if size else ["snap_compare", "look"]
+        shape = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+        test.__signature__ = Signature(shape)  # type: ignore[attr-defined]
+        return test
+
+    return as_test
 
 
 async def at_rest(shown: Console) -> None:

@@ -18,7 +18,7 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 from aileron_tui.widgets.document import Document
 from tests.screen.driving import NOW, Console, console, mail, short, start
-from tests.screen.picturing import LARGE, SMALL, Scenario, Snap, at_rest, picture
+from tests.screen.picturing import LARGE, SMALL, Scenario, Snap, at_rest, picture, picture_of
 from tests.support.screens.calls import drifted, snapshot
 
 WIDE = (200, 60)
@@ -88,30 +88,24 @@ def test_in_ascii(snap_compare: Snap) -> None:
     assert picture(snap_compare, LARGE, at_rest, glyphs=Glyphs(ascii=True))
 
 
-def test_a_call_that_was_answered_stays_for_a_moment_dimmed(snap_compare: Snap) -> None:
+@picture_of(start(short(1), short(2), short(3)), size=LARGE)
+async def test_a_call_that_was_answered_stays_for_a_moment_dimmed(shown: Console) -> None:
     """Its outcome stands where its time was; the cursor is on the next."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.read_all()
-        await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents), "approved")
-        view = replace(short(1), state="completed", decided_at=NOW, ended_at=NOW)
-        shown.port.tell(ApprovalUpdated(view=replace(view, decided_by="person")))
-        await shown.shows("✓ done")
-        await shown.until(lambda: shown.drawn, "drawn")
-        shown.clock.advance(0.6)
-        await shown.until(lambda: shown.armed, "armed")
-
-    assert picture(snap_compare, LARGE, scenario, start(short(1), short(2), short(3)))
+    await shown.read_all()
+    await shown.press_alone("a")
+    await shown.until(lambda: bool(shown.port.intents), "approved")
+    view = replace(short(1), state="completed", decided_at=NOW, ended_at=NOW)
+    shown.port.tell(ApprovalUpdated(view=replace(view, decided_by="person")))
+    await shown.shows("✓ done")
+    await shown.until(lambda: shown.drawn, "drawn")
+    shown.clock.advance(0.6)
+    await shown.until(lambda: shown.armed, "armed")
 
 
-def test_a_pane_that_is_too_small(snap_compare: Snap) -> None:
+@picture_of(size=(58, 15))
+async def test_a_pane_that_is_too_small(shown: Console) -> None:
     """One sentence; nothing can be decided there."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.shows("Make this pane at least 60 x 16.")
-
-    assert picture(snap_compare, (58, 15), scenario)
+    await shown.shows("Make this pane at least 60 x 16.")
 
 
 @pytest.mark.parametrize("width", [80, 120, 160, 200, 320])

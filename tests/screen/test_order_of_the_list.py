@@ -11,7 +11,7 @@ from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.queue import Queue
 from aileron_tui.widgets.document import Document
 from tests.screen.driving import NOW, Console, console, mail, short, start
-from tests.screen.picturing import Look, Snap, dark, taken
+from tests.screen.picturing import dark, picture_of
 
 LIVES = (300.0, None, 60.0, 900.0, 60.0)
 BY_DEADLINE = [3, 5, 1, 4, 2]
@@ -128,13 +128,10 @@ def test_ten_thousand_are_put_in_order_within_a_blink() -> None:
 
 
 @dark
-def test_a_list_by_deadline_says_so(snap_compare: Snap, look: Look) -> None:
+@picture_of(start(*calls(*LIVES)))
+async def test_a_list_by_deadline_says_so(shown: Console) -> None:
     """The next to end on top, the cursor on the item that it was on, a later call at the end."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.go("o", "by deadline")
-        shown.port.tell(ApprovalUpdated(view=short(9, expires_at=NOW + 20)))
-        await shown.shows("1 new at the end")
-        await shown.rest()
-
-    assert taken(snap_compare, look, scenario, start(*calls(*LIVES)))
+    await shown.go("o", "by deadline")
+    shown.port.tell(ApprovalUpdated(view=short(9, expires_at=NOW + 20)))
+    await shown.shows("1 new at the end")
+    await shown.rest()

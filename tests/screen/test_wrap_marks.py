@@ -14,7 +14,7 @@ from aileron_tui.draw.text import Piece, cell_width, plain_text, truncate
 from aileron_tui.input.situation import Situation, availability
 from aileron_tui.widgets.document import Document
 from tests.screen.driving import NOW, Console, console, mail, short, start
-from tests.screen.picturing import Look, Snap, dark, taken
+from tests.screen.picturing import Look, Snap, dark, picture_of, taken
 
 FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
 """A text that draws the sign itself, wherever it can."""
@@ -108,16 +108,13 @@ def test_lines_of_a_text_that_fit_carry_no_mark_and_no_key_is_offered() -> None:
 
 
 @dark
-def test_wrap_marks_in_a_column_that_no_text_reaches(snap_compare: Snap, look: Look) -> None:
+@picture_of(start(body(FORGED)))
+async def test_wrap_marks_in_a_column_that_no_text_reaches(shown: Console) -> None:
     """The text's own signs stand left of that column, wherever the text puts them."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.rest()
-        await shown.press("w")
-        await shown.until(lambda: bool(marks(shown)), "marks")
-        await shown.rest()
-
-    assert taken(snap_compare, look, scenario, start(body(FORGED)))
+    await shown.rest()
+    await shown.press("w")
+    await shown.until(lambda: bool(marks(shown)), "marks")
+    await shown.rest()
 
 
 @dark
