@@ -1,13 +1,15 @@
 """One timezone, so that times of day on screen are the same everywhere; styles that are parsed once."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.css.types import CSSLocation
+
+from tests.screen.driving import Console, console, short, start
 
 
 @pytest.fixture(autouse=True)
@@ -37,3 +39,11 @@ def _each_style_sheet_is_parsed_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
         yield
+
+
+@pytest.fixture
+async def shown() -> AsyncIterator[Console]:
+    """A console on which one short mail waits, seen and at rest: the next key counts."""
+    async with console(start(short())) as running:
+        await running.rest()
+        yield running

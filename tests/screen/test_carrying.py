@@ -104,13 +104,11 @@ async def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
         assert "✓ All seen." in shown.status_line
 
 
-async def test_u_is_offered_only_where_something_is_marked() -> None:
+async def test_u_is_offered_only_where_something_is_marked(shown: Console) -> None:
     """No dead keys."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        assert "code points" not in shown.keys
-        await shown.press_alone("u")
-        assert not shown.app._screens["waiting"].model.unfolded
+    assert "code points" not in shown.keys
+    await shown.press_alone("u")
+    assert not shown.app._screens["waiting"].model.unfolded
 
 
 async def test_o_opens_the_page_of_the_call_at_the_consoles_own_address(tmp_path: Path) -> None:

@@ -214,18 +214,16 @@ def test_a_summary_beyond_three_rows_is_visibly_cut() -> None:
     assert plain_text(rows[-1]).endswith("…")
 
 
-async def test_another_width_of_the_same_layout_makes_the_key_rest_anew() -> None:
+async def test_another_width_of_the_same_layout_makes_the_key_rest_anew(shown: Console) -> None:
     """Every line may stand elsewhere now; a hand that was on its way decides nothing."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        await shown.resize(130, 36)
-        await shown.until(lambda: shown.app._model.size == (130, 36), "the new size")
-        assert not shown.armed
-        await shown.press_alone("a")
-        assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
+    await shown.resize(130, 36)
+    await shown.until(lambda: shown.app._model.size == (130, 36), "the new size")
+    assert not shown.armed
+    await shown.press_alone("a")
+    assert shown.port.intents == []
+    await shown.rest()
+    await shown.press_alone("a")
+    await shown.until(lambda: bool(shown.port.intents))
 
 
 async def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:

@@ -26,7 +26,7 @@ from aileron_tui.terminal.notifications import (
     osc9,
     terminal_notifies,
 )
-from tests.screen.driving import OwnedClock, console, mail, short, start
+from tests.screen.driving import Console, OwnedClock, console, mail, short, start
 
 HOSTILE = "\x1b]52;c;ZWNobw==\x07 [red]pay[/] $(touch /tmp/x); `id` \u202e"
 PATIENCE = 20.0
@@ -271,14 +271,12 @@ def test_the_bell_can_be_turned_off() -> None:
     assert (notified.rung, len(notified.written)) == (0, 1)
 
 
-async def test_what_comes_while_all_calls_are_held_is_announced_to_nobody() -> None:
+async def test_what_comes_while_all_calls_are_held_is_announced_to_nobody(shown: Console) -> None:
     """A person who paused does not want to be called; the count in the title grows all the same."""
-    async with console(start(short(1))) as shown:
-        await shown.rest()
-        shown.port.tell(PauseChanged(paused_at=shown.clock.now()), ApprovalUpdated(view=short(2)))
-        await shown.until(lambda: shown.app._model.queue.waiting == 2, "arrival")
-        assert shown.app._attention._notices._told_at == float("-inf")
-        await shown.until(lambda: shown.app._title_shown == "(2) aileron", "title")
+    shown.port.tell(PauseChanged(paused_at=shown.clock.now()), ApprovalUpdated(view=short(2)))
+    await shown.until(lambda: shown.app._model.queue.waiting == 2, "arrival")
+    assert shown.app._attention._notices._told_at == float("-inf")
+    await shown.until(lambda: shown.app._title_shown == "(2) aileron", "title")
 
 
 async def test_arrivals_ring_and_run_once_and_tell_nothing_that_came_from_outside(

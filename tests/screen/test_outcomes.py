@@ -15,7 +15,7 @@ from aileron_core.console_port import (
 )
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
-from tests.screen.driving import NOW, console, mail, short, start
+from tests.screen.driving import NOW, Console, console, mail, short, start
 from tests.support.screens.calls import drifted
 
 NOTHING_RAN = "Nothing ran: the action file changed after you looked."
@@ -51,16 +51,14 @@ async def test_a_run_that_fails_after_it_began_stands_in_the_status_line() -> No
         assert "✓ Approved" not in shown.text
 
 
-async def test_a_failure_under_the_cursor_stands_in_head_and_status_line() -> None:
+async def test_a_failure_under_the_cursor_stands_in_head_and_status_line(shown: Console) -> None:
     """Whoever failed it, the item says how, and offers no key that decides."""
-    async with console(start(short(1))) as shown:
-        await shown.rest()
-        failed = short(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
-        shown.port.tell(ApprovalUpdated(view=failed))
-        await shown.shows(f"▲ {NOTHING_RAN}")
-        shown.clock.advance(5)
-        await shown.shows(f"✗ Failed: Send a mail draft. {NOTHING_RAN}")
-        assert "approve" not in shown.keys
+    failed = short(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
+    shown.port.tell(ApprovalUpdated(view=failed))
+    await shown.shows(f"▲ {NOTHING_RAN}")
+    shown.clock.advance(5)
+    await shown.shows(f"✗ Failed: Send a mail draft. {NOTHING_RAN}")
+    assert "approve" not in shown.keys
 
 
 def test_the_first_section_of_a_failed_call_is_its_outcome() -> None:

@@ -13,7 +13,7 @@ from aileron_core.console_port import (
     PreviewView,
 )
 from aileron_tui import words
-from tests.screen.driving import NOW, console, short, start
+from tests.screen.driving import NOW, Console, console, short, start
 
 SECRET = "what nobody may log"
 
@@ -81,15 +81,13 @@ async def test_content_that_comes_anew_can_be_drawn_and_decided() -> None:
         await shown.until(lambda: bool(shown.port.intents))
 
 
-async def test_a_drift_that_cannot_be_drawn_takes_the_approval_away() -> None:
+async def test_a_drift_that_cannot_be_drawn_takes_the_approval_away(shown: Console) -> None:
     """What was decidable a moment ago is not, once its new content cannot be shown."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        shown.port.tell(ApprovalUpdated(view=replace(broken(), version=2)))
-        await shown.shows(words.status.UNDRAWABLE)
-        shown.clock.advance(2)
-        await shown.press_alone("a")
-        assert shown.port.intents == []
+    shown.port.tell(ApprovalUpdated(view=replace(broken(), version=2)))
+    await shown.shows(words.status.UNDRAWABLE)
+    shown.clock.advance(2)
+    await shown.press_alone("a")
+    assert shown.port.intents == []
 
 
 async def test_a_file_that_cannot_be_drawn_is_not_accepted() -> None:

@@ -9,21 +9,19 @@ from aileron_tui.draw.bars import banner_lines, startup_warnings
 from aileron_tui.draw.text import plain_text
 from aileron_tui.state.model import Model
 from aileron_tui.state.queue import ELSEWHERE_SECONDS, Queue
-from tests.screen.driving import NOW, console, mail, short, start
+from tests.screen.driving import NOW, Console, console, mail, short, start
 
 
 def key(number: int) -> str:
     return mail(number).approval_id
 
 
-async def test_an_arrival_moves_neither_cursor_nor_document() -> None:
+async def test_an_arrival_moves_neither_cursor_nor_document(shown: Console) -> None:
     """New calls are appended; the item under the eye stays, and its key stays armed."""
-    async with console(start(short(1))) as shown:
-        await shown.rest()
-        shown.port.tell(*(ApprovalUpdated(view=short(n)) for n in range(2, 30)))
-        await shown.shows("29")
-        assert shown.selected == key(1)
-        assert shown.armed
+    shown.port.tell(*(ApprovalUpdated(view=short(n)) for n in range(2, 30)))
+    await shown.shows("29")
+    assert shown.selected == key(1)
+    assert shown.armed
 
 
 def test_an_item_that_ends_elsewhere_keeps_its_place_while_the_cursor_is_on_it() -> None:
@@ -78,13 +76,11 @@ async def test_the_cursor_moves_by_every_key_of_the_registry(pressed: str, expec
         await shown.until(lambda: shown.selected == key(expected))
 
 
-async def test_refresh_asks_the_core_for_the_item_under_the_cursor() -> None:
+async def test_refresh_asks_the_core_for_the_item_under_the_cursor(shown: Console) -> None:
     """`r` fetches the preview again."""
-    async with console(start(short(1))) as shown:
-        await shown.rest()
-        await shown.press_alone("r")
-        await shown.until(lambda: bool(shown.port.intents))
-        assert shown.port.intents == [RefreshPreview(approval_id=key(1))]
+    await shown.press_alone("r")
+    await shown.until(lambda: bool(shown.port.intents))
+    assert shown.port.intents == [RefreshPreview(approval_id=key(1))]
 
 
 async def test_the_detail_says_how_often_and_by_whom_it_was_asked() -> None:
@@ -112,15 +108,13 @@ async def test_an_unknown_outcome_is_loud_in_the_list_of_decisions() -> None:
         assert "DECIDED" in shown.text
 
 
-async def test_a_run_that_ends_unknown_under_the_cursor_is_said() -> None:
+async def test_a_run_that_ends_unknown_under_the_cursor_is_said(shown: Console) -> None:
     """The head has the outcome's sentence, the status line what a person can do."""
-    async with console(start(short(1))) as shown:
-        await shown.rest()
-        running = short(1, state="executing", decided_at=NOW, decided_by="person")
-        unknown = replace(running, state="unknown", outcome="A request had gone out.", ended_at=NOW)
-        shown.port.tell(ApprovalUpdated(view=running), ApprovalUpdated(view=unknown))
-        await shown.shows("▲ A request had gone out.")
-        assert "approve" not in shown.keys
+    running = short(1, state="executing", decided_at=NOW, decided_by="person")
+    unknown = replace(running, state="unknown", outcome="A request had gone out.", ended_at=NOW)
+    shown.port.tell(ApprovalUpdated(view=running), ApprovalUpdated(view=unknown))
+    await shown.shows("▲ A request had gone out.")
+    assert "approve" not in shown.keys
 
 
 async def test_standing_warnings_are_on_screen_all_the_time() -> None:
@@ -204,20 +198,18 @@ async def test_activity_shows_new_records_first_and_keeps_the_cursor_on_its_reco
         await shown.shows("WILL HAPPEN")
 
 
-async def test_help_lists_the_keys_and_disarms() -> None:
+async def test_help_lists_the_keys_and_disarms(shown: Console) -> None:
     """Help covers the item; after it the keys rest anew."""
-    async with console(start(short(1))) as shown:
-        await shown.rest()
-        await shown.press_alone("question_mark")
-        await shown.shows("fetch the preview again")
-        shown.clock.advance(1)
-        await shown.press_alone("escape")
-        await shown.until(lambda: "fetch the preview again" not in shown.text)
-        await shown.press_alone("a")
-        assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
+    await shown.press_alone("question_mark")
+    await shown.shows("fetch the preview again")
+    shown.clock.advance(1)
+    await shown.press_alone("escape")
+    await shown.until(lambda: "fetch the preview again" not in shown.text)
+    await shown.press_alone("a")
+    assert shown.port.intents == []
+    await shown.rest()
+    await shown.press_alone("a")
+    await shown.until(lambda: bool(shown.port.intents))
 
 
 async def test_ten_thousand_items_arrive_without_a_row_for_each() -> None:

@@ -17,7 +17,7 @@ from aileron_tui.screens.palette import commands
 from aileron_tui.state.queue import Queue
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.sessions import SessionsTable
-from tests.screen.driving import NOW, console, mail, short, start
+from tests.screen.driving import NOW, Console, console, mail, short, start
 from tests.support.screens.home import records, sessions
 
 
@@ -178,15 +178,13 @@ async def test_the_key_of_code_points_says_what_its_next_press_does() -> None:
         await shown.until(lambda: " u " not in shown.keys, "nothing marked")
 
 
-async def test_no_key_of_the_page_is_named_while_help_covers_it() -> None:
+async def test_no_key_of_the_page_is_named_while_help_covers_it(shown: Console) -> None:
     """Neither the footer's keys nor the status line's: only those of the help work."""
-    async with console(start(short(1))) as shown:
-        await shown.rest()
-        assert "approve" in shown.keys
-        await shown.go("question_mark", "KEYS")
-        assert shown.keys.split() == ["j", "k", "read", "on", "esc", "close"]
-        assert "a runs" not in shown.text
-        await shown.go("escape", "a runs")
+    assert "approve" in shown.keys
+    await shown.go("question_mark", "KEYS")
+    assert shown.keys.split() == ["j", "k", "read", "on", "esc", "close"]
+    assert "a runs" not in shown.text
+    await shown.go("escape", "a runs")
 
 
 @pytest.mark.parametrize(
