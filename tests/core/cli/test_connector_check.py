@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,6 @@ def aileron(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
 
 def report(done: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(done.stdout)
-
-
-@pytest.fixture
-def mailbox() -> Iterator[Any]:
-    from examples.mailbox import Mailbox
-
-    with Mailbox() as mailbox:
-        yield mailbox
 
 
 def test_the_example_passes_and_its_identity_is_shown() -> None:

@@ -17,6 +17,7 @@ from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import ConnectorRuntimeError, Unavailable
 from bench.connectors import large_module
+from tests.core.connectors.guests import printing
 
 MANIFEST = b'[connector]\nname = "local://tests/large"\nversion = "1.0.0"\n'
 LARGE = large_module(3 * 1024 * 1024)
@@ -70,10 +71,7 @@ async def test_a_large_module_is_compiled_by_a_child_that_gives_way(
 
 
 async def test_no_call_waits_for_the_module_of_another(
-    store: ConnectorStore,
-    apart: WasmEngine,
-    guest: Callable[..., WasmConnector],
-    printing: Callable[..., str],
+    store: ConnectorStore, apart: WasmEngine, guest: Callable[..., WasmConnector]
 ) -> None:
     """However many calls wait for one that is being compiled: they took all the threads there were."""
     large, quick = installed(store, apart, LARGE), guest(printing('{"output": 1}'), on=apart)

@@ -18,10 +18,7 @@ from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import MIB, Limits, OpResult, Route
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-
-Guest = Callable[..., WasmConnector]
-Call = Callable[..., OpResult]
-Wat = Callable[..., str]
+from tests.core.connectors.guests import Guest, call, escaped, printing, requesting, wat
 
 HOSTS = ("api.example:443",)
 SPIN = "(loop $l (br $l))"
@@ -48,9 +45,7 @@ def open_files() -> int:
 
 
 @pytest.mark.parametrize("fd", [1, 2])
-def test_a_hundred_megabytes_of_output_are_not_kept(
-    guest: Guest, call: Call, wat: Wat, fd: int
-) -> None:
+def test_a_hundred_megabytes_of_output_are_not_kept(guest: Guest, fd: int) -> None:
     """stdout past 8 MiB is a failure with its limit, stderr past 64 KiB is dropped; memory stays."""
     body = repeated(f"(call $print (i32.const {fd}) (i32.const 0) (i32.const 1048576))", 100)
     connector = guest(wat(body, pages=17))
@@ -65,9 +60,7 @@ def test_a_hundred_megabytes_of_output_are_not_kept(
         assert (result.failure, result.output) == (None, {})
 
 
-def test_ten_thousand_requests_end_at_a_thousand(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, wat: Wat, escaped: Callable[[str], str]
-) -> None:  # fmt: skip
+def test_ten_thousand_requests_end_at_a_thousand(guest: Guest, routed: WasmEngine, service: Any) -> None:  # fmt: skip
     """No service is flooded by one call; what had gone out is counted."""
     service.reply("/x")
     envelope = json.dumps({"url": "https://api.example/x"})
@@ -81,9 +74,7 @@ def test_ten_thousand_requests_end_at_a_thousand(
     assert result.requests_sent == len(service.seen) == 1000
 
 
-def test_ten_thousand_refused_requests_end_as_soon(
-    guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str]
-) -> None:
+def test_ten_thousand_refused_requests_end_as_soon(guest: Guest) -> None:
     """Asking costs the host something even where nothing leaves."""
     envelope = json.dumps({"url": "https://evil.example/x"})
     ask = f"(drop (call $request (i32.const 1024) (i32.const {len(envelope)})))"
@@ -92,7 +83,7 @@ def test_ten_thousand_refused_requests_end_as_soon(
     assert result.requests_sent == 0
 
 
-def test_many_large_tables_are_refused(guest: Guest, call: Call, printing: Wat) -> None:
+def test_many_large_tables_are_refused(guest: Guest) -> None:
     """Tables lie outside the guest's memory, so their number is bounded like their size."""
     tables = "".join(f"(table $t{n} 1000000 funcref)" for n in range(5))
     text = printing('{"output": 1}').replace("(func $print", tables + "(func $print", 1)
@@ -107,7 +98,7 @@ def test_many_large_tables_are_refused(guest: Guest, call: Call, printing: Wat) 
     assert call(guest(usual)).output == 1
 
 
-def test_a_table_grows_to_its_bound_and_no_further(guest: Guest, call: Call, wat: Wat) -> None:
+def test_a_table_grows_to_its_bound_and_no_further(guest: Guest) -> None:
     """table.grow says -1, as memory.grow does."""
     body = """(if (i32.ne (table.grow $t (ref.null func) (i32.const 2000000)) (i32.const -1))
         (then unreachable))"""
@@ -141,7 +132,7 @@ KINDS = (
 )
 
 
-def hostile(guest: Guest, wat: Wat, printing: Wat, on: WasmEngine) -> list[WasmConnector]:
+def hostile(guest: Guest, on: WasmEngine) -> list[WasmConnector]:
     """One guest of each kind, each with an end of its own."""
     ask = "(drop (call $request (i32.const 1024) (i32.const 30)))"
     bodies = [
@@ -167,12 +158,10 @@ def hostile(guest: Guest, wat: Wat, printing: Wat, on: WasmEngine) -> list[WasmC
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_next_call_after_a_hostile_one_works(
-    make_engine: Callable[..., WasmEngine], guest: Guest, call: Call, wat: Wat, printing: Wat, kind: str
-) -> None:  # fmt: skip
+def test_the_next_call_after_a_hostile_one_works(make_engine: Callable[..., WasmEngine], guest: Guest, kind: str) -> None:  # fmt: skip
     """On the same engine, in the same thread of its pool."""
     engine = make_engine()
-    bad = hostile(guest, wat, printing, engine)[KINDS.index(kind)]
+    bad = hostile(guest, engine)[KINDS.index(kind)]
     good = guest(printing('{"output": {"fine": true}}'), on=engine)
     limits = Limits(wall_seconds=0.3, memory_mib=8)
     for _ in range(3):
@@ -181,7 +170,7 @@ def test_the_next_call_after_a_hostile_one_works(
 
 
 def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
-    make_engine: Callable[..., WasmEngine], guest: Guest, wat: Wat, printing: Wat
+    make_engine: Callable[..., WasmEngine], guest: Guest
 ) -> None:
     """No thread, no file descriptor, no memory; and no innocent call is harmed on the way."""
     limits = Limits(wall_seconds=0.5, memory_mib=8)
@@ -189,7 +178,7 @@ def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
     def round_of_calls() -> None:
         engine = make_engine()
         good = guest(printing('{"output": {"fine": true}}'), on=engine)
-        bad = hostile(guest, wat, printing, engine)
+        bad = hostile(guest, engine)
         mixed = [good if n % 2 else bad[n // 2 % len(bad)] for n in range(200)]
 
         async def some(mine: list[WasmConnector]) -> list[OpResult]:
@@ -221,10 +210,7 @@ def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
     assert grown[-1] < 16 * MIB, grown
 
 
-def test_calls_that_end_while_a_service_hangs_leave_no_connection(
-    make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine], guest: Guest,
-    service: Any, requesting: Callable[..., str], leaping: Any,
-) -> None:  # fmt: skip
+def test_calls_that_end_while_a_service_hangs_leave_no_connection(make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine], guest: Guest, service: Any, leaping: Any) -> None:  # fmt: skip
     """Forty at once, some before a byte of the answer and some in its middle, some cancelled."""
     over, asked = threading.Event(), threading.Semaphore(0)
 
@@ -258,10 +244,10 @@ def test_calls_that_end_while_a_service_hangs_leave_no_connection(
             pass
         given_up = [asyncio.ensure_future(c.call("x", {}, limits=Limits())) for c in connectors * 3]
         await asyncio.to_thread(lambda: [asked.acquire(timeout=20) for _ in given_up])
-        for call in given_up:
-            call.cancel()
+        for each in given_up:
+            each.cancel()
         await asyncio.wait(given_up)
-        assert all(call.cancelled() for call in given_up)
+        assert all(each.cancelled() for each in given_up)
         return ended
 
     for result in asyncio.run(scenario()):
@@ -276,7 +262,7 @@ def test_calls_that_end_while_a_service_hangs_leave_no_connection(
     assert open_files() <= before
 
 
-def test_a_spinning_guest_ends_soon_after_its_limit(guest: Guest, call: Call, wat: Wat) -> None:
+def test_a_spinning_guest_ends_soon_after_its_limit(guest: Guest) -> None:
     """The aim is 20 ms (bench/spinning.py measures it); here with room for a busy machine."""
     connector = guest(wat(SPIN))
     asyncio.run(connector.prepare())

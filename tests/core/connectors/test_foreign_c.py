@@ -18,6 +18,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import FileProblems
+from tests.core.connectors.guests import call
 
 # The first build on a machine builds the C library too.
 pytestmark = [
@@ -25,7 +26,6 @@ pytestmark = [
     pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="needs the connector group"),
 ]
 
-Call = Callable[..., OpResult]
 SOURCE = Path(__file__).parent / "foreign" / "connector.c"
 MANIFEST = b"""
 [connector]
@@ -78,15 +78,13 @@ def failure(result: OpResult) -> tuple[str, str]:
     ],
 )
 def test_arguments_come_through_as_they_were_given(
-    stranger: WasmConnector, call: Call, args: dict[str, Any]
+    stranger: WasmConnector, args: dict[str, Any]
 ) -> None:
     """Every digit of a number, every character of a text, an empty object."""
     assert output(call(stranger, "echo", args=args)) == args
 
 
-def test_the_world_of_a_program_is_its_name_a_clock_and_chance(
-    stranger: WasmConnector, call: Call
-) -> None:
+def test_the_world_of_a_program_is_its_name_a_clock_and_chance(stranger: WasmConnector) -> None:
     """No environment, no file to read, none to write, no terminal; numbers are 64 bits wide."""
     found = output(call(stranger, "world"))
     assert found.pop("year") >= 2025
@@ -107,7 +105,7 @@ def test_the_world_of_a_program_is_its_name_a_clock_and_chance(
 
 @pytest.mark.parametrize("body", [b"", bytes(range(256)), b"\x00" * 5, b"x" * (15 * MIB)])
 def test_an_answer_arrives_byte_for_byte(
-    stranger: WasmConnector, call: Call, service: Any, body: bytes
+    stranger: WasmConnector, service: Any, body: bytes
 ) -> None:
     """Through a redirect, binary or large, into memory that grows for it."""
     service.reply("/old", status=302, Location="/new")
@@ -122,7 +120,7 @@ def test_an_answer_arrives_byte_for_byte(
 
 
 def test_what_the_program_sends_arrives_byte_for_byte(
-    stranger: WasmConnector, call: Call, service: Any
+    stranger: WasmConnector, service: Any
 ) -> None:
     """A header with several values stays one line; text is UTF-8 in header and body."""
     service.reply("/x")
@@ -134,7 +132,7 @@ def test_what_the_program_sends_arrives_byte_for_byte(
 
 
 def test_a_typed_error_survives_exit_1_with_the_status_that_the_host_saw(
-    stranger: WasmConnector, call: Call, service: Any
+    stranger: WasmConnector, service: Any
 ) -> None:
     """429 is worth another try; a refused host is told as that, not as the program's guess."""
     service.reply("/x", status=429)
@@ -146,9 +144,7 @@ def test_a_typed_error_survives_exit_1_with_the_status_that_the_host_saw(
     assert failure(denied)[0] == "capability_denied"
 
 
-def test_every_end_of_a_program_is_reported_as_what_it_was(
-    stranger: WasmConnector, call: Call
-) -> None:
+def test_every_end_of_a_program_is_reported_as_what_it_was(stranger: WasmConnector) -> None:
     """Nothing said, an exit code, abort() with a last word, an op it does not know."""
     assert output(call(stranger, "nothing")) == {}
     assert output(call(stranger, "exit", args={"code": 0})) == {}
@@ -162,7 +158,7 @@ def test_every_end_of_a_program_is_reported_as_what_it_was(
 
 
 def test_sleeping_takes_as_long_as_was_asked_and_no_longer_than_the_limit(
-    stranger: WasmConnector, call: Call
+    stranger: WasmConnector,
 ) -> None:
     """For a time and until a time; a long sleep ends with the run's wall limit."""
     for op in ("sleep", "until"):
@@ -176,7 +172,7 @@ def test_sleeping_takes_as_long_as_was_asked_and_no_longer_than_the_limit(
     assert time.monotonic() - began < 20
 
 
-def test_malloc_gives_what_the_limit_leaves(stranger: WasmConnector, call: Call) -> None:
+def test_malloc_gives_what_the_limit_leaves(stranger: WasmConnector) -> None:
     """Its memory of 16 MiB of stack and more grows to the limit; beyond it malloc says no."""
     assert output(call(stranger, "grow", args={"mib": 30})) == 1
     assert failure(call(stranger, "grow", args={"mib": 60})) == (
@@ -187,7 +183,7 @@ def test_malloc_gives_what_the_limit_leaves(stranger: WasmConnector, call: Call)
     assert output(call(stranger, "grow", args={"mib": 60}, limits=more)) == 1
 
 
-def test_output_byte_by_byte_is_output(stranger: WasmConnector, call: Call) -> None:
+def test_output_byte_by_byte_is_output(stranger: WasmConnector) -> None:
     """An unbuffered stdout costs a host call for each byte, and nothing else."""
     assert output(call(stranger, "unbuffered", limits=Limits(wall_seconds=60))) == "x" * 20_000
 
@@ -204,10 +200,7 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"^```\w*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
-def test_the_connector_of_the_developers_page_works_as_the_page_says(
-    tmp_path: Path, store: ConnectorStore, call: Call, service: Any,
-    make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine],
-) -> None:  # fmt: skip
+def test_the_connector_of_the_developers_page_works_as_the_page_says(tmp_path: Path, store: ConnectorStore, service: Any, make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine]) -> None:  # fmt: skip
     """Its C compiles, its manifest is taken, its action file names nothing that is not there."""
     page = (Path(__file__).parents[3] / "docs" / "connectors.md").read_text(encoding="utf-8")
     page = page[page.index("## In C\n") :]

@@ -12,13 +12,9 @@ import pytest
 
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Limits, OpResult, Route
-from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import Failure
-
-Guest = Callable[..., WasmConnector]
-Call = Callable[..., OpResult]
-Text = Callable[..., str]
+from tests.core.connectors.guests import Guest, call, escaped, requesting, wat
 
 HOSTS = ("api.example:443",)
 API_KEY = '[capabilities.credential]\nkind = "api_key"\n'
@@ -35,7 +31,7 @@ def failed(result: OpResult) -> Failure:
 
 
 def test_a_request_is_counted_announced_and_answered(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text
+    guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """on_request comes before the request, once for each."""
     service.reply("/x", status=201)
@@ -53,9 +49,7 @@ def test_a_request_is_counted_announced_and_answered(
     assert seen_at == [0, 1]
 
 
-def test_an_unlisted_host_wins_over_whatever_was_printed(
-    guest: Guest, call: Call, requesting: Text
-) -> None:
+def test_an_unlisted_host_wins_over_whatever_was_printed(guest: Guest) -> None:
     """The guest goes on and claims success; the host remembers what it refused."""
     result = call(guest(requesting(envelope()), ("other.example:443",)))
     failure = failed(result)
@@ -65,12 +59,7 @@ def test_an_unlisted_host_wins_over_whatever_was_printed(
 
 
 def test_a_later_success_clears_what_failed_before(
-    guest: Guest,
-    call: Call,
-    routed: WasmEngine,
-    service: Any,
-    wat: Text,
-    escaped: Callable[[str], str],
+    guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """A connector that tries something else and gets through has succeeded."""
     service.reply("/x")
@@ -84,9 +73,7 @@ def test_a_later_success_clears_what_failed_before(
 
 
 @pytest.mark.parametrize("method", ["POST", "put", "DELETE", "PATCH", "OPTIONS", "X"])
-def test_a_preview_only_reads(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text, method: str
-) -> None:
+def test_a_preview_only_reads(guest: Guest, routed: WasmEngine, service: Any, method: str) -> None:
     """Anything but GET and HEAD is refused before it leaves."""
     service.reply("/x")
     connector = guest(requesting(envelope(method=method)), HOSTS, on=routed)
@@ -98,7 +85,7 @@ def test_a_preview_only_reads(
 
 @pytest.mark.parametrize("method", ["GET", "head"])
 def test_a_preview_may_get_and_head(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text, method: str
+    guest: Guest, routed: WasmEngine, service: Any, method: str
 ) -> None:
     """Reading is what it is for."""
     service.reply("/x")
@@ -107,7 +94,7 @@ def test_a_preview_may_get_and_head(
 
 
 def test_a_preview_that_is_redirected_still_only_reads(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text
+    guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """No redirect turns a GET into anything else."""
     service.reply("/x", status=307, Location="/y")
@@ -116,9 +103,7 @@ def test_a_preview_that_is_redirected_still_only_reads(
     assert [method for method, *_ in service.seen] == ["GET", "GET"]
 
 
-def test_a_credential_that_nobody_bound_is_required(
-    guest: Guest, call: Call, requesting: Text
-) -> None:
+def test_a_credential_that_nobody_bound_is_required(guest: Guest) -> None:
     """The request does not go out without it."""
     connector = guest(requesting(envelope(credential="api_key")), HOSTS, more=API_KEY)
     result = call(connector)
@@ -129,9 +114,7 @@ def test_a_credential_that_nobody_bound_is_required(
 
 
 @pytest.mark.parametrize("more", ["", API_KEY])
-def test_a_credential_of_another_kind_is_denied(
-    guest: Guest, call: Call, requesting: Text, more: str
-) -> None:
+def test_a_credential_of_another_kind_is_denied(guest: Guest, more: str) -> None:
     """Only the kind that the manifest declares can be asked for."""
     result = call(guest(requesting(envelope(credential="oauth2")), HOSTS, more=more))
     assert failed(result).class_ == "capability_denied"
@@ -139,7 +122,7 @@ def test_a_credential_of_another_kind_is_denied(
 
 
 def test_a_routed_request_goes_out_without_credential(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text
+    guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """A service of this machine gets no secret, and needs none."""
     service.reply("/x")
@@ -150,7 +133,7 @@ def test_a_routed_request_goes_out_without_credential(
 
 @pytest.mark.parametrize("more", ["", API_KEY])
 def test_a_route_opens_no_kind_that_the_manifest_does_not_declare(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text, more: str
+    guest: Guest, routed: WasmEngine, service: Any, more: str
 ) -> None:
     """Who tries a connector against a service of their own finds that out."""
     service.reply("/x")
@@ -179,7 +162,7 @@ def test_a_route_opens_no_kind_that_the_manifest_does_not_declare(
     ],
 )
 def test_a_malformed_request_is_the_connectors_fault(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text, text: str
+    guest: Guest, routed: WasmEngine, service: Any, text: str
 ) -> None:
     """Nothing leaves, and the message says what is wrong with it."""
     service.reply("/")
@@ -192,9 +175,7 @@ def test_a_malformed_request_is_the_connectors_fault(
 @pytest.mark.parametrize(
     ("status", "retriable"), [(404, False), (400, False), (429, True), (500, True), (503, True)]
 )
-def test_an_external_error_carries_the_status_that_the_host_saw(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text, status: int, retriable: bool
-) -> None:  # fmt: skip
+def test_an_external_error_carries_the_status_that_the_host_saw(guest: Guest, routed: WasmEngine, service: Any, status: int, retriable: bool) -> None:  # fmt: skip
     """429 and 5xx are worth another try; the number is the host's, not the guest's word."""
     service.reply("/x", status=status)
     say = '{"error": {"class": "external_api_error", "message": "no", "status": 200}}'
@@ -204,7 +185,7 @@ def test_an_external_error_carries_the_status_that_the_host_saw(
 
 
 def test_a_service_that_breaks_off_counts_as_reached(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text
+    guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """Whether it did anything is not known, so the request counts."""
 
@@ -230,10 +211,7 @@ def test_a_service_that_breaks_off_counts_as_reached(
         ("POST", 307, "https://evil.example/", (1, 1, 0)),
     ],
 )
-def test_requests_that_may_change_something_are_counted_apart(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text,
-    method: str, status: int, location: str, counts: tuple[int, int, int],
-) -> None:  # fmt: skip
+def test_requests_that_may_change_something_are_counted_apart(guest: Guest, routed: WasmEngine, service: Any, method: str, status: int, location: str, counts: tuple[int, int, int]) -> None:  # fmt: skip
     """Each hop by the method that it really had."""
     service.reply("/x", status=status, **({"Location": location} if location else {}))
     service.reply("/y")
@@ -242,7 +220,7 @@ def test_requests_that_may_change_something_are_counted_apart(
 
 
 def test_a_crash_after_an_answered_write_is_not_the_connectors_own_word(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text
+    guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """What the host saw of its end and what the connector said are told apart."""
     service.reply("/x")
@@ -254,9 +232,7 @@ def test_a_crash_after_an_answered_write_is_not_the_connectors_own_word(
     assert (failed(answered).message, answered.reported_by_connector) == ("no such draft", True)
 
 
-def test_a_write_whose_answer_did_not_come_stays_lost_after_another_that_did(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, wat: Text, escaped: Callable[[str], str]
-) -> None:  # fmt: skip
+def test_a_write_whose_answer_did_not_come_stays_lost_after_another_that_did(guest: Guest, routed: WasmEngine, service: Any) -> None:  # fmt: skip
     """The later success clears the error for the guest, not what nobody knows."""
 
     def hang_up(handler: http.server.BaseHTTPRequestHandler) -> None:
@@ -274,10 +250,7 @@ def test_a_write_whose_answer_did_not_come_stays_lost_after_another_that_did(
     assert (result.requests_sent, result.writes_sent, result.writes_unanswered) == (2, 1, 1)
 
 
-def test_the_wall_limit_includes_a_silent_service(
-    guest: Guest, call: Call, service: Any, requesting: Text, leaping: Any,
-    make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine],
-) -> None:  # fmt: skip
+def test_the_wall_limit_includes_a_silent_service(guest: Guest, service: Any, leaping: Any, make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine]) -> None:  # fmt: skip
     """A run's time is up while its request hangs: wall time, and one request possibly sent."""
     done = threading.Event()
 
@@ -299,9 +272,7 @@ def test_the_wall_limit_includes_a_silent_service(
     assert time.monotonic() - began < 15
 
 
-def test_a_request_has_a_limit_of_its_own(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text
-) -> None:
+def test_a_request_has_a_limit_of_its_own(guest: Guest, routed: WasmEngine, service: Any) -> None:
     """Shorter than the run's, it is a network error and not wall time."""
     done = threading.Event()
 
@@ -319,7 +290,7 @@ def test_a_request_has_a_limit_of_its_own(
 
 
 async def test_cancelling_breaks_a_hanging_request(
-    guest: Guest, routed: WasmEngine, service: Any, requesting: Text
+    guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """The guest is inside the host when it is cancelled; it still ends at once."""
     asked, done = threading.Event(), threading.Event()
@@ -343,7 +314,7 @@ async def test_cancelling_breaks_a_hanging_request(
 
 
 def test_an_answer_that_is_too_large_is_a_limit(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text
+    guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """The guest never sees a truncated body."""
     service.reply("/x", b"x" * 5000)
@@ -355,7 +326,7 @@ def test_an_answer_that_is_too_large_is_a_limit(
 
 
 def test_a_listener_that_fails_stops_the_request(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text
+    guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """What cannot be announced does not leave; the failure is ours and quotes nothing."""
     service.reply("/x")
@@ -369,14 +340,7 @@ def test_a_listener_that_fails_stops_the_request(
     assert service.seen == []
 
 
-def test_a_body_is_read_whole_or_not_at_all(
-    guest: Guest,
-    call: Call,
-    routed: WasmEngine,
-    service: Any,
-    wat: Text,
-    escaped: Callable[[str], str],
-) -> None:
+def test_a_body_is_read_whole_or_not_at_all(guest: Guest, routed: WasmEngine, service: Any) -> None:
     """The whole answer, again from its start each time; a range outside memory is -1."""
     service.reply("/x", b'{"output": "from the service"}')
     text = envelope()

@@ -11,12 +11,8 @@ import pytest
 from wasmtime._func import FUNCTIONS
 
 from aileron_core.connectors.protocol import Limits, OpResult
-from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-
-Guest = Callable[..., WasmConnector]
-Call = Callable[..., OpResult]
-Wat = Callable[..., str]
+from tests.core.connectors.guests import Guest, call, escaped, printing, wat
 
 SPIN = "(loop $l (br $l))"
 SHORT = Limits(wall_seconds=0.3)
@@ -32,7 +28,7 @@ def failure_of(result: OpResult) -> tuple[str, dict[str, object]]:
     return result.failure.class_, dict(result.failure.details)
 
 
-def test_a_spinning_guest_is_stopped_at_its_wall_limit(guest: Guest, call: Call, wat: Wat) -> None:
+def test_a_spinning_guest_is_stopped_at_its_wall_limit(guest: Guest) -> None:
     """An endless loop costs its wall time and no more."""
     began = time.monotonic()
     result = call(guest(wat(SPIN)), limits=SHORT)
@@ -43,7 +39,7 @@ def test_a_spinning_guest_is_stopped_at_its_wall_limit(guest: Guest, call: Call,
     assert 0.3 <= time.monotonic() - began < 15
 
 
-def test_a_sleeping_guest_is_stopped_at_its_wall_limit(guest: Guest, call: Call, wat: Wat) -> None:
+def test_a_sleeping_guest_is_stopped_at_its_wall_limit(guest: Guest) -> None:
     """poll_oneoff ends with the limit, and the guest with it."""
     began = time.monotonic()
     result = call(guest(wat(SLEEP.format(nanoseconds=60 * 10**9) + SPIN)), limits=SHORT)
@@ -51,7 +47,7 @@ def test_a_sleeping_guest_is_stopped_at_its_wall_limit(guest: Guest, call: Call,
     assert time.monotonic() - began < 15
 
 
-def test_a_guest_sleeps_as_long_as_it_asked(guest: Guest, call: Call, wat: Wat) -> None:
+def test_a_guest_sleeps_as_long_as_it_asked(guest: Guest) -> None:
     """A sleep within the limit is a sleep, and the event names who waited."""
     body = SLEEP.format(nanoseconds=150_000_000) + (
         "(if (i64.ne (i64.load (i32.const 256)) (i64.const 7)) (then unreachable))"
@@ -73,15 +69,13 @@ def test_a_guest_sleeps_as_long_as_it_asked(guest: Guest, call: Call, wat: Wat) 
         "(i32.const 64) (i32.const 256) (i32.const -1) (i32.const 512)",
     ],
 )
-def test_poll_with_wild_pointers_is_an_error_number(
-    guest: Guest, call: Call, wat: Wat, arguments: str
-) -> None:
+def test_poll_with_wild_pointers_is_an_error_number(guest: Guest, arguments: str) -> None:
     """The guest gets an errno; nothing else of the process is touched."""
     body = f"(if (i32.eqz (call $poll {arguments})) (then unreachable))"
     assert call(guest(wat(body))).failure is None
 
 
-def test_memory_beyond_the_limit_is_told_apart(guest: Guest, call: Call, wat: Wat) -> None:
+def test_memory_beyond_the_limit_is_told_apart(guest: Guest) -> None:
     """A guest that grows until it may not and crashes failed for memory."""
     grow = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable"
     result = call(guest(wat(grow)), limits=Limits(memory_mib=4))
@@ -91,24 +85,20 @@ def test_memory_beyond_the_limit_is_told_apart(guest: Guest, call: Call, wat: Wa
     )
 
 
-def test_a_module_that_starts_too_large_failed_for_memory(
-    guest: Guest, call: Call, wat: Wat
-) -> None:
+def test_a_module_that_starts_too_large_failed_for_memory(guest: Guest) -> None:
     """Refused before its first instruction."""
     result = call(guest(wat("", pages=200)), limits=Limits(memory_mib=4))
     assert failure_of(result)[1]["limit"] == "memory"
 
 
-def test_exit_2_after_out_of_memory_failed_for_memory(
-    guest: Guest, call: Call, printing: Wat
-) -> None:
+def test_exit_2_after_out_of_memory_failed_for_memory(guest: Guest) -> None:
     """Go says so on stderr and exits; that is memory, not a crash."""
     text = "fatal error: runtime: out of memory\n"
     result = call(guest(printing(text, fd=2, then="(call $exit (i32.const 2))")))
     assert failure_of(result)[1]["limit"] == "memory"
 
 
-def test_a_flood_on_stdout_is_cut_and_fails(guest: Guest, call: Call, printing: Wat) -> None:
+def test_a_flood_on_stdout_is_cut_and_fails(guest: Guest) -> None:
     """Half an output is none, although the guest itself exits 0."""
     text = '{"output": "' + "x" * 30_000 + '"}'
     result = call(guest(printing(text)), limits=Limits(stdout_bytes=10_000))
@@ -118,7 +108,7 @@ def test_a_flood_on_stdout_is_cut_and_fails(guest: Guest, call: Call, printing: 
     )
 
 
-def test_a_flood_on_stderr_is_kept_short(guest: Guest, call: Call, wat: Wat) -> None:
+def test_a_flood_on_stderr_is_kept_short(guest: Guest) -> None:
     """A guest may complain without end; what is kept of it is bounded."""
     body = f"""(local $i i32)
       (loop $l (call $print (i32.const 2) (i32.const 1024) (i32.const 60000))
@@ -136,9 +126,7 @@ def test_a_flood_on_stderr_is_kept_short(guest: Guest, call: Call, wat: Wat) -> 
         ("(call $f)", "call stack exhausted"),
     ],
 )
-def test_a_crash_is_a_runtime_error_with_its_cause(
-    guest: Guest, call: Call, wat: Wat, body: str, words: str
-) -> None:
+def test_a_crash_is_a_runtime_error_with_its_cause(guest: Guest, body: str, words: str) -> None:
     """A trap names what happened."""
     text = wat(body)
     if "$f" in body:
@@ -149,16 +137,14 @@ def test_a_crash_is_a_runtime_error_with_its_cause(
     assert words in result.failure.message
 
 
-def test_an_exit_code_is_reported_with_the_last_words(
-    guest: Guest, call: Call, printing: Wat
-) -> None:
+def test_an_exit_code_is_reported_with_the_last_words(guest: Guest) -> None:
     """Without a typed error, code and stderr are what there is."""
     result = call(guest(printing("boom", fd=2, then="(call $exit (i32.const 3))")))
     assert result.failure is not None
     assert result.failure.message == "the connector exited with 3; it said: boom"
 
 
-def test_host_functions_bear_wild_pointers(guest: Guest, call: Call, wat: Wat) -> None:
+def test_host_functions_bear_wild_pointers(guest: Guest) -> None:
     """Every range is held against the guest's memory; a bad one is -2, -1 or nothing."""
     body = """
       (if (i32.ne (call $request (i32.const -1) (i32.const 10)) (i32.const -2)) (then unreachable))
@@ -174,7 +160,7 @@ def test_host_functions_bear_wild_pointers(guest: Guest, call: Call, wat: Wat) -
     assert "cannot be sent" in result.failure.message
 
 
-def test_a_cancelled_call_has_stopped_its_guest(guest: Guest, wat: Wat) -> None:
+def test_a_cancelled_call_has_stopped_its_guest(guest: Guest) -> None:
     """CancelledError comes when the guest is gone, not before."""
     connector = guest(wat(SPIN))
     done = threading.Event()
@@ -198,7 +184,7 @@ def test_a_cancelled_call_has_stopped_its_guest(guest: Guest, wat: Wat) -> None:
 
 
 def test_innocent_guests_beside_guilty_ones_notice_nothing(
-    make_engine: Callable[..., WasmEngine], guest: Guest, wat: Wat, printing: Wat
+    make_engine: Callable[..., WasmEngine], guest: Guest
 ) -> None:
     """No trap, exit or host fault of one guest surfaces in another, on one engine."""
     engine = make_engine(max_guests=2)
@@ -223,7 +209,7 @@ def test_innocent_guests_beside_guilty_ones_notice_nothing(
 
 
 def test_a_spinning_guest_shares_the_processor(
-    make_engine: Callable[..., WasmEngine], guest: Guest, wat: Wat, printing: Wat
+    make_engine: Callable[..., WasmEngine], guest: Guest
 ) -> None:
     """With one turn to take, another guest gets it long before the spinning one ends."""
     engine = make_engine(max_guests=1)
@@ -246,7 +232,7 @@ def test_a_spinning_guest_shares_the_processor(
 
 
 def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
-    make_engine: Callable[..., WasmEngine], guest: Guest, wat: Wat, printing: Wat
+    make_engine: Callable[..., WasmEngine], guest: Guest
 ) -> None:
     """Every thread is taken by guests that sleep; the late one ends with its limit, and says why."""
     engine = make_engine()
@@ -274,7 +260,7 @@ def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
 
 
 def test_closing_the_engine_stops_guests_and_leaves_no_thread(
-    make_engine: Callable[..., WasmEngine], guest: Guest, wat: Wat
+    make_engine: Callable[..., WasmEngine], guest: Guest
 ) -> None:
     """close() comes back with every guest ended and every thread of ours gone."""
     before = {thread.ident for thread in threading.enumerate()}
@@ -295,7 +281,7 @@ def test_closing_the_engine_stops_guests_and_leaves_no_thread(
 
 
 def test_closing_the_engine_leaves_nothing_in_wasmtimes_table(
-    make_engine: Callable[..., WasmEngine], guest: Guest, call: Call, printing: Wat
+    make_engine: Callable[..., WasmEngine], guest: Guest
 ) -> None:
     """Host functions are handles in a table of the package; ours are gone."""
     gc.collect()  # what earlier tests left to the collector is not ours to count
@@ -310,7 +296,7 @@ def test_closing_the_engine_leaves_nothing_in_wasmtimes_table(
 
 
 def test_a_call_on_a_closed_engine_is_an_answer(
-    make_engine: Callable[..., WasmEngine], guest: Guest, call: Call, printing: Wat
+    make_engine: Callable[..., WasmEngine], guest: Guest
 ) -> None:
     """A late call ends as unavailable, not as an exception of the pool."""
     engine = make_engine()
@@ -319,9 +305,7 @@ def test_a_call_on_a_closed_engine_is_an_answer(
     assert failure_of(call(connector))[0] == "unavailable"
 
 
-def test_no_tick_while_no_guest_runs(
-    make_engine: Callable[..., WasmEngine], guest: Guest, call: Call, printing: Wat
-) -> None:
+def test_no_tick_while_no_guest_runs(make_engine: Callable[..., WasmEngine], guest: Guest) -> None:
     """The ticker waits without end between calls."""
     engine = make_engine()
     call(guest(printing("{}"), on=engine))
@@ -339,11 +323,7 @@ def test_no_tick_while_no_guest_runs(
 
 
 def test_what_a_guest_logs_holds_no_argument(
-    guest: Guest,
-    call: Call,
-    wat: Wat,
-    escaped: Callable[[str], str],
-    caplog: pytest.LogCaptureFixture,
+    guest: Guest, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Log lines come at DEBUG, with arguments struck out and control characters visible."""
     line = "token=s3cret-arg\x1b[31m"

@@ -3,30 +3,26 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from aileron_core.connectors.manifest import Manifest
-from aileron_core.connectors.protocol import Limits, OpResult
-from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.connectors.wasm.envelope import read_envelope
 from aileron_core.connectors.wasm.guest_result import guest_result
 from aileron_core.connectors.wasm.invocation import GuestExit, Invocation
 from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
-
-Guest = Callable[..., WasmConnector]
-Call = Callable[..., OpResult]
-Text = Callable[..., str]
+from tests.core.connectors.guests import Guest, call, escaped, wat
 
 MIB = 1024 * 1024
 HOSTS = ("api.example:443",)
 
 
-def filling(begin: str, unit: str, size: int, end: str, act: str, *, wat: Text, data: Text) -> str:
+def filling(begin: str, unit: str, size: int, end: str, act: str) -> str:
     """A guest that writes *begin*, *unit* over *size* bytes, *end*, and does *act* with `at`, `total`."""
     one, at = len(unit), 65536
     first = at + len(begin)
@@ -41,7 +37,7 @@ def filling(begin: str, unit: str, size: int, end: str, act: str, *, wat: Text, 
         (br_if $fill (i32.lt_u (local.get $at) (i32.const {last}))))
       (memory.copy (local.get $at) (i32.const {1024 + one + len(begin)}) (i32.const {len(end)}))
       {act.format(at=at, total=total)}"""
-    return wat(body, data=data(unit + begin + end), pages=3 + total // 65536)
+    return wat(body, data=escaped(unit + begin + end), pages=3 + total // 65536)
 
 
 REQUEST = "(drop (call $request (i32.const {at}) (i32.const {total})))"
@@ -73,10 +69,10 @@ def longest_wait() -> Generator[list[float]]:
 
 @pytest.mark.parametrize("unit", ["\\ud800", "\\udc00\\n"])
 def test_a_large_request_of_half_pairs_is_refused_and_stops_nobody(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, wat: Text, escaped: Text, unit: str
+    guest: Guest, routed: WasmEngine, service: Any, unit: str
 ) -> None:
     """It was read in one step, which took seconds for which no other call and no key was answered."""
-    text = filling(ENVELOPE, unit, 15 * MIB, '"}', REQUEST, wat=wat, data=escaped)
+    text = filling(ENVELOPE, unit, 15 * MIB, '"}', REQUEST)
     connector = guest(text, HOSTS, on=routed)
     with longest_wait() as gaps:
         result = call(connector)
@@ -89,11 +85,11 @@ def test_a_large_request_of_half_pairs_is_refused_and_stops_nobody(
 
 
 def test_a_large_body_of_escapes_arrives_whole_and_stops_nobody(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, wat: Text, escaped: Text
+    guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """Pairs of surrogates are characters; what is sent is their UTF-8."""
     service.reply("/x")
-    text = filling(ENVELOPE, "\\ud83d\\ude00", 15 * MIB, '"}', REQUEST, wat=wat, data=escaped)
+    text = filling(ENVELOPE, "\\ud83d\\ude00", 15 * MIB, '"}', REQUEST)
     with longest_wait() as gaps:
         result = call(guest(text, HOSTS, on=routed), limits=Limits(wall_seconds=60))
     assert (result.failure, result.requests_sent) == (None, 1)
@@ -101,9 +97,9 @@ def test_a_large_body_of_escapes_arrives_whole_and_stops_nobody(
     assert gaps[0] < 0.5
 
 
-def test_a_large_text_arrives_whole(guest: Guest, call: Call, wat: Text, escaped: Text) -> None:
+def test_a_large_text_arrives_whole(guest: Guest) -> None:
     """8 MiB of escapes, read while others run."""
-    text = filling('{"output": "', "\\n", 7 * MIB, '"}', PRINT, wat=wat, data=escaped)
+    text = filling('{"output": "', "\\n", 7 * MIB, '"}', PRINT)
     with longest_wait() as gaps:
         result = call(guest(text), limits=Limits(wall_seconds=60))
     assert result.failure is None
@@ -168,7 +164,7 @@ def test_a_request_has_16_mib_of_body_and_little_else() -> None:
 
 
 def test_an_answer_is_read_again_and_again_without_stopping_anybody(
-    guest: Guest, routed: WasmEngine, service: Any, wat: Text, escaped: Text
+    guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """Each reading copies 8 MiB into the guest, in parts."""
     service.reply("/x", body=b"x" * 8 * MIB)

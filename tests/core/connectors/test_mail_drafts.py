@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tomllib
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ import pytest
 from aileron_core.connectors.protocol import OpResult
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
+from tests.core.connectors.guests import call
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-Call = Callable[..., OpResult]
 
 NUMBERS, GERMAN, CONTRACT, BOARD = "r-8842190447", "r-8842190312", "r-8842189950", "r-8842188204"
 
@@ -28,7 +27,7 @@ def output_of(result: OpResult) -> dict[str, Any]:
     return result.output
 
 
-def test_a_draft_is_read_whole(drafts: WasmConnector, mailbox: Any, call: Call) -> None:
+def test_a_draft_is_read_whole(drafts: WasmConnector, mailbox: Any) -> None:
     """Gmail's JSON, and the text in full where the snippet stops at 200 characters."""
     draft = output_of(call(drafts, "get_draft", args={"id": CONTRACT}, read_only=True))
     (held,) = [d for d in mailbox.state()["drafts"] if d["id"] == CONTRACT]
@@ -39,13 +38,13 @@ def test_a_draft_is_read_whole(drafts: WasmConnector, mailbox: Any, call: Call) 
     assert headers["Bcc"] == "archive@nordlicht.example"
 
 
-def test_text_keeps_every_letter(drafts: WasmConnector, call: Call) -> None:
+def test_text_keeps_every_letter(drafts: WasmConnector) -> None:
     """Umlauts and signs come through base64url and JSON as they are."""
     draft = output_of(call(drafts, "get_draft", args={"id": GERMAN}))
     assert "Lieferung in Kalenderwoche 45 zusagen? Die Gesamtsumme von 18.450,00 €" in draft["text"]
 
 
-def test_nothing_of_a_message_is_hidden(drafts: WasmConnector, call: Call) -> None:
+def test_nothing_of_a_message_is_hidden(drafts: WasmConnector) -> None:
     """The HTML part and the attachment's name stand in the text that a person decides by."""
     text = output_of(call(drafts, "get_draft", args={"id": BOARD}))["text"]
     assert text.startswith("Dear board,")
@@ -53,7 +52,7 @@ def test_nothing_of_a_message_is_hidden(drafts: WasmConnector, call: Call) -> No
     assert "pack.pdf (application/pdf)" in text
 
 
-def test_sending_sends_once(drafts: WasmConnector, mailbox: Any, call: Call) -> None:
+def test_sending_sends_once(drafts: WasmConnector, mailbox: Any) -> None:
     """The draft is gone, the mail is out, and a second time there is no such draft."""
     sent = call(drafts, "send_draft", args={"draft_id": NUMBERS})
     assert (sent.requests_sent, sent.last_status) == (1, 200)
@@ -66,7 +65,7 @@ def test_sending_sends_once(drafts: WasmConnector, mailbox: Any, call: Call) -> 
     assert len(mailbox.state()["sent"]) == 1
 
 
-def test_lists_go_page_by_page(drafts: WasmConnector, call: Call) -> None:
+def test_lists_go_page_by_page(drafts: WasmConnector) -> None:
     """Five drafts in pages of two, then a search."""
     seen: list[str] = []
     args: dict[str, Any] = {"max_results": 2}
@@ -83,7 +82,7 @@ def test_lists_go_page_by_page(drafts: WasmConnector, call: Call) -> None:
 
 
 def test_an_update_keeps_what_it_was_not_told_to_change(
-    drafts: WasmConnector, mailbox: Any, call: Call
+    drafts: WasmConnector, mailbox: Any
 ) -> None:
     """Subject and Bcc change, with letters beyond ASCII; text and recipients stay."""
     (before,) = [d for d in mailbox.state()["drafts"] if d["id"] == GERMAN]
@@ -112,7 +111,7 @@ def test_an_update_keeps_what_it_was_not_told_to_change(
     ],
 )
 def test_wrong_arguments_are_errors_and_change_nothing(
-    drafts: WasmConnector, mailbox: Any, call: Call, op: str, args: dict[str, Any], words: str
+    drafts: WasmConnector, mailbox: Any, op: str, args: dict[str, Any], words: str
 ) -> None:
     """Never ignored, never guessed at."""
     before = mailbox.state()["drafts"]
@@ -123,7 +122,7 @@ def test_wrong_arguments_are_errors_and_change_nothing(
     assert mailbox.state()["drafts"] == before
 
 
-def test_an_id_stays_one_path_segment(drafts: WasmConnector, mailbox: Any, call: Call) -> None:
+def test_an_id_stays_one_path_segment(drafts: WasmConnector, mailbox: Any) -> None:
     """No id leads to another resource."""
     result = call(drafts, "get_draft", args={"id": "r-1/../send?x=#ü"})
     assert result.last_status == 404
@@ -133,7 +132,7 @@ def test_an_id_stays_one_path_segment(drafts: WasmConnector, mailbox: Any, call:
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_trouble_at_the_service_is_reported_with_its_words(
-    drafts: WasmConnector, mailbox: Any, call: Call, status: int
+    drafts: WasmConnector, mailbox: Any, status: int
 ) -> None:
     """And once it is over, the op works."""
     mailbox.control(fail={"op": "get", "status": status, "times": 1})
@@ -144,9 +143,7 @@ def test_trouble_at_the_service_is_reported_with_its_words(
     assert call(drafts, "get_draft", args={"id": NUMBERS}).failure is None
 
 
-def test_garbage_from_the_service_is_an_error(
-    drafts: WasmConnector, mailbox: Any, call: Call
-) -> None:
+def test_garbage_from_the_service_is_an_error(drafts: WasmConnector, mailbox: Any) -> None:
     """An answer that is not JSON is never handed on."""
     mailbox.control(garbage="get")
     result = call(drafts, "get_draft", args={"id": NUMBERS})
@@ -154,7 +151,7 @@ def test_garbage_from_the_service_is_an_error(
     assert "not JSON" in result.failure.message
 
 
-def test_a_changed_draft_reads_changed(drafts: WasmConnector, mailbox: Any, call: Call) -> None:
+def test_a_changed_draft_reads_changed(drafts: WasmConnector, mailbox: Any) -> None:
     """What the recheck lives from: another reading, another output."""
     before = output_of(call(drafts, "get_draft", args={"id": NUMBERS}))
     assert before == output_of(call(drafts, "get_draft", args={"id": NUMBERS}))

@@ -1,15 +1,8 @@
 """What a guest printed becomes the op's result."""
 
-from collections.abc import Callable
-
 import pytest
 
-from aileron_core.connectors.protocol import OpResult
-from aileron_core.connectors.wasm.connector import WasmConnector
-
-Guest = Callable[..., WasmConnector]
-Call = Callable[..., OpResult]
-Wat = Callable[..., str]
+from tests.core.connectors.guests import Guest, call, escaped, printing, printing_bytes, wat
 
 
 @pytest.mark.parametrize(
@@ -26,9 +19,7 @@ Wat = Callable[..., str]
         ('{"output": 1, "error": null}', 1),
     ],
 )
-def test_an_output_is_handed_on_exactly(
-    guest: Guest, call: Call, printing: Wat, text: str, output: object
-) -> None:
+def test_an_output_is_handed_on_exactly(guest: Guest, text: str, output: object) -> None:
     """Integers keep every digit; nothing printed is success with {}."""
     result = call(guest(printing(text)))
     assert (result.failure, result.output) == (None, output)
@@ -47,9 +38,7 @@ def test_an_output_is_handed_on_exactly(
         '{"output": ' + "9" * 5000 + "}",
     ],
 )
-def test_what_has_no_exact_json_form_is_a_runtime_error(
-    guest: Guest, call: Call, printing: Wat, text: str
-) -> None:
+def test_what_has_no_exact_json_form_is_a_runtime_error(guest: Guest, text: str) -> None:
     """Never a guess at what was meant, and never a crash of ours."""
     result = call(guest(printing(text)))
     assert result.output is None
@@ -72,7 +61,7 @@ def test_what_has_no_exact_json_form_is_a_runtime_error(
 )
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_typed_error_keeps_only_classes_that_a_connector_can_know(
-    guest: Guest, call: Call, printing: Wat, class_: str, kept: str, code: int
+    guest: Guest, class_: str, kept: str, code: int
 ) -> None:
     """Also after a non-zero exit, where the typed error stands on stdout."""
     text = f'{{"error": {{"class": "{class_}", "message": "no such team"}}}}'
@@ -82,9 +71,7 @@ def test_a_typed_error_keeps_only_classes_that_a_connector_can_know(
 
 
 @pytest.mark.parametrize("error_json", ["3", "{}", '{"class": 5, "message": ["x"]}', '"words"'])
-def test_a_malformed_error_is_still_an_error(
-    guest: Guest, call: Call, printing: Wat, error_json: str
-) -> None:
+def test_a_malformed_error_is_still_an_error(guest: Guest, error_json: str) -> None:
     """Whatever stands under "error", it is not success."""
     result = call(guest(printing(f'{{"output": 1, "error": {error_json}}}')))
     assert result.output is None
@@ -108,9 +95,7 @@ def test_a_malformed_error_is_still_an_error(
         b'{"error": {"message": "' + b"[" * 100 + b'"',
     ],
 )
-def test_bytes_that_are_no_json_of_ours_are_a_runtime_error(
-    guest: Guest, call: Call, printing_bytes: Callable[[bytes], str], raw: bytes
-) -> None:
+def test_bytes_that_are_no_json_of_ours_are_a_runtime_error(guest: Guest, raw: bytes) -> None:
     """Half a JSON, wrong UTF-8, a byte order mark, more than 200 levels: told, never guessed at."""
     result = call(guest(printing_bytes(raw)))
     assert result.failure is not None
@@ -118,17 +103,13 @@ def test_bytes_that_are_no_json_of_ours_are_a_runtime_error(
     assert "not one JSON object" in result.failure.message
 
 
-def test_an_output_of_two_hundred_levels_is_an_output(
-    guest: Guest, call: Call, printing: Wat
-) -> None:
+def test_an_output_of_two_hundred_levels_is_an_output(guest: Guest) -> None:
     """The bound is the executor's, which a stored output has to keep."""
     assert call(guest(printing('{"output": ' + "[" * 200 + "]" * 200 + "}"))).failure is None
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 255])
-def test_a_guest_that_prints_nothing_is_judged_by_its_exit_code(
-    guest: Guest, call: Call, wat: Wat, code: int
-) -> None:
+def test_a_guest_that_prints_nothing_is_judged_by_its_exit_code(guest: Guest, code: int) -> None:
     """Nothing and 0 is success with {}; nothing and another code is a failure that names it."""
     result = call(guest(wat(f"(call $exit (i32.const {code}))")))
     if code == 0:
@@ -139,9 +120,7 @@ def test_a_guest_that_prints_nothing_is_judged_by_its_exit_code(
         assert result.failure.message == f"the connector exited with {named}"
 
 
-def test_a_typed_error_is_kept_whatever_the_exit_code(
-    guest: Guest, call: Call, printing: Wat
-) -> None:
+def test_a_typed_error_is_kept_whatever_the_exit_code(guest: Guest) -> None:
     """wasmtime calls a code above 125 a trap; what the connector printed still counts."""
     text = '{"error": {"class": "external_api_error", "message": "no"}}'
     result = call(guest(printing(text, then="(call $exit (i32.const -1))")))
@@ -151,7 +130,7 @@ def test_a_typed_error_is_kept_whatever_the_exit_code(
 
 @pytest.mark.parametrize("number", [2**53 + 1, 2**63 - 1, -(2**63), 12345678901234567890, 10**40])
 def test_integers_keep_every_digit_on_their_way_in_and_out(
-    guest: Guest, call: Call, echo: str, number: int
+    guest: Guest, echo: str, number: int
 ) -> None:
     """Connectors may go through float64; Aileron never does."""
     result = call(guest(echo), op="x", args={"n": number, "deep": [{"n": -number}]})
@@ -159,16 +138,14 @@ def test_integers_keep_every_digit_on_their_way_in_and_out(
     assert result.output == {"op": "x", "args": {"n": number, "deep": [{"n": -number}]}}
 
 
-def test_an_endless_message_is_cut(guest: Guest, call: Call, printing: Wat) -> None:
+def test_an_endless_message_is_cut(guest: Guest) -> None:
     """A connector's message is bounded like anything else it says."""
     result = call(guest(printing('{"error": {"message": "' + "x" * 50_000 + '"}}')))
     assert result.failure is not None
     assert len(result.failure.message) == 2000
 
 
-def test_a_long_complaint_is_reported_by_its_beginning_and_its_end(
-    guest: Guest, call: Call, printing: Wat
-) -> None:
+def test_a_long_complaint_is_reported_by_its_beginning_and_its_end(guest: Guest) -> None:
     """Go says why it panics first, Rust last; what is left out between is counted."""
     said = "panic: first" + "." * 5000 + "last words"
     result = call(guest(printing(said, fd=2, then="(call $exit (i32.const 3))")))
@@ -183,7 +160,7 @@ def test_a_long_complaint_is_reported_by_its_beginning_and_its_end(
     "value", ["1,", "[],", "{},", '"",', '"k":1,', '"\\"",'], ids=["int", "list", "dict", "text", "key", "quote"]
 )  # fmt: skip
 def test_a_million_small_values_are_refused_before_they_are_parsed(
-    guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str], value: str
+    guest: Guest, value: str
 ) -> None:
     """Parsing 8 MiB of them stops every other thread for a second, and costs 40 times their size."""
     size, unit = 7_000_000, len(value)
@@ -200,9 +177,7 @@ def test_a_million_small_values_are_refused_before_they_are_parsed(
 
 
 @pytest.mark.parametrize("inside", ["a,b:[{", '\\"', "x"])
-def test_a_large_text_is_one_value_whatever_stands_in_it(
-    guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str], inside: str
-) -> None:
+def test_a_large_text_is_one_value_whatever_stands_in_it(guest: Guest, inside: str) -> None:
     """A table or a program as text holds a million commas and brackets."""
     begin, end = '{"output": "', '"}'
     times = 6_000_000 // len(inside)

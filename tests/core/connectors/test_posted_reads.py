@@ -9,13 +9,9 @@ import pytest
 from aileron_core.connectors.http.target import parse_target
 from aileron_core.connectors.posted_reads import AWS_PREFIX, OFFER_KEY, classify_read
 from aileron_core.connectors.protocol import OpResult
-from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import CapabilityDenied, Failure
-
-Guest = Callable[..., WasmConnector]
-Call = Callable[..., OpResult]
-Text = Callable[..., str]
+from tests.core.connectors.guests import Guest, call, requesting
 
 HOSTS = ("api.example:443",)
 GRAPHQL = "GraphQL queries at api.example/graphql"
@@ -42,9 +38,7 @@ def failed(result: OpResult) -> Failure:
 
 
 @pytest.fixture
-def preview(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text
-) -> Callable[..., OpResult]:
+def preview(guest: Guest, routed: WasmEngine, service: Any) -> Callable[..., OpResult]:
     """Let a guest send one envelope in a preview, with what was accepted of it."""
     service.reply("/graphql")
     service.reply("/")
@@ -199,7 +193,7 @@ def test_a_redirect_of_an_accepted_read_is_not_followed(
 
 
 def test_outside_of_a_preview_nothing_is_looked_through(
-    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text
+    guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """A run that a person approved, or that needs none, sends what it sends."""
     service.reply("/graphql")

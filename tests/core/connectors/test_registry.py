@@ -12,6 +12,7 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.errors import ConnectorRuntimeError, HashMismatch, NotFound
+from tests.core.connectors.guests import printing
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "connector"
 
@@ -53,11 +54,7 @@ async def test_a_hash_of_another_connector_is_a_mismatch(registry: ConnectorRegi
 
 @pytest.mark.parametrize("damage", ["change", "remove"])
 async def test_bytes_are_checked_before_every_run(
-    guest: Callable[..., WasmConnector],
-    printing: Callable[..., str],
-    store: ConnectorStore,
-    tmp_path: Path,
-    damage: str,
+    guest: Callable[..., WasmConnector], store: ConnectorStore, tmp_path: Path, damage: str
 ) -> None:
     """Also of a module that ran before and is in memory."""
     connector = guest(printing('{"output": 1}'))

@@ -1,17 +1,12 @@
 """Ways to begin and to end that compilers and hostile hands have: start sections, odd `_start`s, odd names."""
 
 import time
-from collections.abc import Callable
 
 import pytest
 
 from aileron_core.connectors.protocol import Limits, OpResult
-from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.errors import Failure
-
-Guest = Callable[..., WasmConnector]
-Call = Callable[..., OpResult]
-Wat = Callable[..., str]
+from tests.core.connectors.guests import Guest, call, escaped, printing, wat
 
 SPIN = "(loop $l (br $l))"
 
@@ -26,9 +21,7 @@ def before_start(text: str, body: str) -> str:
     return text.rstrip()[:-1] + f"(func $before {body}) (start $before))"
 
 
-def test_a_start_section_runs_before_the_command(
-    guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str]
-) -> None:
+def test_a_start_section_runs_before_the_command(guest: Guest) -> None:
     """Constructors of globals run there; host functions and output work as in `_start`."""
     say = "(call $print (i32.const 1) (i32.const {}) (i32.const 9))"
     text = wat(say.format(1033), data=escaped('{"output"' + ": [1, 2]}"))
@@ -36,9 +29,7 @@ def test_a_start_section_runs_before_the_command(
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_program_may_exit_before_its_main_function(
-    guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str], code: int
-) -> None:
+def test_a_program_may_exit_before_its_main_function(guest: Guest, code: int) -> None:
     """What it said and its code count, as of any exit."""
     said = '{"output": 1}'
     body = f"(call $print (i32.const 1) (i32.const 1024) (i32.const 13)) (call $exit (i32.const {code}))"
@@ -49,9 +40,7 @@ def test_a_program_may_exit_before_its_main_function(
         assert failed(result).message == "the connector exited with 3"
 
 
-def test_a_start_section_that_spins_is_stopped_and_one_that_traps_is_reported(
-    guest: Guest, call: Call, wat: Wat
-) -> None:
+def test_a_start_section_that_spins_is_stopped_and_one_that_traps_is_reported(guest: Guest) -> None:
     """The limits begin with the first instruction, wherever it stands."""
     began = time.monotonic()
     spinning = call(guest(before_start(wat(""), SPIN)), limits=Limits(wall_seconds=0.3))
@@ -74,7 +63,7 @@ def test_a_start_section_that_spins_is_stopped_and_one_that_traps_is_reported(
     ],
 )
 def test_something_else_under_the_name_of_start_is_reported_and_not_run(
-    guest: Guest, call: Call, printing: Wat, start: str
+    guest: Guest, start: str
 ) -> None:
     """Never an exception of the host, whatever types it has."""
     text = f'(module (memory (export "memory") 1) {start})'
@@ -84,9 +73,7 @@ def test_something_else_under_the_name_of_start_is_reported_and_not_run(
     assert call(guest(printing('{"output": 1}'))).output == 1
 
 
-def test_something_else_under_the_name_of_memory_is_no_memory(
-    guest: Guest, call: Call, wat: Wat
-) -> None:
+def test_something_else_under_the_name_of_memory_is_no_memory(guest: Guest) -> None:
     """Every pointer is a bad one then; the host reads and writes nothing."""
     body = """
       (if (i32.ne (call $request (i32.const 0) (i32.const 0)) (i32.const -2)) (then unreachable))
@@ -97,7 +84,7 @@ def test_something_else_under_the_name_of_memory_is_no_memory(
     assert "cannot be sent" in failed(call(guest(text))).message
 
 
-def test_many_exports_cost_nothing(guest: Guest, call: Call) -> None:
+def test_many_exports_cost_nothing(guest: Guest) -> None:
     """They are looked up by name; a module with 50,000 of them starts like any other."""
     exports = "".join(f'(export "e{n}" (func $f))' for n in range(50_000))
     text = f'(module (memory (export "memory") 1) (func $f) {exports} (export "_start" (func $f)))'
@@ -109,7 +96,7 @@ def test_many_exports_cost_nothing(guest: Guest, call: Call) -> None:
 
 
 def test_a_crash_is_described_in_the_hosts_words_and_not_in_names_that_the_guest_chose(
-    guest: Guest, call: Call, wat: Wat
+    guest: Guest,
 ) -> None:
     """Functions can be named like anything, a report of another end included."""
     name = "x\\0a\\0aCaused by:\\0a    exit with invalid exit status outside of [0..126)"
@@ -118,9 +105,7 @@ def test_a_crash_is_described_in_the_hosts_words_and_not_in_names_that_the_guest
     assert failure.message == "the connector crashed: wasm trap: wasm `unreachable` instruction executed"  # fmt: skip
 
 
-def test_an_uncaught_exception_is_a_crash_and_a_heap_of_them_a_memory_limit(
-    guest: Guest, call: Call, wat: Wat
-) -> None:
+def test_an_uncaught_exception_is_a_crash_and_a_heap_of_them_a_memory_limit(guest: Guest) -> None:
     """Exceptions lie in a heap beside the memory, bounded by the same limit."""
     throw = wat("(throw $t (ref.null exn))").replace("(func $print", "(tag $t (param exnref)) (func $print", 1)  # fmt: skip
     assert "crashed" in failed(call(guest(throw))).message

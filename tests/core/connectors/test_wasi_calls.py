@@ -7,12 +7,8 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.protocol import MIB, Limits, OpResult
-from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-
-Guest = Callable[..., WasmConnector]
-Call = Callable[..., OpResult]
-Wat = Callable[..., str]
+from tests.core.connectors.guests import Guest, call, escaped, wat
 
 WASI = '(import "wasi_snapshot_preview1" "{name}" (func ${name} (param {types}) (result i32)))'
 BADF, FAULT, NOSPC = 8, 21, 51
@@ -47,7 +43,7 @@ def ended_well(result: OpResult) -> Any:
     return result.output
 
 
-def test_a_program_has_a_name_and_nothing_else(guest: Guest, call: Call, wat: Wat) -> None:
+def test_a_program_has_a_name_and_nothing_else(guest: Guest) -> None:
     """One argument, its own name: Go's flag package and others index argv without a look."""
     body = (
         is_("(call $args_sizes_get (i32.const 16) (i32.const 20))", 0)
@@ -69,9 +65,7 @@ def test_a_program_has_a_name_and_nothing_else(guest: Guest, call: Call, wat: Wa
     ended_well(call(guest(wat(body, imports=imports))))
 
 
-def test_nothing_that_a_program_keeps_is_there_in_the_next_call(
-    guest: Guest, call: Call, wat: Wat
-) -> None:
+def test_nothing_that_a_program_keeps_is_there_in_the_next_call(guest: Guest) -> None:
     """Neither its memory nor its globals: the second call crashes if it finds what the first left."""
     found = is_("(i32.load (i32.const 512))", 0) + is_("(global.get $kept)", 0)
     kept = "(i32.store (i32.const 512) (i32.const 1)) (global.set $kept (i32.const 1))"
@@ -80,9 +74,7 @@ def test_nothing_that_a_program_keeps_is_there_in_the_next_call(
         ended_well(call(connector))
 
 
-def test_parts_of_output_are_one_output(
-    guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str]
-) -> None:
+def test_parts_of_output_are_one_output(guest: Guest) -> None:
     """A libc flushes a buffer and what did not fit it in one call; an empty part is a part."""
     text = '{"output": "one, two"}'
     body = vectors((1024, 10), (1, 0), (1034, len(text) - 10)) + is_(written(1, 3), 0)
@@ -104,16 +96,12 @@ def test_parts_of_output_are_one_output(
         (1, (), 0, 8, 0),
     ],
 )
-def test_output_with_wild_numbers_is_an_error_number(
-    guest: Guest, call: Call, wat: Wat, fd: int, parts: tuple[tuple[int, int], ...], count: int, into: int, error: int
-) -> None:  # fmt: skip
+def test_output_with_wild_numbers_is_an_error_number(guest: Guest, fd: int, parts: tuple[tuple[int, int], ...], count: int, into: int, error: int) -> None:  # fmt: skip
     """A descriptor nobody opened, a part outside memory, a result that has no room: an errno each."""
     ended_well(call(guest(wat(vectors(*parts) + is_(written(fd, count, into), error)))))
 
 
-def test_parts_that_overlap_cost_no_more_than_there_is_room(
-    guest: Guest, call: Call, wat: Wat
-) -> None:
+def test_parts_that_overlap_cost_no_more_than_there_is_room(guest: Guest) -> None:
     """A table of 8 kB names 64 GiB: the host copies what it keeps and nothing else."""
     table = """(local $i i32) (loop $next
       (i32.store (i32.add (i32.const 4096) (i32.mul (local.get $i) (i32.const 8))) (i32.const 0))
@@ -132,9 +120,7 @@ def test_parts_that_overlap_cost_no_more_than_there_is_room(
     assert result.failure.details == {"limit": "stdout", "configured": f"{8 * MIB} bytes"}
 
 
-def test_what_fits_is_taken_before_what_does_not(
-    guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str]
-) -> None:
+def test_what_fits_is_taken_before_what_does_not(guest: Guest) -> None:
     """The number of bytes taken is told, as of any write."""
     body = vectors((1024, 30), (1024, 100)) + is_(written(1, 2), NOSPC)
     body += is_("(i32.load (i32.const 8))", 30)
@@ -144,7 +130,7 @@ def test_what_fits_is_taken_before_what_does_not(
 
 
 def test_a_sleep_until_a_time_of_the_guests_own_clock_lasts_until_then(
-    guest: Guest, call: Call, wat: Wat, make_engine: Callable[..., WasmEngine]
+    guest: Guest, make_engine: Callable[..., WasmEngine]
 ) -> None:
     """Although it was compiled, and waited, between its call and its start."""
     body = (
@@ -164,9 +150,7 @@ def test_a_sleep_until_a_time_of_the_guests_own_clock_lasts_until_then(
     assert time.monotonic() - began >= 0.3
 
 
-def test_input_is_text_as_it_is_and_half_a_pair_as_json_spells_it(
-    guest: Guest, call: Call, echo: str, wat: Wat
-) -> None:
+def test_input_is_text_as_it_is_and_half_a_pair_as_json_spells_it(guest: Guest, echo: str) -> None:
     """UTF-8, so that the simplest reader of JSON can read it; what has no UTF-8 form arrives too."""
     args = {"é": "ü€😀\u2028\u0000"}
     assert ended_well(call(guest(echo), args=args))["args"] == args
