@@ -7,7 +7,7 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +51,13 @@ def processes(words: str) -> list[str]:
         with contextlib.suppress(OSError):  # one that has just ended
             found.append(path.read_bytes().decode("utf-8", "replace"))
     return [line for line in found if words in line]
+
+
+def until(holds: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)  # other processes tell nobody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

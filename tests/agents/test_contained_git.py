@@ -2,15 +2,12 @@
 
 import os
 import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.agents.agents_bench import Bench, Say, ScriptedLlm, workbench
+from tests.agents.agents_bench import Bench, until
 from tests.support.ordinary import USER
 
 AGENT = """\
@@ -26,17 +23,13 @@ AS_PERSON: dict[str, Any] = (
 
 
 @pytest.fixture
-def bench() -> Iterator[Bench]:
-    with (
-        tempfile.TemporaryDirectory(prefix="ail-") as folder,
-        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as found,
-    ):
-        found.write(".codex/auth.json", '{"token": "x"}')
-        git(found, "init", "-q", "-b", "main")
-        (found.project / "file").write_text("one\n")
-        git(found, "add", ".")
-        git(found, "commit", "-qm", "first")
-        yield found
+def bench(bench: Bench) -> Bench:
+    bench.write(".codex/auth.json", '{"token": "x"}')
+    git(bench, "init", "-q", "-b", "main")
+    (bench.project / "file").write_text("one\n")
+    git(bench, "add", ".")
+    git(bench, "commit", "-qm", "first")
+    return bench
 
 
 def git(bench: Bench, *words: str) -> str:
@@ -54,13 +47,6 @@ def agent(bench: Bench, then: str) -> dict[str, str]:
     (bin_ / "codex").write_text(AGENT.replace("{then}", then))
     (bin_ / "codex").chmod(0o755)
     return {"PATH": f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin"}
-
-
-def until(holds: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)  # other processes tell nobody
 
 
 def sessions(bench: Bench) -> list[Path]:

@@ -3,16 +3,12 @@
 import json
 import os
 import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aileron_core.text import escape
-from tests.agents.agents_bench import CLI, Bench, Say, ScriptedLlm, processes, workbench
+from tests.agents.agents_bench import CLI, Bench, processes, until
 
 SAYS = """\
 #!/usr/bin/env python3
@@ -43,15 +39,6 @@ for _ in range(400):
 """
 
 
-@pytest.fixture
-def bench() -> Iterator[Bench]:
-    with (
-        tempfile.TemporaryDirectory(prefix="ail-") as folder,
-        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as found,
-    ):
-        yield found
-
-
 def codex(bench: Bench, program: str) -> dict[str, str]:
     """Put a script in the place of Codex; return the environment in which it is found."""
     bin_ = bench.folder / "bin"
@@ -80,13 +67,6 @@ def run_json(bench: Bench, *words: str) -> Any:
         check=False,
     )
     return json.loads(done.stdout)
-
-
-def until(holds: Callable[[], object], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)  # other processes tell nobody
 
 
 def test_it_is_the_default_and_one_word_turns_it_off(bench: Bench) -> None:

@@ -3,14 +3,11 @@
 import contextlib
 import json
 import os
-import tempfile
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.agents.agents_bench import Bench, Say, ScriptedLlm, workbench
+from tests.agents.agents_bench import Bench, until
 
 WAITS = '#!/bin/sh\necho up > "{mark}"\nexec sleep 600\n'
 LOOKS = """\
@@ -25,13 +22,9 @@ open(own + "/auth.json", "w").write('{"token": "renewed"}')
 
 
 @pytest.fixture
-def bench() -> Iterator[Bench]:
-    with (
-        tempfile.TemporaryDirectory(prefix="ail-") as folder,
-        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as found,
-    ):
-        found.write(".codex/auth.json", '{"token": "first"}')
-        yield found
+def bench(bench: Bench) -> Bench:
+    bench.write(".codex/auth.json", '{"token": "first"}')
+    return bench
 
 
 def program(bench: Bench, name: str, text: str) -> dict[str, str]:
@@ -40,13 +33,6 @@ def program(bench: Bench, name: str, text: str) -> dict[str, str]:
     (bin_ / name).write_text(text.replace("{mark}", str(bench.folder / "mark")))
     (bin_ / name).chmod(0o755)
     return {"PATH": f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin"}
-
-
-def until(holds: Callable[[], object], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)  # other processes tell nobody
 
 
 def killed(bench: Bench, agent: str) -> str:

@@ -5,14 +5,13 @@ import os
 import subprocess
 import sys
 import sysconfig
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.agents.agents_bench import CLI, Bench, Say, ScriptedLlm, workbench
+from tests.agents.agents_bench import CLI, Bench
 from tests.support.ordinary import AS_ORDINARY
 
 AGENT = """\
@@ -44,14 +43,10 @@ print("FOUND " + json.dumps({
 
 
 @pytest.fixture
-def bench() -> Iterator[Bench]:
-    with (
-        tempfile.TemporaryDirectory(prefix="ail-") as folder,
-        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as found,
-    ):
-        found.write(".codex/auth.json", '{"token": "x"}')
-        found.write(".ssh/id_ed25519", "a key")
-        yield found
+def bench(bench: Bench) -> Bench:
+    bench.write(".codex/auth.json", '{"token": "x"}')
+    bench.write(".ssh/id_ed25519", "a key")
+    return bench
 
 
 def run(

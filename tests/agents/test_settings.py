@@ -1,13 +1,10 @@
 """Your settings and the project's, as the agent gets them; who is asked, and when again."""
 
 import os
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.agents.agents_bench import Bench, Say, ScriptedLlm, workbench
+from tests.agents.agents_bench import Bench
 from tests.agents.at_terminal import Terminal
 
 AGENT = """\
@@ -17,15 +14,6 @@ print("args", " ".join(sys.argv[1:]).split("features.apps=false")[1].split())
 print("colour", os.environ.get("NO_COLOR"), "mine", os.environ.get("MINE"))
 """
 ASKS = '[launch.codex]\nargs = ["--model=theirs"]\nenv = { NO_COLOR = "1" }\n'
-
-
-@pytest.fixture
-def bench() -> Iterator[Bench]:
-    with (
-        tempfile.TemporaryDirectory(prefix="ail-") as folder,
-        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as found,
-    ):
-        yield found
 
 
 def launched(bench: Bench, *options: str) -> tuple[int, str]:

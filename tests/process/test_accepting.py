@@ -27,11 +27,6 @@ NOTICED = 10.0
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def consoles(home: Path, mailbox: Mailbox) -> Iterator[Callable[[], Tmux]]:
     """Start the console of the test's home in a terminal; nothing in the home is accepted."""
     running: list[Tmux] = []

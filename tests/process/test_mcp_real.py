@@ -28,11 +28,6 @@ RELAY = str(Path(sys.executable).with_name("aileron-mcp"))
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def quick_hold(home: Path) -> None:
     """A console that holds a gated call for two seconds only."""
     (home / "config.toml").write_text("[mcp]\nhold_seconds = 2\n")

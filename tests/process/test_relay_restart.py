@@ -25,12 +25,6 @@ HOLD = 7.0
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    """The console runs on asyncio, so its clients here do too."""
-    return "asyncio"
-
-
-@pytest.fixture
 def console(tmp_path: Path) -> Iterator[ProcessConsole]:
     """A console that holds a gated call for seven seconds."""
     running = ProcessConsole(tmp_path / "home", hold_seconds=HOLD)

@@ -32,11 +32,6 @@ CORPUS = Path(os.environ.get("AILERON_CORPUS", ROOT.parent / "shared" / "corpus"
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def home(home: Path) -> Path:
     """A home with the connector alone."""
     for file in (home / "actions").iterdir():

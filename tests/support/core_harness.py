@@ -25,6 +25,7 @@ from aileron_core.console_port import ApprovalUpdated, ApprovalView, CoreEvent
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call, GateAnswer
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
+from aileron_core.runs.model import RunRecord
 from aileron_core.sessions.model import Session
 from aileron_core.settings import Settings
 from examples.mailbox import Mailbox
@@ -274,6 +275,10 @@ class Core:
     async def ended(self, view: ApprovalView) -> ApprovalView:
         """Return the view at its end."""
         return await self.view(view.approval_id, lambda v: v.ended_at is not None)
+
+    async def result(self, approval_id: str) -> RunRecord:
+        """Return what the session's agent reads of it by now."""
+        return await self.app.approvals.wait_for_result(self.session.session_id, approval_id, 0)
 
     async def back(self, view: ApprovalView) -> ApprovalView:
         """Return the view once it waits for the person again after *view* was answered."""

@@ -77,7 +77,7 @@ async def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(
     await core.app.console.carry_out(StopEverything())
     over = await core.ended(second)
     assert (over.state, over.reason) == ("denied", "A person stopped everything.")
-    row = await core.app.approvals.wait_for_result(core.session.session_id, second.approval_id, 0)
+    row = await core.result(second.approval_id)
     assert result_body(row)["completed_steps"] == ["find"]
     assert mailbox.state()["sent"] == []
 

@@ -14,7 +14,7 @@ from aileron_core.home.layout import Home
 from aileron_core.server.responses import result_body
 from aileron_core.storage.open import open_reader
 from aileron_core.testing import FrozenClock
-from tests.core.runs.test_halting import FINDS_THEN_SENDS, asked, chain, sent_to, statuses
+from tests.core.runs.test_halting import FINDS_THEN_SENDS, asked, chain, halted, sent_to, statuses
 from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples, run, writes
 
 _LEVELS = 960
@@ -22,18 +22,9 @@ DEEP = f'{{"steps":[["find",{"[" * _LEVELS}{"]" * _LEVELS}]],"asked":"send","spe
 """About as deep as JSON can be read: what read it may not be able to write it."""
 
 
-async def halted(core: Core, *, key: str | None = None) -> ApprovalView:
-    """Return the second question of `chain`."""
-    first = await asked(core, "chain", key=key)
-    await core.approve(first)
-    return await core.back(first)
-
-
 async def result_of(core: Core, view: ApprovalView) -> dict[str, Json]:
     """Return the body that the agent reads."""
-    return result_body(
-        await core.app.approvals.wait_for_result(core.session.session_id, view.approval_id, 0)
-    )
+    return result_body(await core.result(view.approval_id))
 
 
 def elsewhere(home: Path, statement: str) -> None:
@@ -84,7 +75,7 @@ async def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_h
         over = await core.ended(second)
         assert over.state == "failed"
         assert over.outcome.startswith("Nothing more ran")
-        row = await core.app.approvals.wait_for_result(core.session.session_id, over.approval_id, 0)
+        row = await core.result(over.approval_id)
         assert row.failure is not None
         assert row.failure.class_ == "conflict"
         assert row.failure.details["completed_steps"] == ["find"]

@@ -54,9 +54,7 @@ async def _storm(home: Path, mailbox: Mailbox, seed: int) -> None:
         assert all(isinstance(error, AileronError) for error in unexpected), unexpected
         for draft, view in views.items():
             await core.until(lambda v=view: core.views(v.approval_id)[-1].state not in _BETWEEN)
-            row = await core.app.approvals.wait_for_result(
-                core.session.session_id, view.approval_id, 0
-            )
+            row = await core.result(view.approval_id)
             sent = [s for s in mailbox.state()["sent"] if s["draft_id"] == draft]
             completed = row.state == "completed"
             assert len(sent) == completed, (row.state, sent)

@@ -57,7 +57,7 @@ async def test_an_effect_whose_row_was_deleted_meanwhile_is_on_record_all_the_sa
         assert end.state == "completed"
         completed = (await core.records("run.completed"))[0]
         assert completed["tampered"] == ["the whole row"]
-        row = await core.app.approvals.wait_for_result(core.session.session_id, view.approval_id, 0)
+        row = await core.result(view.approval_id)
         assert row.output is not None
     assert len(mailbox.state()["sent"]) == 1
 

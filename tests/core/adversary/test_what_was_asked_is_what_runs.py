@@ -83,7 +83,7 @@ async def all_the_way(
         views.append(await answered(core, views[-1]))
     over = views.pop()
     assert over.ended_at is not None
-    row = await core.app.approvals.wait_for_result(core.session.session_id, over.approval_id, 0)
+    row = await core.result(over.approval_id)
     return views, row
 
 
@@ -213,9 +213,7 @@ async def test_a_hostile_output_is_shown_and_covered_as_it_is_or_ends_the_run(
         answer = await core.call("chain", {})
         assert answer.row.approval_id is not None
         second = await answered(core, await core.looked(answer.row.approval_id))
-        row = await core.app.approvals.wait_for_result(
-            core.session.session_id, second.approval_id, 0
-        )
+        row = await core.result(second.approval_id)
         if second.ended_at is not None:
             assert text is None
             assert second.state == "failed"
@@ -226,9 +224,7 @@ async def test_a_hostile_output_is_shown_and_covered_as_it_is_or_ends_the_run(
             assert sent(step(second, LAST)) == {"y": text}
         over = await answered(core, second)
         assert over.state == "completed"
-        row = await core.app.approvals.wait_for_result(
-            core.session.session_id, second.approval_id, 0
-        )
+        row = await core.result(second.approval_id)
         assert sent(step(second, LAST)) == drawn(received(row, LAST))
 
 

@@ -7,12 +7,6 @@ import pytest
 from tests.support.mcp_harness import ThreadConsole
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    """The console runs on asyncio, so its clients here do too."""
-    return "asyncio"
-
-
 @pytest.fixture(scope="module")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadConsole]:
     """A console that holds a gated call for two seconds."""

@@ -79,9 +79,7 @@ async def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
         assert {each["session"] for each in records} == {core.session.session_id}
         first = gone[0]
         assert first.approval_id is not None
-        withdrawn_run = await core.app.approvals.wait_for_result(
-            core.session.session_id, first.approval_id, 0
-        )
+        withdrawn_run = await core.result(first.approval_id)
         assert (withdrawn_run.state, withdrawn_run.args_sha256) == ("withdrawn", first.args_sha256)
         assert core.views(first.approval_id)[-1].arguments == ()
         session = core.session

@@ -28,9 +28,7 @@ async def test_a_yes_sends_what_was_shown_and_tells_the_three_words(home: Path) 
             completed = (await core.records("run.completed"))[0]
             assert completed["words"] == list(view.words or ())
             assert completed["digest"] == view.digest
-            row = await core.app.approvals.wait_for_result(
-                core.session.session_id, view.approval_id, 0
-            )
+            row = await core.result(view.approval_id)
             assert row.words == view.words
         assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
         # preview, recheck, effect: the recheck is the last thing before the effect
@@ -144,7 +142,7 @@ async def test_what_the_digest_covers_may_not_change_before_the_effect(
         end = await core.ended(view)
         assert end.state == "failed"
         assert sentence in end.outcome
-        row = await core.app.approvals.wait_for_result(core.session.session_id, view.approval_id, 0)
+        row = await core.result(view.approval_id)
         assert row.failure is not None
         assert row.failure.class_ == "conflict"
     assert mailbox.state()["sent"] == []

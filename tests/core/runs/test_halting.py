@@ -64,6 +64,13 @@ async def asked(core: Core, action: str, *, key: str | None = None) -> ApprovalV
     return await core.looked(answer.row.approval_id)
 
 
+async def halted(core: Core, *, key: str | None = None) -> ApprovalView:
+    """Return the second question of `chain`."""
+    first = await asked(core, "chain", key=key)
+    await core.approve(first)
+    return await core.back(first)
+
+
 def statuses(view: ApprovalView) -> dict[str, str]:
     """Return the status of each step that *view* shows."""
     return {step.step_id: step.status for step in view.steps}
@@ -98,7 +105,7 @@ async def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_argum
     (halt,) = await core.records("run.halted")
     assert (halt["steps"], halt["next"]) == (["find"], "send")
     assert halt["digest"] == second.digest
-    row = await core.app.approvals.wait_for_result(core.session.session_id, second.approval_id, 0)
+    row = await core.result(second.approval_id)
     assert row.output is not None
     assert list(row.output["steps"]) == ["find", "send"]
     assert list(result_body(row)["steps"]) == ["find", "send"]
@@ -132,15 +139,13 @@ async def test_what_the_service_returned_decides_and_not_what_the_agent_meant(
     core: Core, mailbox: Mailbox
 ) -> None:
     """A list that names another draft than the person thought of is seen before it is sent."""
-    first = await asked(core, "chain")
-    await core.approve(first)
-    second = await core.back(first)
+    second = await halted(core)
     found = sent_to(second, "send")["draft_id"]
     assert found
     await core.app.approvals.deny(second.approval_id, "another draft")
     over = await core.ended(second)
     assert over.state == "denied"
-    row = await core.app.approvals.wait_for_result(core.session.session_id, second.approval_id, 0)
+    row = await core.result(second.approval_id)
     assert row.progress is not None
     assert list(row.progress.steps) == ["find"]
     assert mailbox.state()["sent"] == []
@@ -165,14 +170,12 @@ async def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(home: Path)
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
-            view = await asked(core, "chain")
-            await core.approve(view)
-            halted = await core.back(view)
+            second = await halted(core)
         async with Core.open(home, mailbox) as core:
             (again,) = (await core.app.console.snapshot()).approvals
             assert again.state == "pending"
-            assert statuses(again) == statuses(halted)
-            assert sent_to(again, "bcc") == sent_to(halted, "bcc")
+            assert statuses(again) == statuses(second)
+            assert sent_to(again, "bcc") == sent_to(second, "bcc")
             await core.approve(again)
             last = await core.back(again)
             await core.approve(last)
@@ -207,9 +210,7 @@ async def test_progress_that_another_program_edited_permits_nothing(home: Path, 
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
-            first = await asked(core, "chain")
-            await core.approve(first)
-            second = await core.back(first)
+            second = await halted(core)
             forge()
             await core.approve(second)
             over = await core.ended(second)
@@ -263,7 +264,7 @@ async def test_a_missing_value_ends_the_run_before_that_step_and_before_any_ques
         await core.approve(first)
         over = await core.ended(first)
         assert over.state == "failed"
-        row = await core.app.approvals.wait_for_result(core.session.session_id, over.approval_id, 0)
+        row = await core.result(over.approval_id)
         assert row.failure is not None
         assert row.failure.details["completed_steps"] == ["find"]
         assert await core.records("run.halted") == []
@@ -273,10 +274,8 @@ async def test_a_missing_value_ends_the_run_before_that_step_and_before_any_ques
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
 async def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(core: Core) -> None:
     """Before its end the agent reads that it waits, and the audit a hash."""
-    first = await asked(core, "chain")
-    await core.approve(first)
-    second = await core.back(first)
-    row = await core.app.approvals.wait_for_result(core.session.session_id, second.approval_id, 0)
+    second = await halted(core)
+    row = await core.result(second.approval_id)
     assert row.output is None
     bodies = str(await core.records())
     assert sent_to(second, "send")["draft_id"] not in bodies
@@ -285,9 +284,7 @@ async def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(core: Co
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS, preview=False))
 async def test_an_action_without_a_preview_halts_as_well(core: Core, mailbox: Mailbox) -> None:
     """The rule is about arguments, not about previews."""
-    first = await asked(core, "chain")
-    await core.approve(first)
-    second = await core.back(first)
+    second = await halted(core)
     assert mailbox.state()["sent"] == []
     await core.approve(second)
     assert (await core.ended(second)).state == "completed"
@@ -297,9 +294,7 @@ async def test_an_action_without_a_preview_halts_as_well(core: Core, mailbox: Ma
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
 async def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(core: Core) -> None:
     """Another output of the earlier step is another digest, all else being equal."""
-    first = await asked(core, "chain")
-    await core.approve(first)
-    second = await core.back(first)
+    second = await halted(core)
     live_run = core.app.approvals.registry.by_approval(second.approval_id)
     assert live_run is not None
     assert live_run.row.progress is not None
@@ -334,7 +329,7 @@ async def test_the_wall_time_goes_on_where_it_stood(home: Path, mailbox: Mailbox
         # A repeat would wait for a second, and less than that is left.
         over = await core.ended(second)
         assert over.state == "failed"
-        row = await core.app.approvals.wait_for_result(core.session.session_id, over.approval_id, 0)
+        row = await core.result(over.approval_id)
         assert row.failure is not None
         assert row.failure.details["completed_steps"] == ["find", "send"]
     assert len(mailbox.state()["sent"]) == 1

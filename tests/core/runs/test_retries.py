@@ -34,9 +34,7 @@ async def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(hom
             end = await core.ended(view)
             assert end.state == "unknown"
             assert "not known" in end.outcome
-            row = await core.app.approvals.wait_for_result(
-                core.session.session_id, view.approval_id, 0
-            )
+            row = await core.result(view.approval_id)
             assert row.failure is not None
             assert (row.failure.class_, row.failure.retriable) == ("outcome_unknown", False)
         assert writes(mailbox).count("POST send") == 1

@@ -49,9 +49,7 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             end = await lost(core, mailbox, clock)
-            first_answer = await core.app.approvals.wait_for_result(
-                core.session.session_id, end.approval_id, 0
-            )
+            first_answer = await core.result(end.approval_id)
             mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
             clock.advance(1)
             await core.app.console.carry_out(RefetchPreview(approval_id=end.approval_id))
@@ -67,9 +65,7 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
                 "unknown",
             )
             assert (await core.app.audit.verify()).problems == ()
-            again = await core.app.approvals.wait_for_result(
-                core.session.session_id, end.approval_id, 0
-            )
+            again = await core.result(end.approval_id)
             assert replace(again, last_record=0) == replace(first_answer, last_record=0), (
                 "told no agent"
             )
