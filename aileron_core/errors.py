@@ -101,7 +101,6 @@ class AileronError(Exception):
             self.boundary = boundary
 
     def to_failure(self, audit_id: str | None = None) -> Failure:
-        """Return this error as a value for the wire, a row or the audit."""
         return Failure(
             class_=self.class_,
             message=self.message,

@@ -25,9 +25,7 @@ class Mount(Protocol):
         """Serve while the context is entered, once, on the core's loop."""
         ...
 
-    def tools_changed(self) -> None:
-        """Inform every client that the tool list changed."""
-        ...
+    def tools_changed(self) -> None: ...
 
 
 class LazyMcpApp:

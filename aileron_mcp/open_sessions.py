@@ -68,7 +68,6 @@ class OpenSessions:
         return sessions.popitem(last=False)[0] if len(sessions) > self._most else None
 
     def get(self, owner: str, mcp_id: str) -> McpSession | None:
-        """Return a session of this owner's."""
         sessions = self._by_owner.get(owner)
         return None if sessions is None else sessions.get(mcp_id)
 
@@ -88,7 +87,6 @@ class OpenSessions:
             session.idle_since = self._clock()
 
     def close(self, owner: str, mcp_id: str) -> None:
-        """Forget a session."""
         sessions = self._by_owner.get(owner)
         if sessions is None:
             return

@@ -50,7 +50,6 @@ class ConnectorRegistry:
         return self._connector(installed)
 
     async def installed(self) -> tuple[tuple[WasmConnector, ...], tuple[Problem, ...]]:
-        """Return every usable connector, and the problems of the others."""
         connectors, problems = await asyncio.to_thread(self._store.scan)
         return tuple(self._connector(entry) for entry in connectors), problems
 

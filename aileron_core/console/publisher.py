@@ -95,7 +95,6 @@ class EventPublisher:
         return sorted((run for run in self._registry if run.row.gated), key=_order)
 
     def sessions(self) -> tuple[SessionView, ...]:
-        """Return the open sessions."""
         return tuple(
             session_view(
                 session,
@@ -170,5 +169,4 @@ class EventPublisher:
 
 
 def _order(run: LiveRun) -> tuple[float, str]:
-    """Return the sort key of the order of arrival."""
     return run.row.requested_at, run.row.run_id

@@ -218,7 +218,6 @@ def _run_contained(
 
 
 def _sandbox_env(request: LaunchRequest, prepared: PreparedLaunch) -> dict[str, str]:
-    """Return the sandbox's whole environment."""
     bins = [str(root.parent) for root in prepared.programs if root.is_file()]
     bins += [str(root / "bin") for root in prepared.programs if (root / "bin").is_dir()]
     path = os.pathsep.join([f"{SANDBOX_LAUNCH_DIR}/bin", *bins, *_SYSTEM_PATH])

@@ -44,7 +44,6 @@ class LaunchRequest:
 
     @property
     def contained(self) -> bool:
-        """Whether the agent runs in the sandbox."""
         return self.sandbox != "off"
 
     @property

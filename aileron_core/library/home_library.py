@@ -177,7 +177,6 @@ class HomeLibrary:
         return tuple(found[name] for name in sorted(found))
 
     def entries(self) -> tuple[CatalogEntry, ...]:
-        """Return every action file with its state."""
         return self._catalog.entries
 
     def problems(self) -> tuple[Problem, ...]:

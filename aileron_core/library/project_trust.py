@@ -33,7 +33,6 @@ class ProjectTrust:
         self._records = {each.name: each for each in found if each.kind == KIND}
 
     def records(self) -> tuple[AcceptanceRecord, ...]:
-        """Return every accepted project, by name."""
         return tuple(self._records[name] for name in sorted(self._records))
 
     async def accept(self, agent: str, path: str, digest: str) -> AcceptanceRecord:

@@ -91,7 +91,6 @@ class LiveRun:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for a person."""
         return self.row.state in (RunState.PENDING, RunState.AWAITING_VAULT)
 
     @property

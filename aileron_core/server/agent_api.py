@@ -43,7 +43,6 @@ class AgentApi:
         self.draining = asyncio.Event()
 
     def authenticate(self, token: str) -> Session | None:
-        """Return the open session that *token* belongs to."""
         return self._app.sessions.authenticate(token)
 
     def session(self, session_id: str) -> Session | None:

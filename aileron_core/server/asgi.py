@@ -99,7 +99,6 @@ class GatewayDispatch:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         extensions = scope.get("extensions")
         if extensions and CLIENT_REQUEST in extensions:
             gateway: Gateway = self._app.state.gateway

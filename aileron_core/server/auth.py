@@ -113,7 +113,6 @@ class Guard:
         self._open: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return

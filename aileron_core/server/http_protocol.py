@@ -44,12 +44,10 @@ class _GatewayHttp(HttpToolsProtocol):
 
     @property
     def client_transport(self) -> asyncio.Transport:
-        """The connection's transport."""
         return self.transport
 
     @property
     def client_is_full(self) -> bool:
-        """Whether the client takes no more for now."""
         return self.flow.write_paused
 
     @property
@@ -58,7 +56,6 @@ class _GatewayHttp(HttpToolsProtocol):
         return self._in_head
 
     def on_message_begin(self) -> None:
-        """Begin with no header."""
         self._fields = []
         super().on_message_begin()
 
@@ -111,13 +108,11 @@ class _GatewayHttp(HttpToolsProtocol):
         """Say nothing: the gateway passes an Upgrade on, and the rest answers as if there were none."""
 
     def pause_writing(self) -> None:
-        """Make writers wait."""
         super().pause_writing()
         if self.listener is not None:
             self.listener.client_full()
 
     def resume_writing(self) -> None:
-        """Let writers continue."""
         super().resume_writing()
         if self.listener is not None:
             self.listener.client_ready()
@@ -180,7 +175,6 @@ class ServedConnection(_GatewayHttp):
         return self._lingers or (self._in_head and answered)
 
     def drop(self) -> None:
-        """End the connection at once."""
         # Not `close`, which would wait for what the other end does not read.
         self.transport.abort()
 

@@ -100,7 +100,6 @@ def _remove(sockets: Path, session_id: str) -> None:
 
 
 def _remove_ended(sockets: Path, open_ids: Collection[str]) -> None:
-    """Remove the sockets of sessions that have ended meanwhile."""
     with contextlib.suppress(FileNotFoundError):
         for entry in list(os.scandir(sockets)):
             name = entry.name.removesuffix(".sock")

@@ -43,11 +43,9 @@ class _Hold:
         self._connection: HomeConnection | None = None
 
     def start(self) -> None:
-        """Open it and keep it open."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Let go of it."""
         self._stopped.set()
         if self._connection is not None:
             self._connection.abort()
@@ -104,7 +102,6 @@ class HomeSessions:
         )
 
     def accepted_digest(self, agent: str, project: Path) -> str | None:
-        """Return the digest of the project's settings that a person accepted, if any."""
         _, body = self._console.request("GET", "/v1/projects")
         digests = {(each["agent"], each["path"]): each["digest"] for each in body["items"]}
         return digests.get((agent, str(project)))
@@ -115,7 +112,6 @@ class HomeSessions:
         self._console.request("POST", "/v1/projects", asked)
 
     def hold(self, session: LaunchedSession) -> SessionHold:
-        """Return the session's hold stream."""
         return _Hold(self._home, session.session_id)
 
     def end(self, session_id: str) -> None:

@@ -93,7 +93,6 @@ class Situation:
 
     @property
     def context(self) -> KeyContext:
-        """Where the keys come from."""
         return self.view if self.panel in ("none", "palette") else _PANELS[self.panel]
 
     @property
@@ -103,7 +102,6 @@ class Situation:
 
     @property
     def shows_document(self) -> bool:
-        """A document stands on screen."""
         return self.opened or (self.view == "waiting" and self.blocked_by not in ("empty", "small"))
 
     @property
@@ -171,7 +169,6 @@ class Availability:
 
     @property
     def has_effect(self) -> bool:
-        """A press does something."""
         return self.shown and (self.decides_now or self.asks)
 
 
@@ -181,7 +178,6 @@ _REFRESHABLE: frozenset[BlockedBy] = frozenset({"none", "deadline"})
 
 
 def availability(action: str, now: Situation) -> Availability:
-    """Return what the key of *action* does in the situation *now*."""
     if now.panel != "none":
         return _in_panel(action, now)
     if action in _PANEL_ACTIONS:

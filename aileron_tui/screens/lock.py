@@ -25,11 +25,9 @@ class LockScreen(Screen[None]):
         yield Lines(id="locked")
 
     def on_resize(self, event: events.Resize) -> None:
-        """Keep it in the middle."""
         self.redraw()
 
     def redraw(self) -> None:
-        """Draw the count anew."""
         rows: list[Line] = [
             (Piece(words.panels.locked(self._model.queue.waiting), "strong"),),
             (),

@@ -81,7 +81,6 @@ class PaletteScreen(ModalScreen[str]):
             yield Lines(id="commandkeys")
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw for the size that there is now."""
         self._draw()
 
     def _draw(self) -> None:

@@ -53,7 +53,6 @@ class Notification:
 
     @property
     def text(self) -> str:
-        """The notification."""
         return words.terminal.calls_wait(self.waiting, self.action)
 
 
@@ -65,7 +64,6 @@ class NotificationPolicy:
         self._untold: set[str] = set()
 
     def on_arrival(self, action: str) -> None:
-        """A call of *action* came to wait."""
         self._untold.add(action)
 
     def due_in(self, at: float) -> float | None:
@@ -191,7 +189,6 @@ class NotificationScheduler:
         self._comes = False
 
     def on_arrival(self, action: str) -> None:
-        """A call of *action* came to wait."""
         self._notices.on_arrival(action)
         if not self._comes:
             self._look()

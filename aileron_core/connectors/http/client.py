@@ -89,7 +89,6 @@ class OutgoingClient:
         self.clock = clock or SystemClock()
 
     def is_routed(self, host_port: str) -> bool:
-        """Return whether requests to *host_port* follow a route."""
         return host_port in self._routes
 
     def close(self) -> None:

@@ -90,7 +90,6 @@ class WasmEngine:
 
     @property
     def clock(self) -> Clock:
-        """The clock of all deadlines."""
         return self._outgoing.clock
 
     def submit(self, work: Callable[[], _T]) -> Future[_T]:

@@ -224,7 +224,6 @@ class Invocation:
         return self.limits.stderr_bytes - len(self.stderr)
 
     def redact(self, text: str) -> str:
-        """Return *text* with the arguments of this run redacted."""
         if self._secrets is None:
             # Longest first, so that no text hides a part of a longer one.
             self._secrets = sorted(filter(None, self._find_secrets()), key=len, reverse=True)

@@ -79,7 +79,6 @@ def new_gitlinks(
 
 
 def gitlinks_in_tree(repository: SessionRepository, commit: str) -> set[bytes]:
-    """Return the paths of all gitlinks in the tree of *commit*."""
     listed = repository.quarantine_git().run("ls-tree", "-r", "-z", commit)
     entries = (line.partition(b"\t") for line in listed.split(b"\0"))
     return {path for header, _, path in entries if header.startswith(b"160000 ")}

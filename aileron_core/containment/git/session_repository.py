@@ -188,7 +188,6 @@ class SessionRepository:
         return text
 
     def agent_entries(self) -> frozenset[IndexEntry]:
-        """Return the entries of the agent's index."""
         return parse_entries(self.agent_git().run("ls-files", "--stage", "-z"))
 
     def base_entries(self) -> frozenset[IndexEntry]:

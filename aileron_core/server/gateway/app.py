@@ -58,7 +58,6 @@ class Gateway:
         self._forget = app.events.subscribe(self._on_event)
 
     def close(self) -> None:
-        """End what is open and kept."""
         self._forget()
         for session_id in tuple(self._open):
             self._cut(session_id)
@@ -75,7 +74,6 @@ class Gateway:
             each.cut()
 
     async def __call__(self, scope: Scope, receive: Receive) -> None:
-        """Answer one request."""
         client: ClientRequest = scope["extensions"][CLIENT_REQUEST]
         token, target = _split(client.target)
         path = target.partition(b"?")[0]

@@ -143,7 +143,6 @@ class Forwarding:
 
     @property
     def client_disconnected(self) -> bool:
-        """Whether the client is."""
         return self.done.done() and self.done.result() == "gone"
 
     def prepare_retry(self) -> None:
@@ -167,7 +166,6 @@ class Forwarding:
     # The upstream's side
 
     def head(self, status: int, reason: bytes, headers: list[Header], framing: Framing) -> None:
-        """Pass the head on."""
         client = self._client
         old = client.version == "1.0"
         self._chunked = framing in ("chunked", "close")
@@ -209,7 +207,6 @@ class Forwarding:
         self._settle("switched")
 
     def body(self, data: bytes) -> None:
-        """Take a piece of the body."""
         self._bytes_received += len(data)
         if self._chunked:
             self._pieces += (b"%x\r\n" % len(data), data, b"\r\n")
@@ -226,7 +223,6 @@ class Forwarding:
             self._bytes_received = 0
 
     def end(self, trailers: list[Header], *, reusable: bool) -> None:
-        """End the answer."""
         self._reusable = reusable
         if self._chunked:
             lines = [_END, *(b"%b: %b\r\n" % each for each in trailers), b"\r\n"]
@@ -258,7 +254,6 @@ class Forwarding:
             self._connection.pause_reading()
 
     def client_ready(self) -> None:
-        """Have it go on."""
         if self._connection is not None:
             self._connection.resume_reading()
 

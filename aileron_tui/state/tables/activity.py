@@ -80,7 +80,6 @@ class ActivityEntry:
     gated: bool = False
 
     def add(self, record: RecordView) -> None:
-        """Add one more record of the same call."""
         self.records.append(record)
         self.gated = self.gated or record.event in (
             AuditEvent.RUN_REQUESTED,
@@ -109,7 +108,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     # What comes in
 
     def add(self, record: RecordView, now: float) -> None:
-        """Take a record that was committed just now."""
         self._take(record)
         self._reorder(now)
 
@@ -147,7 +145,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         return self._follows
 
     def follow(self) -> None:
-        """Stay on the newest row."""
         self._follows, self._selected = True, None
 
     def select(self, row: int) -> None:
@@ -167,11 +164,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     # Drawing
 
     def key_of(self, item: ActivityEntry) -> str:
-        """Return the key of a row."""
         return item.key
 
     def fields_of(self, item: ActivityEntry) -> FilterFields:
-        """Return the parts of a row that a filter matches."""
         record = item.first
         state = f"{item.state} {_state_word(item)}"
         summaries = " ".join(each.summary for each in item.records)
@@ -217,7 +212,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         return None
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
-        """Return one call on one line."""
         item = self.item(number)
         if item is None:
             return ()
@@ -261,7 +255,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         return detail_lines(summary, width)
 
     def head(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return the head of the opened row."""
         item = self.current
         if item is None:
             return ()

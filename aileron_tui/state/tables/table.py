@@ -205,12 +205,10 @@ class KeyedTable(Table, Generic[T]):
 
     @property
     def current(self) -> T | None:
-        """What is selected."""
         return self._shown[self.index] if self._shown else None
 
     @property
     def key(self) -> str | None:
-        """What the selected row is about."""
         current = self.current
         return None if current is None else self.key_of(current)
 
@@ -219,7 +217,6 @@ class KeyedTable(Table, Generic[T]):
         self._selected = self._key_at(max(row, 0))
 
     def item(self, row: int) -> T | None:
-        """Return the item at *row*."""
         return self._shown[row] if 0 <= row < len(self._shown) else None
 
 
