@@ -32,9 +32,7 @@ class LazyMcpApp:
     """`McpMount`, imported later: it answers like the real one, but the first request waits.
 
     Args:
-        agents: what the tools call.
         hold_seconds: `[mcp] hold_seconds`, the longest that a gated call is held.
-        version: of this program, for clients.
         is_tool: whether an action, and the tool that it would be, are for agents: `[mcp] tools`.
         on_import: called on the importing thread once the package is there.
     """

@@ -37,8 +37,6 @@ class OpenSessions:
     """The open MCP sessions of each agent's session, the one that was used longest ago first.
 
     Args:
-        is_open: whether an agent's session is open.
-        most: of one agent's session.
         clock: monotonic seconds.
     """
 

@@ -210,7 +210,6 @@ def approval_result(body: ResultBody, pending: PendingBody | None = None) -> Too
     """Return the result for how an approval stands.
 
     Args:
-        body: how it stands.
         pending: what began this call; it has members that *body* leaves out.
     """
     state = body["status"]

@@ -13,7 +13,6 @@ class ConnectorRegistry:
     """Provides connectors by name, version and hash.
 
     Args:
-        store: where they are installed.
         engine: runs them. Routes belong to its outgoing client.
     """
 

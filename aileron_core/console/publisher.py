@@ -38,11 +38,7 @@ class EventPublisher:
 
     Args:
         events: where they are published, on the core's loop.
-        registry: the runs.
-        sessions: the sessions.
-        clock: the time.
         preview_seconds: how long a preview may take, for the screen.
-        traffic: gives the traffic of a session through the gateway.
     """
 
     def __init__(

@@ -40,7 +40,6 @@ def detect_containment(connection: socket.socket, home: Path) -> Containment:
     process of its own into a sandbox and have it relay what it receives.
 
     Args:
-        connection: an accepted Unix socket.
         home: Aileron's home, by its real path.
     """
     if sys.platform != "linux":

@@ -93,10 +93,6 @@ class PreparedLaunch:
 def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch:
     """Return how *request* will be started. Reads this machine and changes nothing.
 
-    Args:
-        request: what the person asked for.
-        launch_dir: the launch's private folder, as this process sees it.
-
     Raises:
         NotFound: the agent, or what contains it, is not installed.
         Forbidden: the folder cannot be a project, or this machine cannot contain the agent.

@@ -19,8 +19,6 @@ class Acceptances:
     """What is accepted, what a person withdrew, and the reads that previews ask for.
 
     Args:
-        database: keeps the acceptances.
-        clock: the time.
         connectors_of: gives the exact connectors that accepting the action
             file of that name allows; for the record.
     """

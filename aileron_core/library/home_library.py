@@ -58,11 +58,6 @@ class HomeLibrary:
         """Read nothing yet; see `load`.
 
         Args:
-            actions: the folder of action files.
-            store: the installed connectors, as bytes.
-            registry: the installed connectors, ready to be called.
-            database: keeps what is accepted.
-            clock: the time.
             routes: the addresses that requests to some hosts go to instead.
             changed: called after each reading and each acceptance.
             guard: gives what a run calls in place of a connector.

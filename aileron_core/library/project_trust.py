@@ -15,12 +15,7 @@ KIND = "project"
 
 
 class ProjectTrust:
-    """The accepted projects, in memory; the database keeps them.
-
-    Args:
-        database: keeps the acceptances.
-        clock: the time.
-    """
+    """The accepted projects, in memory; the database keeps them."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database

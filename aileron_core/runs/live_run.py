@@ -180,7 +180,6 @@ class LiveRun:
         """Return digest and words of what a yes to *preview* would cover.
 
         Args:
-            preview: the answer of the preview op.
             row: the run as it would be then, where that differs from how it is.
 
         Raises:

@@ -49,7 +49,6 @@ def create_app(
     """Return the ASGI application over *app*.
 
     Args:
-        app: the core.
         mounts: exact path -> application that needs a session's token (`/mcp`).
         agents: the same object that the mounts use; a new one if they use none.
         dialer: how the gateway reaches upstreams; another one is for tests, in process only.

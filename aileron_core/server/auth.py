@@ -194,7 +194,6 @@ def assign_connection(scope: Scope, session: Session, *, streams: bool = False) 
 
     Args:
         scope: of a request with a valid token.
-        session: the token's session.
         streams: the request's body may take any time.
     """
     extensions: dict[str, Any] = scope.get("extensions") or {}

@@ -142,8 +142,6 @@ class ServedConnection(_GatewayHttp):
     Args:
         places: the limits; a connection takes one place of them.
         own_session: the session whose own socket it came over, if it did.
-        on_connection: called with such a connection.
-        server: what uvicorn hands to each connection.
     """
 
     def __init__(
@@ -264,8 +262,6 @@ class ServedConnection(_GatewayHttp):
         """Count the connection for the session whose valid token the request of *scope* has.
 
         Args:
-            scope: of the request.
-            session_id: the session.
             streams: the request's body may take any time.
         """
         self._authenticated = True

@@ -28,12 +28,7 @@ _PREFIX = "ses-"
 
 
 class SessionSockets:
-    """One listening socket for each open contained session.
-
-    Args:
-        app: the core, whose sessions are served.
-        serve: starts serving one socket.
-    """
+    """One listening socket for each open contained session."""
 
     def __init__(self, app: App, serve: Serve) -> None:
         self._app = app

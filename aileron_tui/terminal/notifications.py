@@ -100,12 +100,7 @@ class Notifier:
 
         Args:
             settings: `[notify]`.
-            environment: of the terminal.
-            bell: whether to ring.
-            ring: rings the terminal's bell.
-            write: writes a sequence to the terminal.
             failed: called once, on another thread, with why the command failed.
-            command_seconds: after which a command is ended.
         """
         self._command = settings.command
         auto = settings.osc9 == "auto" and terminal_notifies(environment)

@@ -109,10 +109,7 @@ class OutgoingClient:
 
         Args:
             request: any method except CONNECT and TRACE.
-            call: deadline, cancellation and callbacks of this request.
             allowed: the exact `host:port` entries it may go to, also by redirect.
-            max_redirects: how many are followed.
-            max_body: limit of the response body, in bytes.
 
         Raises:
             ValueError: URL, method or headers are malformed.

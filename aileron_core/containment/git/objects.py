@@ -29,7 +29,6 @@ def fetch_objects(
     pack, indexes it strictly and walks to every object that it reaches.
 
     Args:
-        repository: the repository.
         wanted: ids of objects that are new on the agent's side.
         have: ids that the person's refs name.
         shallow: commits that count as having no parent.

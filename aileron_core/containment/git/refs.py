@@ -151,7 +151,6 @@ def preserve_refs(repository: SessionRepository, values: Mapping[str, str]) -> d
     """Save *values* under refs of this session's own; return the ref of each.
 
     Args:
-        repository: the repository.
         values: object ids, by a name below `refs/` or by a full ref name.
 
     Raises:

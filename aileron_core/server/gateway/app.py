@@ -39,7 +39,6 @@ class Gateway:
     """Passes requests below `/gw/<gateway token>/` on, byte for byte.
 
     Args:
-        app: its sessions, its settings, its counts.
         dialer: another one is for tests, in process only.
     """
 

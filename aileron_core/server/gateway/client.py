@@ -278,11 +278,7 @@ class UpstreamConnection(asyncio.Protocol):
 
 
 class ConnectionPool:
-    """Connections to upstreams: those that are free, and new ones.
-
-    Args:
-        dialer: opens them.
-    """
+    """Connections to upstreams: those that are free, and new ones."""
 
     def __init__(self, dialer: Dialer) -> None:
         self._dialer = dialer

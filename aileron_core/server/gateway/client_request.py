@@ -69,7 +69,6 @@ class ClientRequest:
     """One request of the gateway.
 
     Args:
-        side: the connection it came over.
         method, target, headers: as sent; the target whole, with our prefix.
         version: `1.1` or `1.0`.
         upgrade: it asks for another protocol, with Connection and Upgrade.

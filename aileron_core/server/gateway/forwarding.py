@@ -38,7 +38,6 @@ def request_head(client: ClientRequest, upstream: Upstream, target: bytes) -> by
     """Return the request head for the upstream: unchanged but for Host and headers meant for us.
 
     Args:
-        client: the request.
         upstream: whose name stands in Host.
         target: path and query behind our prefix.
     """
@@ -68,13 +67,7 @@ def _dropped(headers: list[Header]) -> frozenset[bytes]:
 
 
 class Forwarding:
-    """The answer of one request, from an `UpstreamConnection` to a `ClientRequest`.
-
-    Args:
-        client: the client's side.
-        passing: where it is counted.
-        traffic: who counts.
-    """
+    """The answer of one request, from an `UpstreamConnection` to a `ClientRequest`."""
 
     def __init__(
         self, client: ClientRequest, passing: GatewayRequest, traffic: TrafficMeter
@@ -112,8 +105,6 @@ class Forwarding:
 
         Args:
             head: goes with the first piece.
-            receive: the next piece, as ASGI has it.
-            chunked: whether the body is sent in chunks.
         """
         connection = self._connection
         assert connection is not None
