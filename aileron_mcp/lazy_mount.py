@@ -25,18 +25,14 @@ class Mount(Protocol):
         """Serve while the context is entered, once, on the core's loop."""
         ...
 
-    def tools_changed(self) -> None:
-        """Inform every client that the tool list changed."""
-        ...
+    def tools_changed(self) -> None: ...
 
 
 class LazyMcpApp:
     """`McpMount`, imported later: it answers like the real one, but the first request waits.
 
     Args:
-        agents: what the tools call.
         hold_seconds: `[mcp] hold_seconds`, the longest that a gated call is held.
-        version: of this program, for clients.
         is_tool: whether an action, and the tool that it would be, are for agents: `[mcp] tools`.
         on_import: called on the importing thread once the package is there.
     """

@@ -37,8 +37,6 @@ class OpenSessions:
     """The open MCP sessions of each agent's session, the one that was used longest ago first.
 
     Args:
-        is_open: whether an agent's session is open.
-        most: of one agent's session.
         clock: monotonic seconds.
     """
 
@@ -68,7 +66,6 @@ class OpenSessions:
         return sessions.popitem(last=False)[0] if len(sessions) > self._most else None
 
     def get(self, owner: str, mcp_id: str) -> McpSession | None:
-        """Return a session of this owner's."""
         sessions = self._by_owner.get(owner)
         return None if sessions is None else sessions.get(mcp_id)
 
@@ -88,7 +85,6 @@ class OpenSessions:
             session.idle_since = self._clock()
 
     def close(self, owner: str, mcp_id: str) -> None:
-        """Forget a session."""
         sessions = self._by_owner.get(owner)
         if sessions is None:
             return

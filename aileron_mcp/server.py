@@ -90,9 +90,7 @@ class McpMount:
     """The ASGI application for `/mcp` and `/mcp/`.
 
     Args:
-        agents: what the tools call.
         hold_seconds: `[mcp] hold_seconds`, the longest a gated call is held.
-        version: of this program, for clients.
         is_tool: whether an action, and the tool that it would be, are for agents: `[mcp] tools`.
     """
 

@@ -52,7 +52,6 @@ def disconnect_when(receive: Receive, closing: asyncio.Event) -> Receive:
 
 
 async def receive_empty_body() -> Message:
-    """Receive an empty body."""
     return {"type": "http.request", "body": b"", "more_body": False}
 
 

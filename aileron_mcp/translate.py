@@ -97,7 +97,6 @@ def hold_seconds(
 
 
 def action_tool(item: ActionBody) -> dict[str, Any]:
-    """Return the MCP tool of an action."""
     return {
         "name": item["tool"],
         "description": item["description"],
@@ -200,7 +199,6 @@ def parse_status_query(arguments: JsonObject, *, may_wait: bool) -> StatusQuery:
 
 
 def run_result(answer: CompletedBody | PendingBody | Failure) -> ToolResult:
-    """Return the result of a call."""
     if isinstance(answer, Failure):
         return error_result(answer)
     if answer["status"] == "completed":
@@ -212,7 +210,6 @@ def approval_result(body: ResultBody, pending: PendingBody | None = None) -> Too
     """Return the result for how an approval stands.
 
     Args:
-        body: how it stands.
         pending: what began this call; it has members that *body* leaves out.
     """
     state = body["status"]
@@ -245,7 +242,6 @@ def withdrawal_result(body: ResultBody) -> ToolResult:
 
 
 def error_result(failure: Failure) -> ToolResult:
-    """Return the result for a call that was refused or failed."""
     return _failed(_status_of(failure.class_), failure.to_json())
 
 

@@ -230,7 +230,6 @@ class AileronApp(App[int], inherit_bindings=False):
             self.set_timer(EVENTS_PAUSE_SECONDS, self.on_core_events_ready)
 
     def on_core_event_arrived(self, message: CoreEventArrived) -> None:
-        """Apply the event to the model and draw."""
         model = self._model
         if model is None:
             return
@@ -250,7 +249,6 @@ class AileronApp(App[int], inherit_bindings=False):
                 self.call_later(self.draw_all)
 
     def on_notification_failed(self, message: NotificationFailed) -> None:
-        """Report a configured notification that failed."""
         if self._model is not None:
             self._model.say(foreign_text(message.reason, "attn"), self._clock.monotonic())
             self.draw_all()
@@ -337,7 +335,6 @@ class AileronApp(App[int], inherit_bindings=False):
             self.send(wrapped)
 
     def on_copy_requested(self, message: CopyRequested) -> None:
-        """Copy what a screen drew."""
         self.copy_to_clipboard(message.text)
 
     async def on_pager_requested(self, message: PagerRequested) -> None:

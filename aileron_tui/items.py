@@ -39,7 +39,6 @@ class SuiteFiles:
 
     @cached_property
     def connectors(self) -> tuple[str, ...]:
-        """Every connector that is used."""
         return tuple(
             sorted({step.rpartition(".")[0] for each in self.files for step in each.steps})
         )
@@ -51,7 +50,6 @@ class SuiteFiles:
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
-        """Every host that may be reached."""
         return tuple(sorted({host for each in self.files for host in each.hosts}))
 
     @cached_property
@@ -97,7 +95,6 @@ class Item:
 
     @property
     def is_waiting(self) -> bool:
-        """A person has not answered yet."""
         if self.approval is not None:
             return self.approval.state in WAITING_STATES
         return self.file is not None or self.suite is not None

@@ -35,10 +35,6 @@ def input_schema(action: Action) -> dict[str, Json]:
 def check_arguments(action: Action, args: Json) -> dict[str, Json]:
     """Return *args* as the action takes them: absent optionals left out, 5.0 as the integer 5.
 
-    Args:
-        action: the action that is called.
-        args: what the caller sent, as parsed from JSON.
-
     Raises:
         InvalidArguments: `details.problems` has every problem (the first 50, then how many more).
     """

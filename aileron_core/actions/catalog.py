@@ -207,7 +207,6 @@ class Catalog:
         """Judge every file of *found*.
 
         Args:
-            found: what the folder holds.
             accepted: file name or action name -> SHA-256 of the bytes that were accepted (hex,
                 with or without `sha256:`).
             extra_problems: what else is wrong with an accepted action, a connector that

@@ -141,12 +141,10 @@ class _FrontMatterTable:
         self._known: dict[str, None] = {}
 
     def add_problem(self, key: str, message: str, *, validation: bool = False) -> None:
-        """Add a finding on *key*."""
         class_ = "validation_error" if validation else "parse_error"
         self._findings.append(KeyProblem(path=(*self._path, key), message=message, class_=class_))
 
     def has(self, key: str) -> bool:
-        """Return whether the file states *key*."""
         self._known[key] = None
         return key in self._values
 
@@ -159,16 +157,13 @@ class _FrontMatterTable:
         return self._typed(key, str, "a string") or ""
 
     def optional_text(self, key: str) -> str | None:
-        """Return the string under *key*, or None."""
         return self._typed(key, str, "a string")
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """Return the boolean under *key*."""
         value = self._typed(key, bool, "true or false")
         return default if value is None else value
 
     def optional_flag(self, key: str) -> bool | None:
-        """Return the boolean under *key*, or None."""
         return self._typed(key, bool, "true or false")
 
     def integer(self, key: str, *, default: int) -> int:
@@ -213,7 +208,6 @@ class _FrontMatterTable:
         return tuple((label, table.text(label)) for label in table.stated_keys())
 
     def json(self, key: str) -> JsonObject | None:
-        """Return the table under *key* as JSON, or None where there is none."""
         values = cast("object", self._typed(key, dict, "a table"))
         return None if values is None else cast("JsonObject", self._to_json(values, (key,)))
 

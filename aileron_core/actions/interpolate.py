@@ -70,7 +70,6 @@ def template_problems(
 
     Args:
         template: a TOML value as JSON.
-        declared: the names of the action's inputs.
         steps: the ids of the earlier steps.
     """
     for place, text in _strings(template, ()):
@@ -92,7 +91,6 @@ def interpolate(
     """Return *template* with its references filled in.
 
     Args:
-        template: a step's `inputs` or a preview's `args`.
         args: the call's arguments, checked.
         outputs: the outputs of the earlier steps by id; None leaves `${STEP.path}` as written
             (for the digest, before any step has run).

@@ -30,10 +30,6 @@ _LONG_KEY = re.compile(rf"(?:{_KEY_PART}){{{MAX_KEY_PARTS}}}")
 def load_action(data: bytes, file: str) -> Action:
     """Return the action that *data* states.
 
-    Args:
-        data: the file's bytes.
-        file: its name, for problems.
-
     Raises:
         FileProblems: with every problem found, those of the file's form first.
     """
@@ -79,8 +75,6 @@ def read_action(data: bytes, file: str, *, portable: bool = False) -> ParsedFile
     """Return the action that *data* states, or what is wrong with it, with every warning.
 
     Args:
-        data: the file's bytes.
-        file: its name, for problems.
         portable: report also what upstream would refuse, each as an error; the action is there
             all the same if it runs here.
     """

@@ -172,7 +172,6 @@ class Action:
         return tuple(entry.name for entry in self.inputs)
 
     def requirement(self, fqn: str) -> ConnectorRequirement | None:
-        """Return what the action requires of the connector *fqn*, or None."""
         return next((entry for entry in self.requires if entry.fqn == fqn), None)
 
     @property
@@ -182,7 +181,6 @@ class Action:
         return tuple(step for step in self.steps if step.op not in granted.get(step.connector, ()))
 
     def inputs_by_name(self) -> Mapping[str, Input]:
-        """Return the inputs by name."""
         return {entry.name: entry for entry in self.inputs}
 
 

@@ -278,7 +278,6 @@ def _depths(line: str) -> tuple[int, int]:
 
 
 def _states(document: Mapping[str, object], path: KeyPath) -> bool:
-    """Return whether *document* has something at *path*."""
     value: object = document
     for part in path:
         if isinstance(part, int):

@@ -53,10 +53,6 @@ def check_method(
     """Check that a request of a preview only reads.
 
     Args:
-        method: of the request.
-        headers: of the request.
-        body: of the request.
-        target: where it goes.
         accepted_reads: what a person accepted as reads by POST; None outside a preview.
 
     Raises:

@@ -29,8 +29,6 @@ async def try_op(
 
     Args:
         path: a folder with `connector.wasm` and `manifest.toml`.
-        op: the op's name.
-        args: its arguments.
         routes: the hosts that it can reach, and the addresses that they lead to.
         read_only: allow only GET and HEAD, as in a preview.
         limits: of the call; None for the defaults of a run.

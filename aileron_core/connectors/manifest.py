@@ -269,7 +269,6 @@ def _check_credential(document: Mapping[str, Any], report: ReportProblem) -> Non
 
 
 def _table(document: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-    """Return the table at *path*, an empty one if there is none."""
     here: Any = document
     for key in path.split("."):
         here = cast("dict[str, Any]", here).get(key) if isinstance(here, dict) else None

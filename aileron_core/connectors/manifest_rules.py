@@ -65,7 +65,6 @@ def credential_kind(value: Any) -> str | None:
 
 
 def header_name(value: Any) -> str | None:
-    """Accept the name of a header."""
     good = isinstance(value, str) and _TOKEN.fullmatch(value)
     return None if good else "must be the name of a header"
 

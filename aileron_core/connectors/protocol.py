@@ -120,9 +120,7 @@ class Connector(Protocol):
         """Run *op* once and return how it ended. Never raises for what the connector or the service did.
 
         Args:
-            op: the op's name.
             args: its arguments, already interpolated.
-            limits: of this call.
             read_only: a preview: only GET, HEAD and accepted reads by POST are sent; anything else
                 is
                 `capability_denied`.

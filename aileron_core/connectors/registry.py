@@ -13,7 +13,6 @@ class ConnectorRegistry:
     """Provides connectors by name, version and hash.
 
     Args:
-        store: where they are installed.
         engine: runs them. Routes belong to its outgoing client.
     """
 
@@ -50,7 +49,6 @@ class ConnectorRegistry:
         return self._connector(installed)
 
     async def installed(self) -> tuple[tuple[WasmConnector, ...], tuple[Problem, ...]]:
-        """Return every usable connector, and the problems of the others."""
         connectors, problems = await asyncio.to_thread(self._store.scan)
         return tuple(self._connector(entry) for entry in connectors), problems
 

@@ -98,7 +98,6 @@ class ConnectorStore:
         return self.scan()[0]
 
     def scan(self) -> tuple[tuple[InstalledConnector, ...], tuple[Problem, ...]]:
-        """Return the usable connectors, and the problems of the others."""
         connectors: list[InstalledConnector] = []
         problems: list[Problem] = []
         for folder in sorted(self._by_hash.glob("*")) if self._by_hash.is_dir() else ():

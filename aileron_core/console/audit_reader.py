@@ -30,13 +30,7 @@ _STEPS = 1000
 
 
 class AuditReader:
-    """What a person reads of the record. It changes nothing of it.
-
-    Args:
-        home: whose audit it is.
-        database: the core's own, for pages and single records.
-        clock: the time.
-    """
+    """What a person reads of the record. It changes nothing of it."""
 
     def __init__(self, home: Home, database: Database, clock: Clock) -> None:
         self._home = home

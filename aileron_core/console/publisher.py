@@ -38,11 +38,7 @@ class EventPublisher:
 
     Args:
         events: where they are published, on the core's loop.
-        registry: the runs.
-        sessions: the sessions.
-        clock: the time.
         preview_seconds: how long a preview may take, for the screen.
-        traffic: gives the traffic of a session through the gateway.
     """
 
     def __init__(
@@ -95,7 +91,6 @@ class EventPublisher:
         return sorted((run for run in self._registry if run.row.gated), key=_order)
 
     def sessions(self) -> tuple[SessionView, ...]:
-        """Return the open sessions."""
         return tuple(
             session_view(
                 session,
@@ -170,5 +165,4 @@ class EventPublisher:
 
 
 def _order(run: LiveRun) -> tuple[float, str]:
-    """Return the sort key of the order of arrival."""
     return run.row.requested_at, run.row.run_id

@@ -46,7 +46,6 @@ class ConsoleRecords:
         await self._database.write(unit)
 
     async def record_by_person(self, event: AuditEvent, summary: str) -> None:
-        """Record what a person did with the console itself."""
         await self._write(self._record(event, summary))
 
     async def _write(self, record: AuditRecord) -> None:

@@ -46,7 +46,6 @@ _AFTER_ALL = 2**63 - 1
 def approval_view(
     run: LiveRun, sessions: SessionRegistry, waiters: WaitingAgents, preview_seconds: float
 ) -> ApprovalView:
-    """Return how the console shows *run*."""
     row, session, resolved = run.row, run.session, run.resolved
     action = resolved.action if resolved else None
     assert row.approval_id is not None
@@ -286,7 +285,6 @@ def session_view(
     running: int,
     traffic: TrafficView | None,
 ) -> SessionView:
-    """Return how the console shows *session*."""
     return SessionView(
         session_id=session.session_id,
         agent=session.agent,
@@ -307,7 +305,6 @@ def session_view(
 
 
 def record_view(committed: CommittedRecord, agent: str) -> RecordView:
-    """Return how the console shows a record that was just committed."""
     record = committed.record
     return RecordView(
         seq=committed.seq,

@@ -29,7 +29,6 @@ _RESOLVE = 0x02 | 0x10
 
 
 def weaker_containment(one: Containment, other: Containment) -> Containment:
-    """Return whichever of the two containments promises less."""
     return one if _FROM_BEST.index(one) > _FROM_BEST.index(other) else other
 
 
@@ -40,7 +39,6 @@ def detect_containment(connection: socket.socket, home: Path) -> Containment:
     process of its own into a sandbox and have it relay what it receives.
 
     Args:
-        connection: an accepted Unix socket.
         home: Aileron's home, by its real path.
     """
     if sys.platform != "linux":

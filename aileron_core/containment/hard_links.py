@@ -138,7 +138,6 @@ class OutsideLinks:
     """Whether all of the project was looked at."""
 
     def warning(self) -> str | None:
-        """Return the warning for the person, None where there is nothing to warn of."""
         if self.first is None:
             return None
         count = f"{self.count:,}" if self.is_complete else f"at least {self.count:,}"

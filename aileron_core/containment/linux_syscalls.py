@@ -98,11 +98,8 @@ def openat2(folder: int, path: bytes, flags: int, resolve: int, mode: int = 0) -
     """Open *path* relative to *folder* and return the descriptor.
 
     Args:
-        folder: descriptor of a folder.
-        path: as for `openat`.
         flags: as for `openat`; O_CLOEXEC is not added.
         resolve: the sum of RESOLVE_* flags of linux/openat2.h.
-        mode: of a file that is created.
 
     Raises:
         OSError: the kernel refused, or is older than 5.6.

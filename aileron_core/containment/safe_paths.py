@@ -44,10 +44,8 @@ def open_beneath(root: int, path: PurePosixPath | str, flags: int, mode: int = 0
     """Open *path* below the folder *root* and return the descriptor.
 
     Args:
-        root: descriptor of a folder.
         path: relative, without `..`.
         flags: as for `os.open`; the descriptor is not inherited by programs.
-        mode: of a file that is created.
 
     Raises:
         OSError: `ELOOP` for a link on the way or at the end, `EXDEV` for a path that leads out,
@@ -71,7 +69,6 @@ def read_small_file(descriptor: int, max_bytes: int) -> bytes | None:
 
     Args:
         descriptor: opened with O_NONBLOCK, so that a FIFO cannot block.
-        max_bytes: limit in bytes.
     """
     try:
         status = os.fstat(descriptor)
@@ -115,7 +112,6 @@ def open_folder_beneath(
     """Open the folder *path* below *root* and yield its descriptor; `.` is *root* itself.
 
     Args:
-        root: descriptor of a folder.
         path: relative, without `..`.
         created: if given, missing folders are created with mode 0700 and appended to it.
 

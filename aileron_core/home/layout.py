@@ -66,7 +66,6 @@ class Home:
 
     @property
     def sockets(self) -> Path:
-        """Sockets."""
         return self.path / "run"
 
     @property
@@ -76,7 +75,6 @@ class Home:
 
     @property
     def log_file(self) -> Path:
-        """Aileron's own log."""
         return self.path / "log"
 
     @property
@@ -91,7 +89,6 @@ class Home:
 
     @property
     def config(self) -> Path:
-        """The person's settings."""
         return self.path / "config.toml"
 
     def prepare(self) -> None:

@@ -51,7 +51,6 @@ def connect_to_owner(home: _Path, timeout: float | None) -> socket.socket:
     """Return a connection to the process that owns *home*. Nothing was sent on it yet.
 
     Args:
-        home: its folder.
         timeout: seconds, of connecting and of each later wait; None waits for ever.
 
     Raises:

@@ -127,8 +127,6 @@ def run_foreground(
 
     Args:
         argv: the program by its absolute path, and its arguments.
-        env: the whole environment.
-        cwd: the working folder.
         prepare: called in the child just before exec; must not allocate much.
         started: called once it runs; no thread may be started before.
     """

@@ -29,9 +29,7 @@ class SessionHold(Protocol):
         """Open the stream, on a thread of its own."""
         ...
 
-    def stop(self) -> None:
-        """Close it."""
-        ...
+    def stop(self) -> None: ...
 
 
 class SessionPort(Protocol):

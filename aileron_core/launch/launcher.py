@@ -49,11 +49,6 @@ _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/s
 def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> int:
     """Run the agent in the foreground and return its exit code; afterwards all temporary files are gone.
 
-    Args:
-        request: what the person asked for.
-        console: the console that owns the home.
-        prompter: shows messages to the person at the terminal, and asks questions.
-
     Raises:
         NotFound, Forbidden, FileProblems: see `prepare`; or the project's settings were not
             accepted.
@@ -218,7 +213,6 @@ def _run_contained(
 
 
 def _sandbox_env(request: LaunchRequest, prepared: PreparedLaunch) -> dict[str, str]:
-    """Return the sandbox's whole environment."""
     bins = [str(root.parent) for root in prepared.programs if root.is_file()]
     bins += [str(root / "bin") for root in prepared.programs if (root / "bin").is_dir()]
     path = os.pathsep.join([f"{SANDBOX_LAUNCH_DIR}/bin", *bins, *_SYSTEM_PATH])

@@ -44,7 +44,6 @@ class LaunchRequest:
 
     @property
     def contained(self) -> bool:
-        """Whether the agent runs in the sandbox."""
         return self.sandbox != "off"
 
     @property
@@ -74,7 +73,6 @@ class PreparedLaunch:
 
     @property
     def uses_gateway(self) -> bool:
-        """Whether any model traffic can pass the gateway."""
         return self.traffic is not None and bool(self.traffic.providers)
 
     def with_gateway(self, url: str) -> "PreparedLaunch":
@@ -93,10 +91,6 @@ class PreparedLaunch:
 
 def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch:
     """Return how *request* will be started. Reads this machine and changes nothing.
-
-    Args:
-        request: what the person asked for.
-        launch_dir: the launch's private folder, as this process sees it.
 
     Raises:
         NotFound: the agent, or what contains it, is not installed.

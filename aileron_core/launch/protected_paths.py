@@ -61,7 +61,6 @@ class ProtectedPaths:
 
     @classmethod
     def capture(cls, project: Path) -> "ProtectedPaths":
-        """Return the current state of *project*."""
         missing = tuple(name for name in PROTECTED_NAMES if not os.path.lexists(project / name))
         links = {
             name: _capture_link(project, name)

@@ -62,7 +62,6 @@ class TerminalState:
         return self._touched
 
     def scan(self, data: bytes) -> None:
-        """Scan the next piece of output."""
         if not self._touched and not _CONTROL.search(data):
             return
         self._touched = True
@@ -82,7 +81,6 @@ class TerminalState:
         self._tail = data[max(end, len(data) - _TAIL) :]
 
     def reset_sequences(self) -> bytes:
-        """Return the control sequences that reset the terminal."""
         # The first ends a string that was not finished, so that the rest is not swallowed by it.
         begin = [b"\x1b\\", b"\x1b]8;;\x1b\\" if self._link else b"", b"\x1b[?2026l", _KEYS]
         begin += [b"\x1b[?%dl" % each for each in (*_SCREENS, _ORIGIN) if each in self._modes]

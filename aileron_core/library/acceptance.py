@@ -49,7 +49,6 @@ def save_record(tx: Tx, accepted: AcceptanceRecord) -> None:
 
 
 def delete_record(tx: Tx, kind: str, name: str) -> None:
-    """Delete the acceptance of *name*."""
     tx.execute("DELETE FROM pins WHERE kind = ? AND name = ?", (kind, name))
 
 

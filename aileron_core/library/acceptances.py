@@ -19,8 +19,6 @@ class Acceptances:
     """What is accepted, what a person withdrew, and the reads that previews ask for.
 
     Args:
-        database: keeps the acceptances.
-        clock: the time.
         connectors_of: gives the exact connectors that accepting the action
             file of that name allows; for the record.
     """
@@ -57,12 +55,10 @@ class Acceptances:
         return self._offers
 
     def digest(self, kind: str, name: str) -> str | None:
-        """Return the digest with which *name* is accepted, None if it is not."""
         found = self._records.get((kind, name))
         return found.digest if found else None
 
     def digests(self, kind: str) -> dict[str, str]:
-        """Return by name the digest of everything of *kind* that is accepted."""
         return {name: each.digest for (of, name), each in self._records.items() if of == kind}
 
     def end_reason(self, kind: str, name: str) -> str:
@@ -139,7 +135,6 @@ class Acceptances:
             self._records.pop((each.kind, each.name), None)
 
     def _reads_of_other_bytes(self, accepted: Sequence[AcceptanceRecord]) -> list[AcceptanceRecord]:
-        """Return the accepted reads of connectors that *accepted* has with other bytes."""
         return [
             read
             for each in accepted

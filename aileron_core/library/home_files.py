@@ -21,7 +21,6 @@ class HomeFiles:
 
     Args:
         actions: the folder of action files; the home is its parent.
-        registry: reads the connectors.
     """
 
     def __init__(self, actions: Path, registry: ConnectorRegistry) -> None:

@@ -58,11 +58,6 @@ class HomeLibrary:
         """Read nothing yet; see `load`.
 
         Args:
-            actions: the folder of action files.
-            store: the installed connectors, as bytes.
-            registry: the installed connectors, ready to be called.
-            database: keeps what is accepted.
-            clock: the time.
             routes: the addresses that requests to some hosts go to instead.
             changed: called after each reading and each acceptance.
             guard: gives what a run calls in place of a connector.
@@ -99,7 +94,6 @@ class HomeLibrary:
         return ResolvedAction(action=action, connectors=connectors, routed=self._routed(connectors))
 
     def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
-        """Return what previews of exactly this connector may read by POST, and who accepted each."""
         return accepted_reads(self._accepted.records.values(), identity.ref, identity.hash)
 
     async def offer_read(self, identity: ConnectorIdentity, read: str) -> bool:
@@ -177,7 +171,6 @@ class HomeLibrary:
         return tuple(found[name] for name in sorted(found))
 
     def entries(self) -> tuple[CatalogEntry, ...]:
-        """Return every action file with its state."""
         return self._catalog.entries
 
     def problems(self) -> tuple[Problem, ...]:

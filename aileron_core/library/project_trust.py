@@ -15,12 +15,7 @@ KIND = "project"
 
 
 class ProjectTrust:
-    """The accepted projects, in memory; the database keeps them.
-
-    Args:
-        database: keeps the acceptances.
-        clock: the time.
-    """
+    """The accepted projects, in memory; the database keeps them."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -33,7 +28,6 @@ class ProjectTrust:
         self._records = {each.name: each for each in found if each.kind == KIND}
 
     def records(self) -> tuple[AcceptanceRecord, ...]:
-        """Return every accepted project, by name."""
         return tuple(self._records[name] for name in sorted(self._records))
 
     async def accept(self, agent: str, path: str, digest: str) -> AcceptanceRecord:

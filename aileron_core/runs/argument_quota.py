@@ -29,10 +29,7 @@ class ArgumentQuota:
     withdrawn and expired ones, then ungated ones that completed or failed. Their digests stay.
 
     Args:
-        database: the rows.
-        registry: the runs in memory.
         store: notifies listeners of a run whose arguments were removed.
-        clock: the time.
         max_bytes: of one session, as stored.
     """
 

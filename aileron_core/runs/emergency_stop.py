@@ -29,9 +29,6 @@ class StopSignal:
 
     A run keeps the connectors that it was requested with, for all its steps and retries. They come
     from `make_stoppable`, and after a stop they refuse every call.
-
-    Args:
-        stop_guests: stops every guest that runs or waits for a thread.
     """
 
     def __init__(self, stop_guests: Callable[[], object]) -> None:

@@ -71,12 +71,7 @@ class RunOutcome:
 
 
 class Executor:
-    """Calls connectors, within the limits of the action.
-
-    Args:
-        clock: what the wall limit is read on.
-        sleep: waits the given seconds before a retry.
-    """
+    """Calls connectors, within the limits of the action."""
 
     def __init__(
         self, clock: Clock, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -96,10 +91,6 @@ class Executor:
         """Call a preview op, never cached, never retried.
 
         Args:
-            connector: whose op it is.
-            op: its name.
-            args: its arguments.
-            limits: bounds of the call.
             accepted_reads: what it may read by POST, besides GET and HEAD.
         """
         call = partial(connector.call, read_only=True, accepted_reads=accepted_reads)
@@ -111,7 +102,6 @@ class Executor:
         """Run every step in order that has not run yet; the first failing one ends the run.
 
         Args:
-            plan: what to run.
             before_retry: asked before a step is repeated; False ends the run as `differs`.
         """
         asked: dict[str, None] = {}

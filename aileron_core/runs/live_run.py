@@ -91,7 +91,6 @@ class LiveRun:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for a person."""
         return self.row.state in (RunState.PENDING, RunState.AWAITING_VAULT)
 
     @property
@@ -181,7 +180,6 @@ class LiveRun:
         """Return digest and words of what a yes to *preview* would cover.
 
         Args:
-            preview: the answer of the preview op.
             row: the run as it would be then, where that differs from how it is.
 
         Raises:

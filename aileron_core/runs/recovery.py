@@ -222,7 +222,6 @@ def _has_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
 
 
 def _matches_row(body: dict[str, Any], row: RunRecord) -> bool:
-    """Return whether a record's body agrees with *row*."""
     expected: dict[str, object] = {
         "run": row.run_id,
         "approval": row.approval_id,

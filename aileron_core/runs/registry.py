@@ -97,7 +97,6 @@ class RunRegistry:
         return self._by_call.get(self._call_key(row))
 
     def count_waiting(self, session_id: str) -> int:
-        """Return how many of the session's runs wait for a person."""
         return len(self._waiting.get(session_id, ()))
 
     async def wait_for_executing(self, seconds: float) -> int:

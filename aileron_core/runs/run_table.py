@@ -111,8 +111,6 @@ def forgettable_arguments(
     ungated ones whose outcome is known; of each the oldest first.
 
     Args:
-        connection: where to read.
-        session_id: whose.
         wanted: bytes to be freed; no more runs than that takes are returned.
     """
     rows: list[tuple[str, int]] = []

@@ -22,7 +22,6 @@ class WaitingAgents:
     """The calls that are held for an answer, by approval. In memory alone.
 
     Args:
-        clock: the time.
         changed: called with the id of an approval when nobody waits for it any more, or somebody does again.
     """
 

@@ -43,7 +43,6 @@ class AgentApi:
         self.draining = asyncio.Event()
 
     def authenticate(self, token: str) -> Session | None:
-        """Return the open session that *token* belongs to."""
         return self._app.sessions.authenticate(token)
 
     def session(self, session_id: str) -> Session | None:
@@ -155,8 +154,6 @@ class AgentApi:
         """Return the state of one of the session's own approvals.
 
         Args:
-            session: who asks.
-            approval_id: the approval.
             wait: seconds to wait for its end; less if the server is stopping.
             gone: set once the client has disconnected, which ends the wait too.
             deliver: whether a final result that is returned counts as delivered to the agent.

@@ -49,7 +49,6 @@ def create_app(
     """Return the ASGI application over *app*.
 
     Args:
-        app: the core.
         mounts: exact path -> application that needs a session's token (`/mcp`).
         agents: the same object that the mounts use; a new one if they use none.
         dialer: how the gateway reaches upstreams; another one is for tests, in process only.
@@ -99,7 +98,6 @@ class GatewayDispatch:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         extensions = scope.get("extensions")
         if extensions and CLIENT_REQUEST in extensions:
             gateway: Gateway = self._app.state.gateway

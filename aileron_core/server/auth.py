@@ -113,7 +113,6 @@ class Guard:
         self._open: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -195,7 +194,6 @@ def assign_connection(scope: Scope, session: Session, *, streams: bool = False) 
 
     Args:
         scope: of a request with a valid token.
-        session: the token's session.
         streams: the request's body may take any time.
     """
     extensions: dict[str, Any] = scope.get("extensions") or {}

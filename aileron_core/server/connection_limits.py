@@ -26,9 +26,7 @@ class ClientConnection(Protocol):
         """Whether no request is being read or answered on it."""
         ...
 
-    def drop(self) -> None:
-        """End it at once."""
-        ...
+    def drop(self) -> None: ...
 
 
 class ConnectionLimits:

@@ -44,21 +44,17 @@ class _GatewayHttp(HttpToolsProtocol):
 
     @property
     def client_transport(self) -> asyncio.Transport:
-        """The connection's transport."""
         return self.transport
 
     @property
     def client_is_full(self) -> bool:
-        """Whether the client takes no more for now."""
         return self.flow.write_paused
 
     @property
     def client_request_complete(self) -> bool:
-        """Whether the last request has been read to its end."""
         return self._in_head
 
     def on_message_begin(self) -> None:
-        """Begin with no header."""
         self._fields = []
         super().on_message_begin()
 
@@ -111,13 +107,11 @@ class _GatewayHttp(HttpToolsProtocol):
         """Say nothing: the gateway passes an Upgrade on, and the rest answers as if there were none."""
 
     def pause_writing(self) -> None:
-        """Make writers wait."""
         super().pause_writing()
         if self.listener is not None:
             self.listener.client_full()
 
     def resume_writing(self) -> None:
-        """Let writers continue."""
         super().resume_writing()
         if self.listener is not None:
             self.listener.client_ready()
@@ -147,8 +141,6 @@ class ServedConnection(_GatewayHttp):
     Args:
         places: the limits; a connection takes one place of them.
         own_session: the session whose own socket it came over, if it did.
-        on_connection: called with such a connection.
-        server: what uvicorn hands to each connection.
     """
 
     def __init__(
@@ -175,12 +167,10 @@ class ServedConnection(_GatewayHttp):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is being read or answered on it."""
         answered = not self.cycle or self.cycle.response_complete
         return self._lingers or (self._in_head and answered)
 
     def drop(self) -> None:
-        """End the connection at once."""
         # Not `close`, which would wait for what the other end does not read.
         self.transport.abort()
 
@@ -270,8 +260,6 @@ class ServedConnection(_GatewayHttp):
         """Count the connection for the session whose valid token the request of *scope* has.
 
         Args:
-            scope: of the request.
-            session_id: the session.
             streams: the request's body may take any time.
         """
         self._authenticated = True

@@ -45,7 +45,6 @@ class _Schemas:
         """Return a reference to the schema of a TypedDict.
 
         Args:
-            body: the TypedDict.
             closed: other members are refused, as in every request body.
         """
         name = body.__name__.removesuffix("Body")

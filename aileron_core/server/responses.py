@@ -61,8 +61,6 @@ def pending_body(row: RunRecord, url: str, *, attached: bool) -> PendingBody:
     """Return who must decide, where, and what to do meanwhile.
 
     Args:
-        row: the run.
-        url: the console's own.
         attached: the call was attached to an approval that was asked for before.
     """
     assert row.approval_id is not None

@@ -28,12 +28,7 @@ _PREFIX = "ses-"
 
 
 class SessionSockets:
-    """One listening socket for each open contained session.
-
-    Args:
-        app: the core, whose sessions are served.
-        serve: starts serving one socket.
-    """
+    """One listening socket for each open contained session."""
 
     def __init__(self, app: App, serve: Serve) -> None:
         self._app = app
@@ -100,7 +95,6 @@ def _remove(sockets: Path, session_id: str) -> None:
 
 
 def _remove_ended(sockets: Path, open_ids: Collection[str]) -> None:
-    """Remove the sockets of sessions that have ended meanwhile."""
     with contextlib.suppress(FileNotFoundError):
         for entry in list(os.scandir(sockets)):
             name = entry.name.removesuffix(".sock")

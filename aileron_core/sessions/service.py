@@ -22,11 +22,6 @@ class SessionService:
     """Opens, holds and ends sessions.
 
     Args:
-        registry: the open sessions.
-        database: where sessions and their records are written.
-        clock: the time.
-        changed: called after each change.
-        ended: called with the id of a session that has ended.
         containment_changed: called with the id of a session once a connection shows that its containment differs.
     """
 

@@ -26,7 +26,6 @@ def insert(tx: Tx, session: Session) -> None:
 
 
 def mark_held(tx: Tx, session_id: str) -> None:
-    """Note that the session opened a hold stream."""
     tx.execute("UPDATE sessions SET held = 1 WHERE session_id = ?", (session_id,))
 
 
@@ -39,7 +38,6 @@ def end(tx: Tx, session_id: str, ended_at: float) -> None:
 
 
 def has_ended(connection: sqlite3.Connection, session_id: str, token_hash: str) -> bool:
-    """Return whether the session with this id and this token's hash has ended."""
     rows = connection.execute(
         "SELECT 1 FROM sessions WHERE session_id = ? AND token_hash = ? AND ended_at IS NOT NULL",
         (session_id, token_hash),

@@ -67,9 +67,6 @@ class TrafficMeter:
     """Counts requests and bytes by session; listeners are notified of changes twice a second, records are written in batches.
 
     Args:
-        sessions: the open sessions.
-        database: where the records go.
-        clock: the time.
         changed: called when the numbers differ, at most twice a second.
     """
 

@@ -117,7 +117,6 @@ class _Page:
         self._lines.append(tuple(spans))
 
     def add_blanks_at_the_end(self, count: int) -> None:
-        """Add the mark of *count* blanks to the last line."""
         if count:
             last = self._lines.pop()
             self._lines.append((*last, *_marks(" ", count, unfold=self._unfold)))

@@ -19,11 +19,7 @@ _LINE_BREAK = re.compile(rb"[\r\n]")
 
 
 class ClientOutput:
-    """Writes messages to the client.
-
-    Args:
-        on_closed: called when the client does not read any more.
-    """
+    """Writes messages to the client."""
 
     def __init__(self, on_closed: Callable[[], None]) -> None:
         self._on_closed = on_closed

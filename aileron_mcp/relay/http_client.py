@@ -39,7 +39,6 @@ class HttpConnection:
         self._socket.close()
 
     def set_timeout(self, seconds: float) -> None:
-        """Bound every later wait on this connection."""
         self._socket.settimeout(seconds)
 
     def abort(self) -> None:
@@ -96,7 +95,6 @@ class HttpConnection:
                 yield data
 
     def read_body(self) -> bytes:
-        """Return the whole body."""
         parts: list[bytes] = []
         size = 0
         for part in self.read_chunks():

@@ -42,7 +42,6 @@ class Call:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether sending it twice does no harm."""
         return self.method != "tools/call" or self.params.get("name") == "check_action_status"
 
     def new_era_headers(self) -> dict[str, str]:
@@ -99,7 +98,6 @@ def header_safe(value: object) -> str | None:
 
 
 def is_response(message: Message) -> bool:
-    """Return whether this is a JSON-RPC response."""
     if message.get("jsonrpc") != "2.0" or "method" in message:
         return False
     error = message.get("error")
@@ -110,7 +108,6 @@ def is_response(message: Message) -> bool:
 
 
 def is_request_or_notification(message: Message) -> bool:
-    """Return whether this is a JSON-RPC notification or request."""
     return message.get("jsonrpc") == "2.0" and isinstance(message.get("method"), str)
 
 

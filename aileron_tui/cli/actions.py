@@ -123,7 +123,6 @@ def _print_end(
 
 
 def remove_action(context: CommandContext, name: str) -> int:
-    """Remove the file that holds the action *name*."""
     home = Home(context.home)
     for file in scan(home.actions).files:
         if (file.action and file.action.name == name) or file.file in (name, f"{name}.md"):

@@ -31,7 +31,6 @@ def list_audit(context: CommandContext, limit: int) -> int:
 
 
 def show_audit(context: CommandContext, run: str) -> int:
-    """Print every record of one run with all its fields."""
     connection = open_reader(Home(context.home).database)
     try:
         records = run_records(connection, run)

@@ -17,7 +17,6 @@ def check_actions(context: CommandContext, paths: Sequence[str], *, portable: bo
 
     Args:
         context: how the command was called; nothing of its home is read.
-        paths: action files, and folders of them.
         portable: report also what upstream would refuse.
     """
     files = list(dict.fromkeys(file for path in paths for file in _files(Path(path))))

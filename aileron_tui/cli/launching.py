@@ -43,11 +43,9 @@ class _Hold:
         self._connection: HomeConnection | None = None
 
     def start(self) -> None:
-        """Open it and keep it open."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Let go of it."""
         self._stopped.set()
         if self._connection is not None:
             self._connection.abort()
@@ -104,18 +102,15 @@ class HomeSessions:
         )
 
     def accepted_digest(self, agent: str, project: Path) -> str | None:
-        """Return the digest of the project's settings that a person accepted, if any."""
         _, body = self._console.request("GET", "/v1/projects")
         digests = {(each["agent"], each["path"]): each["digest"] for each in body["items"]}
         return digests.get((agent, str(project)))
 
     def accept(self, agent: str, project: Path, digest: str) -> None:
-        """Put on record that a person accepts them."""
         asked = {"agent": agent, "path": str(project), "digest": digest}
         self._console.request("POST", "/v1/projects", asked)
 
     def hold(self, session: LaunchedSession) -> SessionHold:
-        """Return the session's hold stream."""
         return _Hold(self._home, session.session_id)
 
     def end(self, session_id: str) -> None:

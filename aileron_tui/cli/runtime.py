@@ -42,9 +42,6 @@ def core_thread(
     """Return the core with its server, ready to be started.
 
     Args:
-        home: whose core it is.
-        routes: as given to `--route`.
-        accept_installed: accept everything in the home at the start.
         first_frame: set once the screen is drawn; the `mcp` package (about 1 s under the
             interpreter's lock) is imported after that, or at once without a screen.
         failpoint: for tests of crashes, in process only.

@@ -298,7 +298,6 @@ def empty_lines(
 
 
 def centred(rows: Sequence[Line], width: int, height: int) -> tuple[Line, ...]:
-    """Return *rows* in the middle of *width* by *height* cells."""
     above = max(0, (height - len(rows)) // 2)
     blank: list[Line] = [()] * above
     return (*blank, *(_middle(row, width) for row in rows))

@@ -67,7 +67,6 @@ class Layout:
     """The first column that no value reaches."""
 
     def without_first(self, rows: int) -> "Layout":
-        """Return this layout without its first *rows* lines."""
         wraps = frozenset(row - rows for row in self.wraps if row >= rows)
         return Layout(self.lines[rows:], self.ranges[rows:], self.blocks[rows:], wraps, self.end)
 

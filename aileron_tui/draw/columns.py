@@ -65,5 +65,4 @@ def detail_lines(text: Line, width: int) -> tuple[Line, ...]:
 
 
 def shown_columns(columns: Sequence[Column], width: int) -> list[Column]:
-    """Return those of *columns* that a list of *width* cells has room for."""
     return [each for each in columns if width >= each.min_width]

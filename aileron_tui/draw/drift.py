@@ -43,7 +43,6 @@ class BoundedDiff:
         self._left = work
 
     def opcodes(self, old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode]:
-        """Return how *old* becomes *new*."""
         counts = Counter(old)
         pairs = sum(counts[each] * times for each, times in Counter(new).items())
         work = pairs * min(len(old), len(new))

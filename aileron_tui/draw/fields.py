@@ -24,7 +24,6 @@ class Field:
 
     @property
     def lines(self) -> int:
-        """How many lines it has."""
         return self.text.count("\n") + 1
 
 

@@ -69,7 +69,6 @@ def item_head(
 
 
 def file_head(file: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line, ...]:
-    """Return the head of a file that is not accepted."""
     first = line(
         " ",
         Piece(f" {words.files.FILE_EFFECT} ", "chip"),
@@ -93,7 +92,6 @@ def _question(file: NotAcceptedView) -> str:
 
 
 def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
-    """Return the head of a problem that a file has."""
     chip = Piece(f" {words.files.FILE_EFFECT} ", "chip")
     title = Piece(words.files.PROBLEM_TITLE, "strong")
     second = line(" ", Piece("file ", "muted"), *brief(problem.file))

@@ -19,7 +19,6 @@ class HiddenCharacters:
         self._blank_lines = 0
 
     def add(self, rendered: Rendered) -> None:
-        """Add the counts of one more text."""
         self._hidden.update(rendered.hidden)
         for each in rendered.lookalikes:
             self._lookalikes[each] = None

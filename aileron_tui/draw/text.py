@@ -75,12 +75,10 @@ def line(*parts: Piece | str) -> Line:
 
 
 def plain_text(pieces: Iterable[Piece]) -> str:
-    """Return the text alone."""
     return "".join(p.text for p in pieces)
 
 
 def cell_width(pieces: Iterable[Piece]) -> int:
-    """Return the width in terminal cells."""
     return sum(cell_len(p.text) for p in pieces)
 
 

@@ -78,7 +78,6 @@ class Arming:
         self._press = None
 
     def on_focus(self, focused: bool, at: float) -> None:
-        """The terminal says whether the pane has the focus."""
         self._focused, self._focus_at = focused, at
         self._press = None
 

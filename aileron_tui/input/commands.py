@@ -325,7 +325,6 @@ class CommandRegistry:
         raise KeyError(action_id)
 
     def key_label(self, action_id: str) -> str:
-        """Return the key of *action_id* as a person writes it."""
         return key_label(self.command(action_id).keys[0])
 
     def key_labels(self, each: Command) -> str:
@@ -334,7 +333,6 @@ class CommandRegistry:
         return f"{own} {self.key_label(each.paired_with)}" if each.paired_with else own
 
     def in_context(self, context: KeyContext) -> tuple[Command, ...]:
-        """Return the actions of *context*."""
         return tuple(each for each in self.commands if context in each.contexts)
 
     def footer_order(self, context: KeyContext) -> tuple[Command, ...]:

@@ -93,17 +93,14 @@ class Situation:
 
     @property
     def context(self) -> KeyContext:
-        """Where the keys come from."""
         return self.view if self.panel in ("none", "palette") else _PANELS[self.panel]
 
     @property
     def has_several_rows(self) -> bool:
-        """More than one row to move among."""
         return self.rows > 1
 
     @property
     def shows_document(self) -> bool:
-        """A document stands on screen."""
         return self.opened or (self.view == "waiting" and self.blocked_by not in ("empty", "small"))
 
     @property
@@ -171,7 +168,6 @@ class Availability:
 
     @property
     def has_effect(self) -> bool:
-        """A press does something."""
         return self.shown and (self.decides_now or self.asks)
 
 
@@ -181,7 +177,6 @@ _REFRESHABLE: frozenset[BlockedBy] = frozenset({"none", "deadline"})
 
 
 def availability(action: str, now: Situation) -> Availability:
-    """Return what the key of *action* does in the situation *now*."""
     if now.panel != "none":
         return _in_panel(action, now)
     if action in _PANEL_ACTIONS:

@@ -66,16 +66,9 @@ class PlainConsole:
         """Subscribe to *port*.
 
         Args:
-            port: the core.
-            terminal: the person's terminal.
-            clock: of both times.
             arm_seconds: how long a printed item rests before it can be answered.
-            registry: the keys.
-            glyphs: what the terminal can draw.
-            notifier: notifies of arrivals.
             first_frame: called once, after the first item was printed.
             lock_seconds: after so long without a line the next one only unlocks; 0: never.
-            environment: says whether there is a browser.
 
         Raises:
             Unavailable: the core has ended.

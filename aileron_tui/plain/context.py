@@ -36,7 +36,6 @@ class PlainContext:
 
     @property
     def model(self) -> Model:
-        """The console's state."""
         return self.state.model
 
     def say(self, message: Line | str) -> None:
@@ -48,12 +47,10 @@ class PlainContext:
         self.printer.say(message)
 
     def say_unavailable(self, typed: str) -> None:
-        """Say that *typed* does nothing here."""
         self.say(words.plain.no_effect(escape(typed)))
 
     @property
     def situation(self) -> Situation:
-        """What each key would do now."""
         return situation_of(self.model, self.clock.now(), self.clock.monotonic())
 
     def availability(self, action: str) -> Availability:

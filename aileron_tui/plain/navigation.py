@@ -66,11 +66,9 @@ class Navigation:
         state.go_to(waiting[row % len(waiting)])
 
     def page_down(self, typed: str) -> None:
-        """List the rows below."""
         self._page(1, typed)
 
     def page_up(self, typed: str) -> None:
-        """List the rows above."""
         self._page(-1, typed)
 
     def _page(self, pages: int, typed: str) -> None:

@@ -79,7 +79,6 @@ class Output:
         return shown
 
     def status(self) -> Line:
-        """Return what the status line says about the present item."""
         return status_line(self._context.situation, None, self._context.clock.now(), width=1 << 16)
 
     # What is asked about
@@ -159,7 +158,6 @@ class Output:
         return layout
 
     def _question(self) -> None:
-        """Print the open question and the answers to it."""
         model, context = self._model, self._context
         if model.panel == "stop":
             running = sum(each.running for each in model.sessions)
@@ -236,7 +234,6 @@ class Output:
         context.say(words.plain.keys(list(self._keys())))
 
     def _say_nothing_waits(self) -> None:
-        """Say that nothing waits, or that the filter matches nothing."""
         queue, say = self._model.queue, self._context.say
         doubt = filter_problem(queue.parsed_filter, queue.matching, queue.total)
         if queue.waiting and queue.parsed_filter.query:
@@ -247,7 +244,6 @@ class Output:
             say(words.plain.files_wait(queue.not_accepted, NEXT_KEY))
 
     def _keys(self) -> Iterable[tuple[str, str]]:
-        """Yield the keys that do something now, each with what it does."""
         registry, model = self._context.registry, self._model
         for action in _ABOUT:
             if self._context.availability(action).shown:
@@ -263,6 +259,5 @@ class Output:
 
 
 def is_fetching(item: Item | None) -> bool:
-    """Return whether the preview of *item* is still being fetched."""
     view = item.approval if item is not None else None
     return view is not None and view.state == "pending" and view.preview.status == "fetching"

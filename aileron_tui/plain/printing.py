@@ -32,7 +32,6 @@ class Printer:
         """Keeps what was laid out last."""
 
     def say(self, message: Line | str) -> None:
-        """Print a sentence, or an empty line."""
         pieces = own_line(message) if isinstance(message, str) else message
         self.lines(sentence_lines(pieces, self._terminal.columns) or ((),))
 
@@ -43,7 +42,6 @@ class Printer:
         self._terminal.send("".join(f"{text}\n" for text in texts))
 
     def head(self, item: Item, now: float, *, file_changed: bool) -> None:
-        """Print the head of *item* alone."""
         columns = self._terminal.columns
         self.lines(((), *head_lines(self.pages, item, now, columns, file_changed=file_changed)))
 
@@ -60,12 +58,10 @@ class Printer:
         self.lines(((), *whole_preview(self.pages, row)))
 
     def listing(self, items: list[Item], current: str, now: float) -> None:
-        """Print a line for each of *items*."""
         self.lines(item_list(items, current, now, self._terminal.columns))
 
     @property
     def row_width(self) -> int:
-        """How wide a row of a list may be."""
         return rows_width(self._terminal.columns)
 
     def rows(self, header: tuple[Line, ...], rows: Iterable[tuple[int | None, Line]]) -> None:

@@ -126,7 +126,6 @@ class PlainState:
         self.messages.append(own_line(words.plain.looks_again_at(key_label, escape(view.title))))
 
     def _close_stale_question(self) -> None:
-        """Close a question whose object is gone."""
         model = self.model
         lost = model.core_lost is not None or not model.health.writable
         ended = model.panel == "end" and model.sessions_table.key != model.panel_key
@@ -164,7 +163,6 @@ class PlainState:
 
     @property
     def is_reading(self) -> bool:
-        """The opened record is still being read."""
         audit = self.model.audit
         opened = self.model.view == "audit" and audit.opened
         return opened and self._reads and not self._record_complete

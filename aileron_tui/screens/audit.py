@@ -60,6 +60,5 @@ class AuditScreen(ListScreen):
         self.reader.document.focus()
 
     def _verify(self) -> None:
-        """Verify the whole chain, in the background."""
         self.model.audit.verifying = True
         self.submit(VerifyAudit())

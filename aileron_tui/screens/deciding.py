@@ -25,18 +25,14 @@ class DecidingScreen(Protocol):
         ...
 
     @property
-    def situation(self) -> Situation:
-        """What each key does now."""
-        ...
+    def situation(self) -> Situation: ...
 
     @property
     def reason(self) -> str:
         """What the person wrote where something was asked."""
         ...
 
-    def submit(self, intent: Intent, /) -> None:
-        """Hand *intent* to the core."""
-        ...
+    def submit(self, intent: Intent, /) -> None: ...
 
     def require_second_press(self, command: str) -> None:
         """Say what was not seen; the next press of the same key decides."""
@@ -54,9 +50,7 @@ class DecidingScreen(Protocol):
         """The intents were submitted: the panel is over."""
         ...
 
-    def redraw(self) -> None:
-        """Draw everything."""
-        ...
+    def redraw(self) -> None: ...
 
 
 class Decisions:
@@ -70,7 +64,6 @@ class Decisions:
 
     @property
     def commands(self) -> CommandHandlers:
-        """Every command that decides."""
         return {
             each.id: lambda command=each.id: self._press(command)
             for each in self._model.registry.commands

@@ -93,7 +93,6 @@ class HelpScreen(ModalScreen[None]):
         self._lines: tuple[Line, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """Show the page."""
         yield Document(id="helptext")
         yield Lines(id="helpkeys")
 

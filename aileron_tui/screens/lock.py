@@ -21,15 +21,12 @@ class LockScreen(Screen[None]):
         self._model = model
 
     def compose(self) -> ComposeResult:
-        """Show one sentence in the middle of nothing."""
         yield Lines(id="locked")
 
     def on_resize(self, event: events.Resize) -> None:
-        """Keep it in the middle."""
         self.redraw()
 
     def redraw(self) -> None:
-        """Draw the count anew."""
         rows: list[Line] = [
             (Piece(words.panels.locked(self._model.queue.waiting), "strong"),),
             (),

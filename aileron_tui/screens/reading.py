@@ -49,7 +49,6 @@ class DocumentReader:
 
     @property
     def commands(self) -> CommandHandlers:
-        """What scrolls the document, and how its text is drawn."""
         return {
             "read_on": lambda: self.document.scroll_panes(1),
             "read_back": lambda: self.document.scroll_panes(-1),

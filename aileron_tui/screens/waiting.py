@@ -186,7 +186,6 @@ class WaitingScreen(ConsoleScreen):
         return () if self.query_one("#rail", Lines).display else self._around(item)
 
     def _draw_rail(self) -> None:
-        """Draw the context of the call, if the layout has a rail for it."""
         rail = self.query_one("#rail", Lines)
         sections = self._around(self.model.queue.current) if rail.display else ()
         rail.show(*rail_lines(sections, *rail.size))
@@ -241,7 +240,6 @@ class WaitingScreen(ConsoleScreen):
             self.redraw()
 
     def _refetch(self) -> None:
-        """Fetch the preview again."""
         item = self.model.queue.current
         if item is not None and item.approval is not None:
             self.submit(RefreshPreview(approval_id=item.key))

@@ -55,7 +55,6 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
 
 
 def _whole(model: Model, event: CoreEvent, at: float) -> None:
-    """Apply an event about the core as a whole."""
     match event:
         case StorageHealth():
             model.health = event

@@ -62,7 +62,6 @@ class BackgroundWorker(Generic[_T]):
         return None
 
     def forget(self, kind: Hashable) -> None:
-        """Drop requests and results of *kind*."""
         with self._lock:
             self._asked.pop(kind, None)
             self._done.pop(kind, None)

@@ -37,7 +37,6 @@ class DecisionScreen:
 
     @property
     def run_id(self) -> str:
-        """The run that was decided."""
         return self.item.approval.run_id if self.item.approval is not None else ""
 
 

@@ -33,7 +33,6 @@ class ReasonHistory:
 
     @property
     def has_earlier(self) -> bool:
-        """There is a reason before the one that stands there."""
         return self._at + 1 < len(self._given)
 
     @property
@@ -68,7 +67,6 @@ class EqualCalls:
         self._open: dict[_Shape, dict[str, None]] = {}
 
     def update(self, view: ApprovalView) -> None:
-        """Take a call as it is now."""
         shape, key = _shape(view), view.approval_id
         if shape is None:
             return

@@ -91,7 +91,6 @@ class DocumentCache:
         """Something in the document is drawn as a mark."""
 
     def findings(self, item: Item) -> HiddenCharacters:
-        """Return the hidden characters in the item's fields."""
         known = self._findings.get(item.key)
         if known is None or known[0] is not item.approval:
             counts = self._find(item)

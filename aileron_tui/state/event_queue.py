@@ -58,5 +58,4 @@ class EventQueue:
 
     @property
     def has_more(self) -> bool:
-        """There is more."""
         return bool(self._events)

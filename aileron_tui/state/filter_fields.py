@@ -13,7 +13,6 @@ ARGUMENT_CHARACTERS = 200
 
 
 def item_fields(item: Item) -> FilterFields:
-    """Return what a row offers, whatever it is."""
     if item.approval is not None:
         return call_fields(item.approval)
     if item.file is not None:
@@ -58,7 +57,6 @@ def file_fields(file: NotAcceptedView) -> FilterFields:
 
 
 def problem_fields(problem: Problem) -> FilterFields:
-    """Return what a problem of a file offers."""
     text = f"{problem.file} {problem.key} {problem.message}"
     return FilterFields(text=text, fields={"state": f"problem {problem.severity}"}, at=None)
 

@@ -209,7 +209,6 @@ class Model:
         return self._confirmed[0]
 
     def note_first_press(self, action: str) -> None:
-        """Record the first of two presses."""
         self._confirmed = (action, self._subject_version())
 
     def is_second_press(self, key: str) -> bool:
@@ -234,7 +233,6 @@ class Model:
 
     @property
     def parsed_filter(self) -> ParsedFilter:
-        """The filter of the present list, as it was typed."""
         table = self.table
         return self.queue.parsed_filter if table is None else table.parsed_filter
 
@@ -272,7 +270,6 @@ class Model:
         self._deferred[view.approval_id] = view
 
     def add_approvals(self, event: ApprovalsRead) -> None:
-        """Add some of the calls that were read."""
         self.queue.load_more(event.views, event.remaining)
         for view in event.views:
             self._deferred.pop(view.approval_id, None)
@@ -292,7 +289,6 @@ class Model:
         return True
 
     def is_undrawable(self, version: Version) -> bool:
-        """Return whether this content could not be drawn."""
         return version in self._undrawable
 
     # Keys
@@ -337,11 +333,9 @@ class Model:
         self._panel_at = self.key_at
 
     def close_panel(self) -> None:
-        """The question is gone."""
         self.panel, self.panel_key, self._panel_quiet = "none", None, True
 
     def switch_to(self, view: View) -> None:
-        """Switch to another view."""
         self.view = view
         self.forget_first_press()
         self.arming.reset()
@@ -349,7 +343,6 @@ class Model:
     # Decisions
 
     def mark_sent(self, intent: Intent) -> None:
-        """Record that *intent* is on its way."""
         about = self.queue.get(intent.approval_id) if isinstance(intent, Approve | Deny) else None
         self.pending_intents.add(
             intent, about.version if about is not None else self._subject_version()

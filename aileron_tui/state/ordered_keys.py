@@ -26,7 +26,6 @@ class OrderedKeys:
             insort(self._numbers, number)
 
     def discard(self, number: int) -> None:
-        """Take *number* out, if it is there."""
         if self._keys.pop(number, None) is not None:
             del self._numbers[bisect_left(self._numbers, number)]
 

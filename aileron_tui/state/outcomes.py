@@ -64,12 +64,10 @@ def acceptance_changed(intent: Accept | AcceptSuite | WithdrawAcceptance) -> Lin
 
 
 def session_ended(agent: str) -> Line:
-    """Return the report of a session that the person ended."""
     return (Piece(words.status.session_ended(escape(agent)), "ok"),)
 
 
 def everything_stopped(event: EverythingStopped) -> Line:
-    """Return the report of what stopping everything did."""
     text = words.panels.everything_stopped(event.denied, event.sessions_ended, event.runs_stopped)
     return (Piece(text, "danger"),)
 

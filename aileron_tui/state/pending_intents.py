@@ -56,7 +56,6 @@ class PendingIntents:
             self._sent[key] = (intent, version)
 
     def get(self, key: str) -> Intent | None:
-        """Return what is on its way about *key*."""
         sent = self._sent.get(key)
         return sent[0] if sent is not None else None
 

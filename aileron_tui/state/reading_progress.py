@@ -17,7 +17,6 @@ class ReadingProgress:
         """Nothing is added to it any more."""
 
     def frozen_copy(self) -> "ReadingProgress":
-        """Return a copy that never changes."""
         copy = ReadingProgress()
         copy._ranges, copy._required, copy._seen = self._ranges, self._required, set(self._seen)
         copy.frozen = True
@@ -53,7 +52,6 @@ class ReadingProgress:
         return len(self._required) - len(self._seen)
 
     def unseen_rows(self) -> frozenset[int]:
-        """Return the rows that were not seen."""
         return self._required - self._seen
 
     def _covered(self) -> dict[int, list[tuple[int, int]]]:

@@ -11,7 +11,6 @@ DEADLINE_MARGIN = 1.0
 
 
 def situation_of(model: Model, now: float, at: float) -> Situation:
-    """Return everything that says what a key does now."""
     table, waiting = model.table, model.view == "waiting"
     item = model.queue.current if waiting else None
     reading, shown = model.reading, model.document_shown

@@ -33,7 +33,6 @@ def choose_theme(
 
     Args:
         setting: `[console] theme`.
-        environment: of the terminal.
         light: asks the terminal whether its background is light; None if it does not answer.
 
     Raises:

@@ -153,7 +153,6 @@ def variables(name: str, *, dark: bool) -> dict[str, str]:
 
 
 def themes() -> list[Theme]:
-    """Return the console's own themes."""
     return [
         Theme(
             name=look.name,

@@ -29,11 +29,6 @@ def background_is_light(source: int, target: int, seconds: float = _SECONDS) -> 
     """Ask the terminal; return None where it does not say.
 
     What was typed ahead is dropped: it was meant for the program before.
-
-    Args:
-        source: the descriptor it is read from.
-        target: the descriptor it is written to.
-        seconds: how long it is waited for at most.
     """
     if not (os.isatty(source) and os.isatty(target)):
         return None

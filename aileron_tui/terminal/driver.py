@@ -52,7 +52,6 @@ def split_replies(text: str, asked: Set[int]) -> tuple[list[int], str]:
     Answers come while somebody types or pastes; they must neither end nor lengthen either.
 
     Args:
-        text: what was read.
         asked: the columns in which the terminal was asked and has not answered; it says nothing else
             unasked, so anything else that looks like an answer was typed.
     """
@@ -74,7 +73,6 @@ def input_kind(typed: str, *, whole: bool = True, answers: bool = False) -> Inpu
     Args:
         typed: what was read, without answers.
         whole: it does not end within a character.
-        answers: answers came as well.
     """
     if not typed:
         return "reply" if answers and whole else "burst"

@@ -77,7 +77,6 @@ class TerminalHandoff:
         return words.terminal.paged(name, command[0])
 
     def end_pager(self) -> None:
-        """End the pager that has the terminal, if there is one."""
         if self._pager is not None and self._pager.returncode is None:
             self._pager.terminate()
 

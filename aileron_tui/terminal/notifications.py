@@ -53,7 +53,6 @@ class Notification:
 
     @property
     def text(self) -> str:
-        """The notification."""
         return words.terminal.calls_wait(self.waiting, self.action)
 
 
@@ -65,7 +64,6 @@ class NotificationPolicy:
         self._untold: set[str] = set()
 
     def on_arrival(self, action: str) -> None:
-        """A call of *action* came to wait."""
         self._untold.add(action)
 
     def due_in(self, at: float) -> float | None:
@@ -102,12 +100,7 @@ class Notifier:
 
         Args:
             settings: `[notify]`.
-            environment: of the terminal.
-            bell: whether to ring.
-            ring: rings the terminal's bell.
-            write: writes a sequence to the terminal.
             failed: called once, on another thread, with why the command failed.
-            command_seconds: after which a command is ended.
         """
         self._command = settings.command
         auto = settings.osc9 == "auto" and terminal_notifies(environment)
@@ -191,7 +184,6 @@ class NotificationScheduler:
         self._comes = False
 
     def on_arrival(self, action: str) -> None:
-        """A call of *action* came to wait."""
         self._notices.on_arrival(action)
         if not self._comes:
             self._look()

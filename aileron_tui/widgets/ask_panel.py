@@ -78,21 +78,17 @@ class AskPanel(Vertical):
 
     @property
     def is_open(self) -> bool:
-        """Something is asked."""
         return self._model.panel in _ASKING
 
     @property
     def has_field(self) -> bool:
-        """What is asked is typed."""
         return self._model.panel in _WITH_FIELD
 
     @property
     def text(self) -> str:
-        """What the person wrote."""
         return self._field.value
 
     def draw(self, now: Situation, width: int) -> None:
-        """Draw the open question and its keys, in *width* cells."""
         self._question.show(*self._asked(now, width))
         self._keys.show(bars.footer_line(now.context, now, width))
 
@@ -143,7 +139,6 @@ class AskPanel(Vertical):
             self.screen.set_focus(None)
 
     def _ask_deny(self) -> None:
-        """Ask for the reason that the agent gets."""
         item = self._model.queue.current
         if item is not None and item.approval is not None:
             self._model.deny_panel.open(item.approval)
@@ -156,7 +151,6 @@ class AskPanel(Vertical):
         )
 
     def _ask_end(self) -> None:
-        """Ask whether the selected session shall end."""
         session = self._model.sessions_table.current
         if session is not None:
             self._ask("end", session.session_id)

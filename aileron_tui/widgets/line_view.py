@@ -20,7 +20,6 @@ _ANY_GLYPH = Glyphs()
 
 
 def glyphs_of(node: Widget) -> Glyphs:
-    """Return the signs that the application of *node* draws with."""
     # Textual does not say what its App is.
     application = cast("object", node.app)  # pyright: ignore[reportUnknownMemberType]
     return getattr(application, "glyphs", _ANY_GLYPH)
@@ -96,11 +95,9 @@ class Lines(Widget):
 
     @property
     def rows(self) -> int:
-        """How many lines are drawn."""
         return len(self._lines)
 
     def show(self, *lines: Line) -> None:
-        """Replace the lines by *lines* and draw."""
         if lines == self._lines:
             return
         before, self._lines = self._lines, lines
@@ -130,6 +127,5 @@ class Lines(Widget):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """Paint one line."""
         pieces = self._lines[y] if y < len(self._lines) else ()
         return self._painter.paint(pieces, self.size.width)

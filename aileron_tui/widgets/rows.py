@@ -106,7 +106,6 @@ class RowList(ScrollView, can_focus=False):
 
     @property
     def page_rows(self) -> int:
-        """How many rows stand in view."""
         return max(1, self.size.height // self._row_height)
 
     def render_lines(self, crop: Region) -> list[Strip]:
@@ -115,7 +114,6 @@ class RowList(ScrollView, can_focus=False):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """Paint one line of the row at *y*."""
         width = self.size.width
         row, part = divmod(self.scroll_offset.y + y, self._row_height)
         if (width, self._row_height) != (self._drawn_for[:1] + self._drawn_for[3:]):

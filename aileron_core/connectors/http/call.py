@@ -32,7 +32,6 @@ class OutgoingCall:
     """State shared by the thread that sends a request and the one that stops it.
 
     Args:
-        clock: the clock of the deadline.
         deadline: monotonic seconds by which the complete response has to be there.
         on_send: called for each hop with its method and `host:port`, just before its first byte may
             be sent.

@@ -89,7 +89,6 @@ class OutgoingClient:
         self.clock = clock or SystemClock()
 
     def is_routed(self, host_port: str) -> bool:
-        """Return whether requests to *host_port* follow a route."""
         return host_port in self._routes
 
     def close(self) -> None:
@@ -110,10 +109,7 @@ class OutgoingClient:
 
         Args:
             request: any method except CONNECT and TRACE.
-            call: deadline, cancellation and callbacks of this request.
             allowed: the exact `host:port` entries it may go to, also by redirect.
-            max_redirects: how many are followed.
-            max_body: limit of the response body, in bytes.
 
         Raises:
             ValueError: URL, method or headers are malformed.

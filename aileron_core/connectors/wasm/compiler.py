@@ -53,8 +53,6 @@ class Compiler:
         """Return the machine code of *module*; blocks.
 
         Args:
-            module: its bytes.
-            niceness: of the compiler's process (`nice`).
             optimize: False compiles faster to slower code.
 
         Raises:

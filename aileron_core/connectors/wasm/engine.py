@@ -41,7 +41,6 @@ class WasmEngine:
     """Compiles modules and runs them, each call in its own store.
 
     Args:
-        outgoing: the HTTP client for requests of guests.
         cache_folder: the folder for compiled modules, under the home; None keeps them in memory only.
         key: seals compiled modules; None for a random one, valid for this process.
         max_guests: how many run at once; None for one per core.
@@ -90,7 +89,6 @@ class WasmEngine:
 
     @property
     def clock(self) -> Clock:
-        """The clock of all deadlines."""
         return self._outgoing.clock
 
     def submit(self, work: Callable[[], _T]) -> Future[_T]:
@@ -116,7 +114,6 @@ class WasmEngine:
         Compiling uses a thread of its own, so that no call waits for another call's module.
 
         Args:
-            hash_: its identity.
             module: returns its verified bytes; called only if it is not compiled yet.
             background: nobody waits for it yet, so it runs at the lowest priority.
 

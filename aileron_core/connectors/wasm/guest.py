@@ -37,9 +37,7 @@ def open_store(
     """Return a store set up for one run; the caller closes it.
 
     Args:
-        engine: the wasmtime engine.
         invocation: the run; its clock starts here.
-        stdin: the guest's whole input.
         on_epoch: an `EpochCallback`, called in the guest's thread at each tick.
 
     Raises:

@@ -45,15 +45,10 @@ class Invocation:
     """State of one run. It belongs to the guest's thread; others only call `stop`.
 
     Args:
-        manifest: what the connector may do.
         hosts: those of its hosts that this run may reach.
-        limits: of the run.
         read_only: a preview: only GET, HEAD and the accepted reads by POST may be sent.
         accepted_reads: what a person accepted as reads by POST (`posted_reads`).
         on_request: called before the first byte of each request may be sent.
-        clock: monotonic time.
-        slots: the semaphore that guests take turns with.
-        ticker: interrupts the guest while it has its turn.
         deadline: monotonic seconds at which the run is over.
         secrets: returns the strings in the arguments, redacted from what the guest logs.
         stop_count_at_start: how many times all guests had been stopped when it was called.
@@ -224,7 +219,6 @@ class Invocation:
         return self.limits.stderr_bytes - len(self.stderr)
 
     def redact(self, text: str) -> str:
-        """Return *text* with the arguments of this run redacted."""
         if self._secrets is None:
             # Longest first, so that no text hides a part of a longer one.
             self._secrets = sorted(filter(None, self._find_secrets()), key=len, reverse=True)

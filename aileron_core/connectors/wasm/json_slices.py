@@ -92,9 +92,7 @@ def load_json(
 
     Args:
         data: UTF-8.
-        yield_control: called between slices.
         convert_long_string: converts a long string that is not a key.
-        parse_float: converts a number with a fraction or an exponent.
         errors: how to handle invalid UTF-8, as in `bytes.decode`.
 
     Raises:

@@ -35,7 +35,6 @@ class CompiledModules:
     """Compiles modules, or loads those compiled before.
 
     Args:
-        engine: the engine that will run them.
         folder: where compiled modules are cached; None caches none.
         key: the HMAC key: from the vault, or random for the life of the process.
         compiler: compiles large modules in a separate process; None compiles all of them here.
@@ -56,10 +55,6 @@ class CompiledModules:
 
     def load(self, module: bytes, *, niceness: int = 0) -> wasmtime.Module:
         """Return the compiled *module*.
-
-        Args:
-            module: its bytes.
-            niceness: of its compiler's process.
 
         Raises:
             wasmtime.WasmtimeError: it is not a valid module.

@@ -21,7 +21,6 @@ class GuestSemaphore:
 
     @property
     def has_waiters(self) -> bool:
-        """Whether anybody waits for a slot."""
         return bool(self._waiting)
 
     def acquire(self, give_up: Callable[[], bool]) -> bool:
@@ -82,7 +81,6 @@ class EpochTicker:
             self._guests -= 1
 
     def close(self) -> None:
-        """End the thread."""
         with self._changed:
             self._closed = True
             thread = self._thread

@@ -48,7 +48,6 @@ def import_changes(repository: SessionRepository, *, final: bool) -> None:
     """Import everything new; what the person has to know is added to the record.
 
     Args:
-        repository: one repository of a session.
         final: whether the agent has ended. Before that, a locked index postpones the import.
 
     Raises:

@@ -29,7 +29,6 @@ def fetch_objects(
     pack, indexes it strictly and walks to every object that it reaches.
 
     Args:
-        repository: the repository.
         wanted: ids of objects that are new on the agent's side.
         have: ids that the person's refs name.
         shallow: commits that count as having no parent.
@@ -79,7 +78,6 @@ def new_gitlinks(
 
 
 def gitlinks_in_tree(repository: SessionRepository, commit: str) -> set[bytes]:
-    """Return the paths of all gitlinks in the tree of *commit*."""
     listed = repository.quarantine_git().run("ls-tree", "-r", "-z", commit)
     entries = (line.partition(b"\t") for line in listed.split(b"\0"))
     return {path for header, _, path in entries if header.startswith(b"160000 ")}

@@ -49,12 +49,8 @@ def prepare_repositories(
     """Make the session's git directories for the repositories of *project*, with the mounts for the sandbox.
 
     Args:
-        bwrap: path of bubblewrap.
         parent: the folder that holds the folders of all sessions.
         leftovers: where what cannot be imported will be put.
-        session: the session's id.
-        project: where the agent works.
-        env: the person's environment.
 
     Raises:
         Forbidden: the project has something that nothing can be mounted over.

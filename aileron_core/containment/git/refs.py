@@ -74,7 +74,6 @@ class RefChanges:
         self.rejected[name] = why
 
     def reject(self, name: str, why: str) -> None:
-        """Turn the update of *name* into a rejection."""
         self._reject(name, self.updates.pop(name), why)
 
 
@@ -151,7 +150,6 @@ def preserve_refs(repository: SessionRepository, values: Mapping[str, str]) -> d
     """Save *values* under refs of this session's own; return the ref of each.
 
     Args:
-        repository: the repository.
         values: object ids, by a name below `refs/` or by a full ref name.
 
     Raises:

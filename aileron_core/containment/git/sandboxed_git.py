@@ -72,8 +72,6 @@ class SandboxedGit:
         """Run git and return its standard output.
 
         Args:
-            args: the subcommand and its arguments.
-            stdin: its standard input.
             may_fail: a failure is an empty answer, not an error.
 
         Raises:
@@ -93,9 +91,6 @@ class SandboxedGit:
         """Run git with its standard output in *output*.
 
         Args:
-            output: a file that can be written.
-            args: the subcommand and its arguments.
-            stdin: its standard input.
             max_bytes: more output than this is a failure.
 
         Raises:

@@ -112,7 +112,6 @@ def recover_sessions(*, bwrap: str, parent: Path, leftovers: Path) -> list[str]:
     """Import what is left of sessions whose launcher was killed; return notices for the person.
 
     Args:
-        bwrap: path of bubblewrap.
         parent: the folder that holds the folders of all sessions.
         leftovers: where what cannot be imported is put, in a folder for each session.
     """

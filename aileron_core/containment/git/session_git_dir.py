@@ -23,7 +23,6 @@ def make_session_git_dir(repository: SessionRepository, settings: Iterable[GitSe
 
     Args:
         repository: the repository; its folder does not exist yet.
-        settings: the person's git settings for this repository.
 
     Raises:
         GitFailed: repositories of this kind are not supported.

@@ -63,7 +63,6 @@ def repository_notices(record: RepositoryRecord, leftovers: Path | None) -> list
     """Return the notices about one repository for the person.
 
     Args:
-        record: its record.
         leftovers: where the session's git directory was moved if something in it could not be imported.
     """
     notices: list[str] = []

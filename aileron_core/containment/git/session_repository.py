@@ -72,13 +72,7 @@ def read_small_file(path: Path) -> bytes | None:
 
 
 class SessionRepository:
-    """One repository of a session, and how git is run on each part of it.
-
-    Args:
-        bwrap: path of bubblewrap.
-        session: the session's folder.
-        record: the repository's record.
-    """
+    """One repository of a session, and how git is run on each part of it."""
 
     def __init__(self, bwrap: str, session: Path, record: RepositoryRecord) -> None:
         self.bwrap = bwrap
@@ -188,7 +182,6 @@ class SessionRepository:
         return text
 
     def agent_entries(self) -> frozenset[IndexEntry]:
-        """Return the entries of the agent's index."""
         return parse_entries(self.agent_git().run("ls-files", "--stage", "-z"))
 
     def base_entries(self) -> frozenset[IndexEntry]:

@@ -118,7 +118,6 @@ def allowed_settings(settings: Iterable[GitSetting]) -> list[tuple[str, str]]:
 
 
 def config_text(settings: Iterable[tuple[str, str]]) -> str:
-    """Return *settings* as the text of a git config file."""
     settings = list(settings)
     formats = any(name == "extensions.objectformat" for name, _ in settings)
     lines = ["[core]", f"\trepositoryformatversion = {int(formats)}", "\tbare = false"]

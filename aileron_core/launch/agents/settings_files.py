@@ -44,7 +44,6 @@ def json_table(text: str) -> dict[str, Any] | None:
 
 
 def toml_table(text: str) -> dict[str, Any] | None:
-    """Return the table in *text*, None if it is not TOML."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError):
@@ -79,7 +78,6 @@ def parse_env_file(text: str) -> dict[str, str]:
 
 
 def yaml_value(text: str, key: str) -> str | None:
-    """Return the plain value of a top-level key of a YAML file, None if there is none."""
     found = re.search(rf"^{re.escape(key)}[ \t]*:[ \t]*(.*?)[ \t]*(?:#.*)?$", text, re.MULTILINE)
     value = found[1].strip("\"'") if found else ""
     return value or None

@@ -35,7 +35,6 @@ class AgentReport:
 
     @property
     def is_tested_version(self) -> bool:
-        """Whether the recipe was tried with exactly this version."""
         return self.version in self.agent.tested_versions
 
 

@@ -13,12 +13,7 @@ from aileron_core.settings import load_settings
 
 
 def check_code(packages: Iterable[Path], *, uid: int) -> Finding:
-    """Report whether a program of the user *uid* can change a file of Aileron's code.
-
-    Args:
-        packages: the folders of the packages.
-        uid: the person's user id.
-    """
+    """Report whether a program of the user *uid* can change a file of Aileron's code."""
     files, open_ = 0, 0
     first: Path | None = None
     for path in _all_of(packages):
@@ -37,11 +32,7 @@ def check_code(packages: Iterable[Path], *, uid: int) -> Finding:
 
 
 def check_hard_links(folders: Iterable[Path]) -> Finding | None:
-    """Warn of Aileron's files that are hard links shared with other environments.
-
-    Args:
-        folders: where Aileron's files lie.
-    """
+    """Warn of Aileron's files that are hard links shared with other environments."""
     shared = hard_linked_files(folders)
     if not shared:
         return None

@@ -57,9 +57,6 @@ def running_agents(
     Those are in our user namespace, or in another one from which Aileron's home can be reached.
 
     Args:
-        names: the agents' programs.
-        uid: whose processes.
-        home: Aileron's home.
         proc: the process table (Linux; nothing is reported elsewhere).
     """
     ours = _namespace(proc / "self")

@@ -39,7 +39,6 @@ class Gateway:
     """Passes requests below `/gw/<gateway token>/` on, byte for byte.
 
     Args:
-        app: its sessions, its settings, its counts.
         dialer: another one is for tests, in process only.
     """
 
@@ -58,7 +57,6 @@ class Gateway:
         self._forget = app.events.subscribe(self._on_event)
 
     def close(self) -> None:
-        """End what is open and kept."""
         self._forget()
         for session_id in tuple(self._open):
             self._cut(session_id)
@@ -75,7 +73,6 @@ class Gateway:
             each.cut()
 
     async def __call__(self, scope: Scope, receive: Receive) -> None:
-        """Answer one request."""
         client: ClientRequest = scope["extensions"][CLIENT_REQUEST]
         token, target = _split(client.target)
         path = target.partition(b"?")[0]

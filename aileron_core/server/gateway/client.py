@@ -47,9 +47,7 @@ class ResponseHandler(Protocol):
         """Pass on what was received so far."""
         ...
 
-    def end(self, trailers: list[Header], *, reusable: bool) -> None:
-        """The answer is complete."""
-        ...
+    def end(self, trailers: list[Header], *, reusable: bool) -> None: ...
 
     def broken(self, *, began: bool) -> None:
         """The connection failed: no response, or no more of it, will come."""
@@ -103,7 +101,6 @@ class UpstreamConnection(asyncio.Protocol):
         self._bodiless = bodiless
 
     def write(self, data: bytes) -> None:
-        """Send *data*."""
         if self._transport is not None:
             self._transport.write(data)
 
@@ -112,12 +109,10 @@ class UpstreamConnection(asyncio.Protocol):
         await self._writable.wait()
 
     def pause_reading(self) -> None:
-        """Let the upstream wait."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take more of the answer."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
@@ -128,7 +123,6 @@ class UpstreamConnection(asyncio.Protocol):
             self._transport.abort()
 
     def close(self) -> None:
-        """End the connection."""
         self._sink = None
         if self._transport is not None:
             self._transport.close()
@@ -148,7 +142,6 @@ class UpstreamConnection(asyncio.Protocol):
     # From the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         # Not asyncio's own class where the loop is uvloop's.
         self._transport = cast("asyncio.Transport", transport)
         raw: socket.socket = transport.get_extra_info("socket")
@@ -159,11 +152,9 @@ class UpstreamConnection(asyncio.Protocol):
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Let it go on."""
         self._writable.set()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of the answer."""
         sink = self._sink
         if sink is None:
             self._unasked()
@@ -258,7 +249,6 @@ class UpstreamConnection(asyncio.Protocol):
             self._reusable = self._parser.should_keep_alive()
 
     def on_body(self, body: bytes) -> None:
-        """Tell of a part of the body."""
         if self._complete:
             self._spoilt = True
         elif self._sink is not None:
@@ -288,11 +278,7 @@ class UpstreamConnection(asyncio.Protocol):
 
 
 class ConnectionPool:
-    """Connections to upstreams: those that are free, and new ones.
-
-    Args:
-        dialer: opens them.
-    """
+    """Connections to upstreams: those that are free, and new ones."""
 
     def __init__(self, dialer: Dialer) -> None:
         self._dialer = dialer
@@ -337,7 +323,6 @@ class ConnectionPool:
         free.append(connection)
 
     def close(self) -> None:
-        """End every free connection."""
         for free in self._free.values():
             while free:
                 connection = free.pop()

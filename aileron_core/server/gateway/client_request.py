@@ -30,9 +30,7 @@ class ClientListener(Protocol):
         """The client's write buffer has room again."""
         ...
 
-    def client_gone(self) -> None:
-        """The client disconnected."""
-        ...
+    def client_gone(self) -> None: ...
 
 
 class UvicornCycle(Protocol):
@@ -56,30 +54,21 @@ class ClientProtocol(Protocol):
     """What came behind the head of an Upgrade; None where there was none."""
 
     @property
-    def client_transport(self) -> asyncio.Transport:
-        """The connection's transport."""
-        ...
+    def client_transport(self) -> asyncio.Transport: ...
 
     @property
-    def client_is_full(self) -> bool:
-        """Whether it takes no more for now."""
-        ...
+    def client_is_full(self) -> bool: ...
 
     @property
-    def client_request_complete(self) -> bool:
-        """Whether the request that came last is whole."""
-        ...
+    def client_request_complete(self) -> bool: ...
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of what is kept for the connection."""
-        ...
+    def connection_lost(self, exc: Exception | None) -> None: ...
 
 
 class ClientRequest:
     """One request of the gateway.
 
     Args:
-        side: the connection it came over.
         method, target, headers: as sent; the target whole, with our prefix.
         version: `1.1` or `1.0`.
         upgrade: it asks for another protocol, with Connection and Upgrade.
@@ -108,17 +97,14 @@ class ClientRequest:
 
     @property
     def keeps_alive(self) -> bool:
-        """Whether the connection stays for another request."""
         return self._own.keep_alive
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of the request's body has come."""
         return self._side.client_request_complete
 
     @property
     def disconnected(self) -> bool:
-        """Whether the client hung up."""
         return self._own.disconnected
 
     @property
@@ -138,7 +124,6 @@ class ClientRequest:
             listener.client_full()
 
     def close_after(self) -> None:
-        """Close the connection after this answer."""
         self._own.keep_alive = False
 
     def start(self) -> None:
@@ -148,7 +133,6 @@ class ClientRequest:
         cycle.waiting_for_100_continue = False
 
     def wake_reader(self) -> None:
-        """Wake the reader of the request's body."""
         self._own.message_event.set()
 
     def write(self, pieces: list[bytes]) -> None:

@@ -38,7 +38,6 @@ def request_head(client: ClientRequest, upstream: Upstream, target: bytes) -> by
     """Return the request head for the upstream: unchanged but for Host and headers meant for us.
 
     Args:
-        client: the request.
         upstream: whose name stands in Host.
         target: path and query behind our prefix.
     """
@@ -68,13 +67,7 @@ def _dropped(headers: list[Header]) -> frozenset[bytes]:
 
 
 class Forwarding:
-    """The answer of one request, from an `UpstreamConnection` to a `ClientRequest`.
-
-    Args:
-        client: the client's side.
-        passing: where it is counted.
-        traffic: who counts.
-    """
+    """The answer of one request, from an `UpstreamConnection` to a `ClientRequest`."""
 
     def __init__(
         self, client: ClientRequest, passing: GatewayRequest, traffic: TrafficMeter
@@ -112,8 +105,6 @@ class Forwarding:
 
         Args:
             head: goes with the first piece.
-            receive: the next piece, as ASGI has it.
-            chunked: whether the body is sent in chunks.
         """
         connection = self._connection
         assert connection is not None
@@ -143,7 +134,6 @@ class Forwarding:
 
     @property
     def client_disconnected(self) -> bool:
-        """Whether the client is."""
         return self.done.done() and self.done.result() == "gone"
 
     def prepare_retry(self) -> None:
@@ -167,7 +157,6 @@ class Forwarding:
     # The upstream's side
 
     def head(self, status: int, reason: bytes, headers: list[Header], framing: Framing) -> None:
-        """Pass the head on."""
         client = self._client
         old = client.version == "1.0"
         self._chunked = framing in ("chunked", "close")
@@ -209,7 +198,6 @@ class Forwarding:
         self._settle("switched")
 
     def body(self, data: bytes) -> None:
-        """Take a piece of the body."""
         self._bytes_received += len(data)
         if self._chunked:
             self._pieces += (b"%x\r\n" % len(data), data, b"\r\n")
@@ -226,7 +214,6 @@ class Forwarding:
             self._bytes_received = 0
 
     def end(self, trailers: list[Header], *, reusable: bool) -> None:
-        """End the answer."""
         self._reusable = reusable
         if self._chunked:
             lines = [_END, *(b"%b: %b\r\n" % each for each in trailers), b"\r\n"]
@@ -258,7 +245,6 @@ class Forwarding:
             self._connection.pause_reading()
 
     def client_ready(self) -> None:
-        """Have it go on."""
         if self._connection is not None:
             self._connection.resume_reading()
 

@@ -32,7 +32,6 @@ def provider_of(method: bytes, path: bytes, headers: Iterable[Header]) -> Provid
     """Return whose API *path* belongs to; where it does not say, a header of Anthropic's does.
 
     Args:
-        method: as sent.
         path: behind our prefix, without the query.
         headers: names as sent.
     """

@@ -10,9 +10,7 @@ class _TunnelEnd(asyncio.Protocol):
     """One end; what it receives goes to the other one.
 
     Args:
-        transport: its connection.
         count: called with the number of bytes that came.
-        ended: called once when the connection is gone.
     """
 
     def __init__(

@@ -80,7 +80,6 @@ class ActivityEntry:
     gated: bool = False
 
     def add(self, record: RecordView) -> None:
-        """Add one more record of the same call."""
         self.records.append(record)
         self.gated = self.gated or record.event in (
             AuditEvent.RUN_REQUESTED,
@@ -109,7 +108,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     # What comes in
 
     def add(self, record: RecordView, now: float) -> None:
-        """Take a record that was committed just now."""
         self._take(record)
         self._reorder(now)
 
@@ -121,7 +119,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
     @property
     def approval(self) -> ApprovalView | None:
-        """The call of the selected row, if it is known."""
         current = self.current
         return self._approvals.get(current.key) if current is not None else None
 
@@ -143,11 +140,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
     @property
     def following(self) -> bool | None:
-        """Whether the cursor stays on the newest row."""
         return self._follows
 
     def follow(self) -> None:
-        """Stay on the newest row."""
         self._follows, self._selected = True, None
 
     def select(self, row: int) -> None:
@@ -158,7 +153,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             super().select(row)
 
     def stop_following(self) -> None:
-        """Keep the cursor where it is: the person reads this row."""
         if self._follows:
             self._follows = False
             self._seen = max((e.first.seq for e in self._entries.values()), default=0)
@@ -167,11 +161,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     # Drawing
 
     def key_of(self, item: ActivityEntry) -> str:
-        """Return the key of a row."""
         return item.key
 
     def fields_of(self, item: ActivityEntry) -> FilterFields:
-        """Return the parts of a row that a filter matches."""
         record = item.first
         state = f"{item.state} {_state_word(item)}"
         summaries = " ".join(each.summary for each in item.records)
@@ -182,7 +174,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
     @property
     def version(self) -> tuple[object, ...]:
-        """What a person must look at anew when it differs."""
         current = self.current
         call = self.approval
         known = call.version if call is not None and call.state == "unknown" else 0
@@ -217,7 +208,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         return None
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
-        """Return one call on one line."""
         item = self.item(number)
         if item is None:
             return ()
@@ -261,7 +251,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         return detail_lines(summary, width)
 
     def head(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return the head of the opened row."""
         item = self.current
         if item is None:
             return ()

@@ -81,19 +81,15 @@ class AuditTable(Table):
     # What comes in
 
     def add(self, record: RecordView, now: float) -> None:
-        """Take a record that was committed just now."""
         self._pages.add(record, now)
 
     def add_page(self, event: RecordsRead, now: float) -> None:
-        """Take what was read."""
         self._pages.add_page(event, now)
 
     def add_body(self, event: RecordRead) -> None:
-        """Take the whole body of a record."""
         self._whole = event
 
     def next_read(self) -> ReadRecords | ReadRecord | None:
-        """Return the reading that is needed now, if any."""
         key = self.key
         if self.opened and key is not None and self._asked != int(key):
             self._asked = int(key)
@@ -106,22 +102,18 @@ class AuditTable(Table):
         self.verifying, self._asked = False, None
 
     def on_verified(self, event: AuditVerified) -> None:
-        """Take the result."""
         self.verifying, self.verified = False, event
 
     # The cursor
 
     @property
     def following(self) -> bool | None:
-        """Whether the cursor stays on the newest record."""
         return self._selected is None
 
     def follow(self) -> None:
-        """Stay on the newest record."""
         self._selected = None
 
     def stop_following(self) -> None:
-        """Keep the cursor where it is: the person reads this record."""
         if self._selected is None and self._pages.newest:
             self._selected = self._pages.newest
 
@@ -141,7 +133,6 @@ class AuditTable(Table):
 
     @property
     def total(self) -> int:
-        """How many records there are."""
         return self._pages.newest
 
     @property
@@ -151,7 +142,6 @@ class AuditTable(Table):
 
     @property
     def index(self) -> int:
-        """The row of the selected record."""
         if self._selected is None:
             return 0
         if self.filtered:
@@ -160,7 +150,6 @@ class AuditTable(Table):
 
     @property
     def key(self) -> str | None:
-        """The number of the selected record."""
         number = self._at(self.index)
         return str(number) if number is not None else None
 
@@ -238,7 +227,6 @@ class AuditTable(Table):
         return (Piece(f" · ✓ {words.views.sound(event.records)} ({when})", "ok"),)
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
-        """Return one record on one line."""
         seq = self._at(number)
         if seq is None:
             return ()
@@ -285,7 +273,6 @@ class AuditTable(Table):
         return detail_lines(summary, width)
 
     def head(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return the head of the opened record."""
         record = self.current
         if record is None:
             return ()

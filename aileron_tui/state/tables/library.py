@@ -35,7 +35,6 @@ _COLUMNS = (
 
 
 def library_key(kind: str, name: str) -> str:
-    """Return the key of a row."""
     return f"{kind}:{name}"
 
 
@@ -60,11 +59,9 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         self.set_items(items, now)
 
     def key_of(self, item: LibraryItemView) -> str:
-        """Return the key of a row."""
         return library_key(item.kind, item.name)
 
     def fields_of(self, item: LibraryItemView) -> FilterFields:
-        """Return the parts of a row that a filter matches."""
         state = f"{item.state} {words.views.LIBRARY_STATES[item.state]}"
         hosts = " ".join(item.hosts)
         named = {
@@ -98,7 +95,6 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         return (tuple(parts), column_titles(_COLUMNS, last, width))
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
-        """Return one action or connector on one line."""
         item = self.item(number)
         if item is None:
             return ()
@@ -183,7 +179,6 @@ class LibraryTable(KeyedTable[LibraryItemView]):
                 yield value("", line(Piece("at ", "muted"), *foreign_text(each.key)))
 
     def status(self, registry: CommandRegistry) -> Line:
-        """Return what the list is about."""
         return (
             Piece(words.views.LIBRARY_STATUS if self._items else words.views.NO_LIBRARY, "muted"),
         )

@@ -47,7 +47,6 @@ class RecordPages:
         return number not in self._known and (number - 1) // PAGE_SIZE in self._read
 
     def add(self, record: RecordView, now: float) -> None:
-        """Take a record that was committed just now."""
         self._note(record)
         if self._query and self._query.matches(record_fields(record), now):
             self.matches.insert(0, record.seq)
@@ -85,7 +84,6 @@ class RecordPages:
         return None if enough or self.searched_down_to <= 1 else self.searched_down_to
 
     def add_page(self, event: RecordsRead, now: float) -> None:
-        """Take what was read."""
         if self._asked == event.before_seq:
             self._asked = None
         for record in event.records:
@@ -138,7 +136,6 @@ class RecordPages:
 
 
 def record_fields(record: RecordView) -> FilterFields:
-    """Return what a record offers to a filter."""
     by = words.views.ACTORS.get(record.actor, words.views.NAME)
     named = {
         "agent": record.agent,

@@ -45,15 +45,12 @@ class SessionsTable(KeyedTable[SessionView]):
         self.update(sessions, now)
 
     def update(self, sessions: Sequence[SessionView], now: float) -> None:
-        """Take the open sessions."""
         self.set_items(sorted(sessions, key=lambda each: each.opened_at), now)
 
     def key_of(self, item: SessionView) -> str:
-        """Return the key of a row."""
         return item.session_id
 
     def fields_of(self, item: SessionView) -> FilterFields:
-        """Return the parts of a row that a filter matches."""
         link = words.views.CONNECTED if item.connected else words.views.NOT_CONNECTED
         containment = words.item.CONTAINMENT[item.containment]
         named = {"agent": item.agent, "state": f"{link} {containment}", "folder": _folder(item)}
@@ -80,7 +77,6 @@ class SessionsTable(KeyedTable[SessionView]):
         return (tuple(pieces), column_titles(_COLUMNS, "folder", width))
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
-        """Return one session on one line."""
         item = self.item(number)
         if item is None:
             return ()
@@ -111,7 +107,6 @@ class SessionsTable(KeyedTable[SessionView]):
         )
 
     def head(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return the head of the opened session."""
         item = self.current
         if item is None:
             return ()
@@ -136,7 +131,6 @@ class SessionsTable(KeyedTable[SessionView]):
         return (*_seen(item), blank(), *_said(item), blank(), *passed, blank(), *_record(item))
 
     def status(self, registry: CommandRegistry) -> Line:
-        """Return what the list is about."""
         return (
             Piece(words.views.SESSIONS_STATUS if self._items else words.views.NO_SESSIONS, "muted"),
         )
