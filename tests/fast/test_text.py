@@ -1,11 +1,9 @@
 """Hostile text, drawn: what becomes a mark, what is pointed at, and what stays as it is."""
 
-import sys
-from collections.abc import Callable
-
 import pytest
 
 from aileron_core.text import Lookalike, Rendered, escape, inline, render
+from tests.support.counting import calls
 
 
 def kinds(rendered: Rendered) -> list[list[tuple[str, str]]]:
@@ -166,22 +164,6 @@ def test_a_spelling_of_a_lookalike_is_itself_safe() -> None:
 def test_nothing_is_drawn_as_nothing(text: str) -> None:
     """Empty text has its empty lines."""
     assert render(text).text == text
-
-
-def calls(work: Callable[[], object]) -> int:
-    """Count the function calls, C's too, that *work* makes."""
-    count = 0
-
-    def on_event(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(on_event)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.mark.parametrize(

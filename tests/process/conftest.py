@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import ROOT, Attended, Console, aileron
+from tests.process.attended import ScreenConsole
+from tests.support.server_harness import ROOT, Attend, Attended, Console, Serve, aileron
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +41,7 @@ def mailbox() -> Iterator[Mailbox]:
 
 
 @pytest.fixture
-def serve(home: Path) -> Iterator[Callable[..., Console]]:
+def serve(home: Path) -> Iterator[Serve]:
     """Start `aileron serve` on the test's home; ended with the test."""
     running: list[Console] = []
 
@@ -54,13 +55,13 @@ def serve(home: Path) -> Iterator[Callable[..., Console]]:
 
 
 @pytest.fixture
-def console(serve: Callable[..., Console], mailbox: Mailbox) -> Console:
+def console(serve: Serve, mailbox: Mailbox) -> Console:
     """`aileron serve` with everything accepted and the mailbox behind it."""
     return serve(mailbox)
 
 
 @pytest.fixture
-def attend(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., Attended]]:
+def attend(home: Path, mailbox: Mailbox) -> Iterator[Attend]:
     """Start a console with a person in it; its first life may have a failpoint."""
     running: list[Attended] = []
 
@@ -74,7 +75,21 @@ def attend(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., Attended]]:
 
 
 @pytest.fixture
-def attended(attend: Callable[..., Attended]) -> Attended:
+def sit(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., ScreenConsole]]:
+    """Start the real console on a terminal; ended with the test."""
+    running: list[ScreenConsole] = []
+
+    def start(**options: object) -> ScreenConsole:
+        running.append(ScreenConsole(home, mailbox, **options))
+        return running[-1]
+
+    yield start
+    for console in running:
+        console.close()
+
+
+@pytest.fixture
+def attended(attend: Attend) -> Attended:
     """A console with a person in it."""
     return attend()
 

@@ -2,10 +2,9 @@
 
 import resource
 import socket
-from collections.abc import Callable
 
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import Console
+from tests.support.server_harness import Console, Serve
 
 _FILES = 256
 """Files that the console may open in these tests; macOS gives a program as few."""
@@ -24,9 +23,7 @@ def _silent(console: Console, count: int) -> list[socket.socket]:
     return connections
 
 
-def test_silent_connections_keep_nobody_from_being_heard(
-    serve: Callable[..., Console], mailbox: Mailbox
-) -> None:
+def test_silent_connections_keep_nobody_from_being_heard(serve: Serve, mailbox: Mailbox) -> None:
     """Whoever reaches the port without a token can neither lock agents nor person out."""
     console = serve(mailbox, preexec_fn=_few_files)
     token = console.session()["token"]
@@ -58,9 +55,7 @@ def test_a_head_that_does_not_end_is_dropped_in_time(shared: Console) -> None:
         assert second.recv(1) == b""
 
 
-def test_the_open_streams_of_one_session_lock_no_other_out(
-    serve: Callable[..., Console], mailbox: Mailbox
-) -> None:
+def test_the_open_streams_of_one_session_lock_no_other_out(serve: Serve, mailbox: Mailbox) -> None:
     """Beyond 128 requests at once a session is told to wait, and others are served."""
     console = serve(mailbox)
     greedy, other = console.session(), console.session()

@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ from tests.support.server_harness import (
     CLI,
     DRAFT,
     ROOT,
+    Attend,
     Attended,
     Console,
+    Serve,
     aileron,
     aileron_json,
     eventually,
@@ -254,9 +256,7 @@ def test_a_failing_op_is_1(console: Console, mailbox: Mailbox) -> None:
     assert aileron("action", "run", "nope", home=console.home, code=1).stdout == ""
 
 
-def test_an_unaccepted_action_is_a_conflict(
-    serve: Callable[..., Console], mailbox: Mailbox
-) -> None:
+def test_an_unaccepted_action_is_a_conflict(serve: Serve, mailbox: Mailbox) -> None:
     """Exit 1, and the sentence says what a person has to do."""
     console = serve(mailbox, accept=False)
     error = aileron_json("action", "run", "list-drafts", home=console.home, code=1)["error"]
@@ -319,7 +319,7 @@ def test_a_run_that_is_denied_is_76(attended: Attended) -> None:
     assert "\x1b" not in out + err
 
 
-def test_a_run_that_expires_is_76(home: Path, attend: Callable[..., Attended]) -> None:
+def test_a_run_that_expires_is_76(home: Path, attend: Attend) -> None:
     """Nobody answered in time."""
     (home / "config.toml").write_text("[approval]\nexpires_seconds = 1\n")
     attend()

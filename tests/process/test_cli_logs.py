@@ -1,11 +1,10 @@
 """What a real console writes into its own log."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import DRAFT, Console, aileron, aileron_json, eventually
+from tests.support.server_harness import DRAFT, Console, Serve, aileron, aileron_json, eventually
 
 
 def test_the_log_tells_what_happened_and_holds_nothing_of_it(
@@ -37,9 +36,7 @@ def test_the_log_tells_what_happened_and_holds_nothing_of_it(
     assert "run.requested" in aileron("logs", home=console.home).stdout
 
 
-def test_settings_of_the_log_that_cannot_be_used_stop_the_console(
-    home: Path, serve: Callable[..., Console]
-) -> None:
+def test_settings_of_the_log_that_cannot_be_used_stop_the_console(home: Path, serve: Serve) -> None:
     """File, key and what it may be; the log that they ask for is the one that is written."""
     (home / "config.toml").write_text('[log]\nlevel = "loud"\n')
     error = json.loads(aileron("serve", "--json", home=home, code=1).stdout)

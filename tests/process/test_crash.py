@@ -12,9 +12,7 @@ import pytest
 from aileron_core.audit.read import verify_home
 from aileron_core.storage.open import open_reader
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import DRAFT, Answer, Attended, eventually
-
-Attend = Callable[..., Attended]
+from tests.support.server_harness import DRAFT, Answer, Attend, Attended, eventually
 
 GATED = {
     "before run.requested": None,

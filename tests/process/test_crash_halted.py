@@ -1,16 +1,13 @@
 """A console killed at every step of a run that halts half-way: no step twice, none without a yes."""
 
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from examples.mailbox.server import Mailbox
 from tests.process.test_crash import audit_holds, dies, events, until_it_dies
-from tests.support.server_harness import DRAFT, Answer, Attended
-
-Attend = Callable[..., Attended]
+from tests.support.server_harness import DRAFT, Answer, Attend, Attended
 
 HALTED = {
     "before run.halted": "executing",

@@ -4,13 +4,13 @@ import http.server
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.server_harness import Console
+from tests.support.server_harness import Console, Serve
 
 CANARY = "canary-55e1d0"
 
@@ -61,7 +61,7 @@ def model() -> Iterator[_Model]:
 
 
 @pytest.fixture
-def gateway(home: Path, model: _Model, serve: Callable[..., Console]) -> Console:
+def gateway(home: Path, model: _Model, serve: Serve) -> Console:
     """`aileron serve` whose Anthropic is the model."""
     url = f"http://127.0.0.1:{model.server_port}"
     (home / "config.toml").write_text(f'[gateway]\nanthropic = "{url}"\n', encoding="utf-8")
@@ -133,7 +133,7 @@ def test_a_console_that_is_stopped_breaks_its_streams_and_ends(
 
 
 def test_an_unreachable_upstream_is_an_error_that_the_client_understands(
-    home: Path, serve: Callable[..., Console]
+    home: Path, serve: Serve
 ) -> None:
     """Nothing listens there."""
     (home / "config.toml").write_text(

@@ -8,7 +8,6 @@ import select
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +16,7 @@ import pytest
 
 from examples.mailbox.server import Mailbox
 from tests.support.attacks import ATTACKS, CANARY, RAW, everything, printed
-from tests.support.server_harness import CLI, DRAFT, ROOT, Attended, Console
+from tests.support.server_harness import CLI, DRAFT, ROOT, Attended, Serve
 
 ARGUMENT = everything(2_400).replace("\x00", "").encode("utf-8", "surrogatepass")
 """All attacks as one word of a command line, which cannot hold NUL; lone surrogates as their bytes."""
@@ -221,7 +220,7 @@ def test_what_services_and_persons_say_is_printed_as_marks(
         printed(on_a_terminal(*words, home=home), colour=True)
 
 
-def test_a_spoilt_database_is_shown_as_marks(serve: Callable[..., Console], home: Path) -> None:
+def test_a_spoilt_database_is_shown_as_marks(serve: Serve, home: Path) -> None:
     """Any program of this account can write there; what it wrote is shown, never obeyed."""
     console = serve()
     console.session()

@@ -7,7 +7,7 @@ send, and sees some glyphs wider than the console does.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 
@@ -35,19 +35,6 @@ def joins_nothing(char: str) -> int:
 def sendable(text: str) -> str:
     """Return *text* as JSON over HTTP carries it: without lone surrogates."""
     return text.encode("utf-8", "replace").decode()
-
-
-@pytest.fixture
-def sit(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., ScreenConsole]]:
-    sat: list[ScreenConsole] = []
-
-    def start(**options: object) -> ScreenConsole:
-        sat.append(ScreenConsole(home, mailbox, **options))
-        return sat[-1]
-
-    yield start
-    for console in sat:
-        console.close()
 
 
 def spoil(mailbox: Mailbox, text: str) -> None:

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from click.testing import CliRunner
 
 from aileron_tui.cli.commands import aileron as tree
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import ROOT, Attended, aileron, aileron_json
+from tests.support.server_harness import ROOT, Attend, aileron, aileron_json
 
 PAGE = (ROOT / "docs" / "first-approval.md").read_text(encoding="utf-8")
 ACTION = next(block for block in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL) if "+++" in block)
@@ -33,7 +32,7 @@ def test_the_commands_of_the_page_are_those_that_init_prints(tmp_path: Path) -> 
 
 
 def test_the_pages_own_action_is_checked_added_accepted_and_run(
-    home: Path, mailbox: Mailbox, attend: Callable[..., Attended], tmp_path: Path
+    home: Path, mailbox: Mailbox, attend: Attend, tmp_path: Path
 ) -> None:
     """Through check, add and a person's yes, with the preview that the page promises."""
     (tmp_path / "readdress-draft.md").write_text(ACTION, encoding="utf-8")

@@ -2,14 +2,13 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from aileron_core.storage.schema import SCHEMA_VERSION
-from tests.support.server_harness import ROOT, Console, aileron, aileron_json
+from tests.support.server_harness import ROOT, Serve, aileron, aileron_json
 
 HOMES = ROOT / "tests" / "fast" / "storage" / "homes"
 
@@ -25,9 +24,7 @@ def old(home: Path) -> Path:
     return home
 
 
-def test_a_home_of_the_first_version_is_opened_and_goes_on(
-    old: Path, serve: Callable[..., Console]
-) -> None:
+def test_a_home_of_the_first_version_is_opened_and_goes_on(old: Path, serve: Serve) -> None:
     """The call that waited waits, the record goes on and verifies, a copy from before lies there."""
     assert aileron_json("audit", "verify", home=old)["records"] == 30
     console = serve(accept=False)
@@ -48,9 +45,7 @@ def test_a_home_of_the_first_version_is_opened_and_goes_on(
     assert list((old / "backups").iterdir()) == [copy]
 
 
-def test_the_first_version_itself_can_read_the_copy(
-    old: Path, serve: Callable[..., Console]
-) -> None:
+def test_the_first_version_itself_can_read_the_copy(old: Path, serve: Serve) -> None:
     """Going back is putting the copy where the database was: it is one file, whole."""
     serve(accept=False).end()
     (copy,) = (old / "backups").iterdir()

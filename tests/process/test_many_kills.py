@@ -9,12 +9,11 @@ import random
 import signal
 import sqlite3
 import time
-from collections.abc import Callable
 
 from aileron_core.audit.read import verify_home
 from aileron_core.storage.open import open_reader
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import Attended
+from tests.support.server_harness import Attend, Attended
 
 ROUNDS = 60 if os.environ.get("AILERON_TEST_ALL") else 4
 """`make test-all` takes the many."""
@@ -43,7 +42,7 @@ def _sent(mailbox: Mailbox, draft: str) -> int:
 
 
 def test_a_kill_at_any_moment_loses_nothing_and_sends_nothing_twice(
-    attend: Callable[..., Attended], mailbox: Mailbox
+    attend: Attend, mailbox: Mailbox
 ) -> None:
     """However far it had come: at most one mail per approval, and never one without a record before it."""
     seed = random.randrange(2**32)

@@ -5,7 +5,6 @@ Which of its scenarios apply, and why the others do not, stands in tests/node/co
 
 import hashlib
 import tomllib
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from examples.mailbox.server import Mailbox
 from tests.node.forwarder import Forwarder
 from tests.node.packages import HERE, Suite, checks, node
-from tests.support.server_harness import Console, aileron
+from tests.support.server_harness import Serve, aileron
 
 TABLE: dict[str, Any] = tomllib.loads((HERE / "conformance.toml").read_text())
 PASSES: set[str] = {*TABLE["passes"], *(row["scenario"] for row in TABLE["passes_but"])}
@@ -63,7 +62,7 @@ def judge(found: dict[str, dict[str, str]]) -> list[str]:
 
 
 def run(
-    suites: list[Suite], home: Path, mailbox: Mailbox, serve: Callable[..., Console], out: Path
+    suites: list[Suite], home: Path, mailbox: Mailbox, serve: Serve, out: Path
 ) -> list[dict[str, dict[str, str]]]:
     """Run *suites* at once at one console, each as an agent of its own; return their checks."""
     console = serve(mailbox)
@@ -103,7 +102,7 @@ def test_the_table_names_every_scenario_of_the_suite() -> None:
 
 
 def test_the_handshake_eras_conform(
-    home: Path, mailbox: Mailbox, serve: Callable[..., Console], tmp_path: Path
+    home: Path, mailbox: Mailbox, serve: Serve, tmp_path: Path
 ) -> None:
     """The released suite and what 2025-11-25 requires by the newest one, at once."""
     stable, old = run([STABLE, OLD], home, mailbox, serve, tmp_path)
@@ -113,7 +112,7 @@ def test_the_handshake_eras_conform(
 
 
 def test_the_stateless_era_conforms(
-    home: Path, mailbox: Mailbox, serve: Callable[..., Console], tmp_path: Path
+    home: Path, mailbox: Mailbox, serve: Serve, tmp_path: Path
 ) -> None:
     """What 2026-07-28 requires, with its headers, its discovery and its subscriptions."""
     (new,) = run([NEW], home, mailbox, serve, tmp_path)

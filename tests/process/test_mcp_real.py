@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import Attended, aileron
+from tests.support.server_harness import Attend, Attended, aileron
 
 OLD, NEW = "legacy", "2026-07-28"
 ERAS = pytest.mark.parametrize("era", [OLD, NEW])
@@ -96,7 +96,7 @@ async def test_a_held_call_shows_progress_and_ends_with_what_the_service_said(
 
 @ERAS
 async def test_a_decision_after_the_hold_is_found_by_check_action_status(
-    quick_hold: None, attend: Callable[..., Attended], era: str
+    quick_hold: None, attend: Attend, era: str
 ) -> None:
     """The hold ends with a pending message; a reason given later reaches the agent by its id."""
     console = await in_thread(attend)

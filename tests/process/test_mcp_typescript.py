@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 
 from examples.mailbox.server import Mailbox
 from tests.node.packages import TypeScript
-from tests.support.server_harness import Attended, Console
+from tests.support.server_harness import Attend, Attended, Console
 
 RELAY = str(Path(sys.executable).with_name("aileron-mcp"))
 CLIENTS = ("sdk-stdio", "sdk-http", "client-stdio", "client-http")
@@ -146,7 +146,7 @@ def test_a_cancelled_call_leaves_the_approval_which_can_be_asked_after_and_withd
 
 
 def test_a_call_that_outlasts_the_hold_is_pending_and_its_end_is_found_by_its_id(
-    home: Path, attend: Callable[..., Attended], typescript: TypeScript
+    home: Path, attend: Attend, typescript: TypeScript
 ) -> None:
     """All four at once: each gets its pending message, then its own person's reason."""
     (home / "config.toml").write_text("[mcp]\nhold_seconds = 1\n")

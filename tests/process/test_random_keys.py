@@ -3,7 +3,6 @@
 import os
 import random
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
@@ -54,19 +53,6 @@ def _one_key(burst: bytes) -> bool:
         return len(burst.decode()) == 1
     except UnicodeDecodeError:
         return False
-
-
-@pytest.fixture
-def sit(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., ScreenConsole]]:
-    sat: list[ScreenConsole] = []
-
-    def start(**options: object) -> ScreenConsole:
-        sat.append(ScreenConsole(home, mailbox, **options))
-        return sat[-1]
-
-    yield start
-    for console in sat:
-        console.close()
 
 
 def ask(console: ScreenConsole, times: int) -> None:

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,12 @@ from tests.support.server_harness import (
     DRAFT,
     Attended,
     Console,
+    Serve,
     aileron,
     aileron_json,
     eventually,
     quiet_port,
 )
-
-Serve = Callable[..., Console]
 
 
 def test_daemon_json_says_where_it_is_and_no_secret(console: Console) -> None:

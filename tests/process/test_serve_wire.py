@@ -3,12 +3,11 @@
 import contextlib
 import json
 import socket
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.server_harness import DRAFT, Console
+from tests.support.server_harness import DRAFT, Console, Serve
 
 MIB = 1024 * 1024
 RUN = "/v1/actions/list-drafts/run"
@@ -382,7 +381,7 @@ def test_the_page_of_an_approval_is_one_page_for_every_id(shared: Console, token
     shared.post(f"/v1/action-approvals/{pending['approval_id']}/withdraw", token=token)
 
 
-def test_a_fault_of_ours_is_500_in_the_one_error_body(serve: Callable[..., Console]) -> None:
+def test_a_fault_of_ours_is_500_in_the_one_error_body(serve: Serve) -> None:
     """Without a word on what it was, on the wire or on stderr; the log has its kind."""
     console = serve(accept=False)
     token = console.session()["token"]

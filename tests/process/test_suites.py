@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from tests.support.server_harness import (
     CLI,
     DRAFT,
     ROOT,
-    Console,
+    Serve,
     aileron,
     aileron_json,
     eventually,
@@ -151,7 +151,7 @@ def test_without_a_screen_the_list_is_printed_whole_and_answered(
 @pytest.mark.anyio
 @pytest.mark.parametrize("era", [OLD, NEW])
 async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
-    home: Path, serve: Callable[..., Console], mailbox: Mailbox, era: str
+    home: Path, serve: Serve, mailbox: Mailbox, era: str
 ) -> None:
     """By action or tool, with globs; the list's size is what `action list` says."""
     for file in (ROOT / "examples" / "actions").glob("*.md"):

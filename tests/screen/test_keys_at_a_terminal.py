@@ -96,8 +96,11 @@ class Person:
         return longest
 
 
+Sit = Callable[..., Person]
+
+
 @pytest.fixture
-def sit(tmp_path: Path) -> Iterator[Callable[..., Person]]:
+def sit(tmp_path: Path) -> Iterator[Sit]:
     people: list[Person] = []
 
     def start(**options: object) -> Person:
@@ -110,7 +113,7 @@ def sit(tmp_path: Path) -> Iterator[Callable[..., Person]]:
 
 
 @pytest.fixture
-def person(sit: Callable[..., Person]) -> Person:
+def person(sit: Sit) -> Person:
     return sit()
 
 
@@ -218,7 +221,7 @@ def test_pastes_decide_nothing_with_and_without_brackets(person: Person) -> None
         person.wait(0.3)
 
 
-def test_keys_typed_ahead_of_the_first_frame_decide_nothing(sit: Callable[..., Person]) -> None:
+def test_keys_typed_ahead_of_the_first_frame_decide_nothing(sit: Sit) -> None:
     """What was typed into the shell while the console started is not an answer."""
     person = sit()
     rested, last = 0, monotonic()
@@ -304,9 +307,7 @@ def make_happen(person: Person, happen: str) -> None:
 
 
 @pytest.mark.parametrize("happen", ["drift", "theme", "resize", "blur", "focus"])
-def test_what_changes_under_the_eye_makes_the_key_rest(
-    sit: Callable[..., Person], happen: str
-) -> None:
+def test_what_changes_under_the_eye_makes_the_key_rest(sit: Sit, happen: str) -> None:
     """A press on its way decides nothing; where it can be looked at anew, a later one does."""
     for _ in range(TRIES):
         person = sit()
@@ -344,7 +345,7 @@ def test_an_arrival_moves_nothing_and_the_key_decides_what_stood_there(person: P
 
 
 def test_unread_lines_want_a_second_press_that_a_burst_cannot_make(
-    sit: Callable[..., Person],
+    sit: Sit,
 ) -> None:
     """In a low pane `a` says how many lines are unread; `aa` at once does not even say it."""
     person = sit(size=(80, 16))
@@ -361,7 +362,7 @@ def test_unread_lines_want_a_second_press_that_a_burst_cannot_make(
     person.press(b"a", lambda: bool(person.decided), "a decision")
 
 
-def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(sit: Callable[..., Person]) -> None:
+def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(sit: Sit) -> None:
     """On a slow line the next item is chosen long before it is seen: the key waits for the terminal."""
     person = sit(answers=True)
     person.rest()
@@ -375,9 +376,7 @@ def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(sit: Callable[...
 
 
 @pytest.mark.parametrize("answers", [False, True], ids=["silent", "answering"])
-def test_bytes_that_are_no_keys_leave_the_console_alive(
-    sit: Callable[..., Person], answers: bool
-) -> None:
+def test_bytes_that_are_no_keys_leave_the_console_alive(sit: Sit, answers: bool) -> None:
     """Broken UTF-8, wild sequences, a paste without an end: the keyboard works afterwards."""
     person = sit(answers=answers)
     person.rest()

@@ -1,7 +1,5 @@
 """Wrapping, cutting and reading, for any text."""
 
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +8,7 @@ from aileron_tui.draw.blocks import lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Piece, cell_width, plain_text, truncate, truncate_start, wrap
 from aileron_tui.state.reading_progress import ReadingProgress
+from tests.support.counting import calls
 
 TEXT = st.text(alphabet=st.sampled_from("ab  漢é·‹x❤\ufe0f🏽\u0903"), max_size=120)
 
@@ -77,22 +76,12 @@ def test_a_line_of_which_a_part_was_not_seen_counts_as_unseen() -> None:
 def test_breaking_a_text_takes_time_with_its_length_alone(unit: str) -> None:
     """Counted in calls: a text of marks alone took time with its square, and the screen stood still."""
 
-    def calls(times: int) -> int:
-        pieces, count = foreign_text(unit * times), 0
+    def cost(times: int) -> int:
+        pieces = foreign_text(unit * times)
+        return calls(lambda: wrap(pieces, 60))
 
-        def on_event(frame: object, event: str, argument: object) -> None:
-            nonlocal count
-            count += event in ("call", "c_call")
-
-        sys.setprofile(on_event)
-        try:
-            wrap(pieces, 60)
-        finally:
-            sys.setprofile(None)
-        return count
-
-    calls(10)
-    assert calls(4000) <= 8.5 * calls(500) + 500
+    cost(10)
+    assert cost(4000) <= 8.5 * cost(500) + 500
 
 
 @pytest.mark.parametrize(

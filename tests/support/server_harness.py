@@ -388,3 +388,8 @@ def eventually(holds: Callable[[], Any], what: str, seconds: float = 10) -> Any:
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.02)
     return found
+
+
+Serve = Callable[..., Console]
+Attend = Callable[..., Attended]
+"""The fixtures that start as many as a test wants."""

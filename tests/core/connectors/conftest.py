@@ -18,7 +18,7 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.core.connectors.guests import ECHO, Guest, escaped, wat
+from tests.core.connectors.guests import ECHO, Guest, MakeEngine, escaped, wat
 
 ROOT = Path(__file__).parents[3]
 MANIFEST = """
@@ -166,7 +166,7 @@ def store(tmp_path: Path) -> ConnectorStore:
 @pytest.fixture
 def make_engine(
     make_client: Callable[..., OutgoingClient],
-) -> Iterator[Callable[..., WasmEngine]]:
+) -> Iterator[MakeEngine]:
     made: list[WasmEngine] = []
 
     def make(client: OutgoingClient | None = None, **kwargs: Any) -> WasmEngine:
@@ -179,7 +179,7 @@ def make_engine(
 
 
 @pytest.fixture
-def engine(make_engine: Callable[..., WasmEngine]) -> WasmEngine:
+def engine(make_engine: MakeEngine) -> WasmEngine:
     return make_engine()
 
 
@@ -215,7 +215,7 @@ def drafts(
     mailbox: Any,
     store: ConnectorStore,
     make_client: Callable[..., OutgoingClient],
-    make_engine: Callable[..., WasmEngine],
+    make_engine: MakeEngine,
 ) -> WasmConnector:
     """The example connector, routed to the mailbox."""
     route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
@@ -232,7 +232,7 @@ def drafts(
 def routed(
     service: Service,
     make_client: Callable[..., OutgoingClient],
-    make_engine: Callable[..., WasmEngine],
+    make_engine: MakeEngine,
 ) -> WasmEngine:
     """An engine that routes api.example:443 to the test's service."""
     route = Route(host="api.example:443", address="127.0.0.1", port=service.port)

@@ -6,7 +6,10 @@ from typing import Any
 
 from aileron_core.connectors.protocol import Limits, OpResult
 from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.connectors.wasm.engine import WasmEngine
 
+MakeEngine = Callable[..., WasmEngine]
+"""The fixture `make_engine`."""
 Guest = Callable[..., WasmConnector]
 """The fixture `guest`: it installs a module in WAT."""
 

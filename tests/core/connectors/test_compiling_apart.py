@@ -17,7 +17,7 @@ from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import ConnectorRuntimeError, Unavailable
 from bench.connectors import large_module
-from tests.core.connectors.guests import printing
+from tests.core.connectors.guests import MakeEngine, printing
 
 MANIFEST = b'[connector]\nname = "local://tests/large"\nversion = "1.0.0"\n'
 LARGE = large_module(3 * 1024 * 1024)
@@ -25,7 +25,7 @@ PATIENCE = 180
 
 
 @pytest.fixture
-def apart(make_engine: Callable[..., WasmEngine]) -> WasmEngine:
+def apart(make_engine: MakeEngine) -> WasmEngine:
     return make_engine(separate_compiler=True)
 
 
@@ -89,7 +89,7 @@ async def test_no_call_waits_for_the_module_of_another(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_closing_ends_what_is_being_compiled(
-    store: ConnectorStore, make_engine: Callable[..., WasmEngine]
+    store: ConnectorStore, make_engine: MakeEngine
 ) -> None:
     """Whoever waits is told, and the child is gone."""
     engine = make_engine(separate_compiler=True)
@@ -156,7 +156,7 @@ def test_the_machine_code_lies_in_no_file(
 
 
 def test_a_fault_of_ours_while_compiling_is_an_error_that_every_caller_knows(
-    make_engine: Callable[..., WasmEngine],
+    make_engine: MakeEngine,
 ) -> None:
     """A preview that waits for it would else be fetched for ever."""
 
@@ -170,7 +170,7 @@ def test_a_fault_of_ours_while_compiling_is_an_error_that_every_caller_knows(
 
 
 def test_a_thread_that_cannot_be_started_leaves_nobody_waiting(
-    make_engine: Callable[..., WasmEngine], monkeypatch: pytest.MonkeyPatch
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever waits is told, the next call tries again, and closing does not wait for it."""
     engine = make_engine()

@@ -18,7 +18,7 @@ from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import MIB, Limits, OpResult, Route
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.core.connectors.guests import Guest, call, escaped, printing, requesting, wat
+from tests.core.connectors.guests import Guest, MakeEngine, call, escaped, printing, requesting, wat
 
 HOSTS = ("api.example:443",)
 SPIN = "(loop $l (br $l))"
@@ -158,7 +158,7 @@ def hostile(guest: Guest, on: WasmEngine) -> list[WasmConnector]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_next_call_after_a_hostile_one_works(make_engine: Callable[..., WasmEngine], guest: Guest, kind: str) -> None:  # fmt: skip
+def test_the_next_call_after_a_hostile_one_works(make_engine: MakeEngine, guest: Guest, kind: str) -> None:  # fmt: skip
     """On the same engine, in the same thread of its pool."""
     engine = make_engine()
     bad = hostile(guest, engine)[KINDS.index(kind)]
@@ -170,7 +170,7 @@ def test_the_next_call_after_a_hostile_one_works(make_engine: Callable[..., Wasm
 
 
 def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
-    make_engine: Callable[..., WasmEngine], guest: Guest
+    make_engine: MakeEngine, guest: Guest
 ) -> None:
     """No thread, no file descriptor, no memory; and no innocent call is harmed on the way."""
     limits = Limits(wall_seconds=0.5, memory_mib=8)
@@ -210,7 +210,7 @@ def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
     assert grown[-1] < 16 * MIB, grown
 
 
-def test_calls_that_end_while_a_service_hangs_leave_no_connection(make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine], guest: Guest, service: Any, leaping: Any) -> None:  # fmt: skip
+def test_calls_that_end_while_a_service_hangs_leave_no_connection(make_client: Callable[..., OutgoingClient], make_engine: MakeEngine, guest: Guest, service: Any, leaping: Any) -> None:  # fmt: skip
     """Forty at once, some before a byte of the answer and some in its middle, some cancelled."""
     over, asked = threading.Event(), threading.Semaphore(0)
 

@@ -18,7 +18,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import FileProblems
-from tests.core.connectors.guests import call
+from tests.core.connectors.guests import MakeEngine, call
 
 # The first build on a machine builds the C library too.
 pytestmark = [
@@ -200,7 +200,7 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"^```\w*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
-def test_the_connector_of_the_developers_page_works_as_the_page_says(tmp_path: Path, store: ConnectorStore, service: Any, make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine]) -> None:  # fmt: skip
+def test_the_connector_of_the_developers_page_works_as_the_page_says(tmp_path: Path, store: ConnectorStore, service: Any, make_client: Callable[..., OutgoingClient], make_engine: MakeEngine) -> None:  # fmt: skip
     """Its C compiles, its manifest is taken, its action file names nothing that is not there."""
     page = (Path(__file__).parents[3] / "docs" / "connectors.md").read_text(encoding="utf-8")
     page = page[page.index("## In C\n") :]

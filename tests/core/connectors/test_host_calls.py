@@ -14,7 +14,7 @@ from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Limits, OpResult, Route
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import Failure
-from tests.core.connectors.guests import Guest, call, escaped, requesting, wat
+from tests.core.connectors.guests import Guest, MakeEngine, call, escaped, requesting, wat
 
 HOSTS = ("api.example:443",)
 API_KEY = '[capabilities.credential]\nkind = "api_key"\n'
@@ -250,7 +250,7 @@ def test_a_write_whose_answer_did_not_come_stays_lost_after_another_that_did(gue
     assert (result.requests_sent, result.writes_sent, result.writes_unanswered) == (2, 1, 1)
 
 
-def test_the_wall_limit_includes_a_silent_service(guest: Guest, service: Any, leaping: Any, make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine]) -> None:  # fmt: skip
+def test_the_wall_limit_includes_a_silent_service(guest: Guest, service: Any, leaping: Any, make_client: Callable[..., OutgoingClient], make_engine: MakeEngine) -> None:  # fmt: skip
     """A run's time is up while its request hangs: wall time, and one request possibly sent."""
     done = threading.Event()
 

@@ -5,14 +5,12 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 from wasmtime._func import FUNCTIONS
 
 from aileron_core.connectors.protocol import Limits, OpResult
-from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.core.connectors.guests import Guest, call, escaped, printing, wat
+from tests.core.connectors.guests import Guest, MakeEngine, call, escaped, printing, wat
 
 SPIN = "(loop $l (br $l))"
 SHORT = Limits(wall_seconds=0.3)
@@ -184,7 +182,7 @@ def test_a_cancelled_call_has_stopped_its_guest(guest: Guest) -> None:
 
 
 def test_innocent_guests_beside_guilty_ones_notice_nothing(
-    make_engine: Callable[..., WasmEngine], guest: Guest
+    make_engine: MakeEngine, guest: Guest
 ) -> None:
     """No trap, exit or host fault of one guest surfaces in another, on one engine."""
     engine = make_engine(max_guests=2)
@@ -208,9 +206,7 @@ def test_innocent_guests_beside_guilty_ones_notice_nothing(
     assert all(r.failure is not None for r in broken)
 
 
-def test_a_spinning_guest_shares_the_processor(
-    make_engine: Callable[..., WasmEngine], guest: Guest
-) -> None:
+def test_a_spinning_guest_shares_the_processor(make_engine: MakeEngine, guest: Guest) -> None:
     """With one turn to take, another guest gets it long before the spinning one ends."""
     engine = make_engine(max_guests=1)
     spinner, quick = guest(wat(SPIN), on=engine), guest(printing('{"output": 1}'), on=engine)
@@ -232,7 +228,7 @@ def test_a_spinning_guest_shares_the_processor(
 
 
 def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
-    make_engine: Callable[..., WasmEngine], guest: Guest
+    make_engine: MakeEngine, guest: Guest
 ) -> None:
     """Every thread is taken by guests that sleep; the late one ends with its limit, and says why."""
     engine = make_engine()
@@ -260,7 +256,7 @@ def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
 
 
 def test_closing_the_engine_stops_guests_and_leaves_no_thread(
-    make_engine: Callable[..., WasmEngine], guest: Guest
+    make_engine: MakeEngine, guest: Guest
 ) -> None:
     """close() comes back with every guest ended and every thread of ours gone."""
     before = {thread.ident for thread in threading.enumerate()}
@@ -281,7 +277,7 @@ def test_closing_the_engine_stops_guests_and_leaves_no_thread(
 
 
 def test_closing_the_engine_leaves_nothing_in_wasmtimes_table(
-    make_engine: Callable[..., WasmEngine], guest: Guest
+    make_engine: MakeEngine, guest: Guest
 ) -> None:
     """Host functions are handles in a table of the package; ours are gone."""
     gc.collect()  # what earlier tests left to the collector is not ours to count
@@ -295,9 +291,7 @@ def test_closing_the_engine_leaves_nothing_in_wasmtimes_table(
     assert len(FUNCTIONS.handles) <= before
 
 
-def test_a_call_on_a_closed_engine_is_an_answer(
-    make_engine: Callable[..., WasmEngine], guest: Guest
-) -> None:
+def test_a_call_on_a_closed_engine_is_an_answer(make_engine: MakeEngine, guest: Guest) -> None:
     """A late call ends as unavailable, not as an exception of the pool."""
     engine = make_engine()
     connector = guest(printing("{}"), on=engine)
@@ -305,7 +299,7 @@ def test_a_call_on_a_closed_engine_is_an_answer(
     assert failure_of(call(connector))[0] == "unavailable"
 
 
-def test_no_tick_while_no_guest_runs(make_engine: Callable[..., WasmEngine], guest: Guest) -> None:
+def test_no_tick_while_no_guest_runs(make_engine: MakeEngine, guest: Guest) -> None:
     """The ticker waits without end between calls."""
     engine = make_engine()
     call(guest(printing("{}"), on=engine))

@@ -24,6 +24,8 @@ from aileron_core.connectors.protocol import Route
 from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
 
 Make = Callable[..., OutgoingClient]
+Send = Callable[..., OutgoingResponse]
+Tls = tuple[Any, ssl.SSLContext]
 
 
 class Sender:
@@ -71,14 +73,23 @@ def open_client(make_client: Make, resolver: Any, loopback_guard: AddressGuard) 
     return make_client(resolver=resolver, guard=loopback_guard)
 
 
-def test_a_listed_host_answers(open_client: OutgoingClient, service: Any, sender: Sender) -> None:
+@pytest.fixture
+def send(open_client: OutgoingClient, service: Any, sender: Sender) -> Send:
+    """Send to a path of the service, under the name of a listed host."""
+    place = f"api.example:{service.port}"
+
+    def to_service(path: str, **options: Any) -> OutgoingResponse:
+        return sender.send(open_client, f"http://{place}{path}", [place], **options)
+
+    return to_service
+
+
+def test_a_listed_host_answers(send: Send, service: Any, sender: Sender) -> None:
     """Name in the Host header, the guest's own headers, the body as it came."""
     service.reply("/x", b"\x00\xff", status=418)
     place = f"api.example:{service.port}"
     headers = {"X-Mine": "1", "Host": "evil", "Cookie": "c"}
-    answer = sender.send(
-        open_client, f"http://{place}/x?y=1", [place], method="POST", headers=headers, body=b"hi"
-    )
+    answer = send("/x?y=1", method="POST", headers=headers, body=b"hi")
     assert (answer.status, answer.body, sender.sent) == (418, b"\x00\xff", 1)
     ((method, path, seen, body),) = service.seen
     assert (method, path, body, seen["Host"]) == ("POST", "/x?y=1", b"hi", place)
@@ -98,25 +109,21 @@ def test_a_host_that_is_not_listed_is_denied(open_client: OutgoingClient, sender
 
 
 @pytest.mark.parametrize("method", ["PROPFIND", "VERSION-CONTROL", "M-SEARCH"])
-def test_a_method_is_any_name_of_http(
-    open_client: OutgoingClient, service: Any, sender: Sender, method: str
-) -> None:
+def test_a_method_is_any_name_of_http(send: Send, service: Any, method: str) -> None:
     """Calendar and file services have methods of their own (RFC 9110, 9.1: any token)."""
-    place = f"api.example:{service.port}"
     service.reply("/x", b"done")
     service.take(method)
-    assert sender.send(open_client, f"http://{place}/x", [place], method=method).body == b"done"
+    assert send("/x", method=method).body == b"done"
     assert [seen for seen, *_ in service.seen] == [method]
 
 
 @pytest.mark.parametrize("method", ["CONNECT", "TRACE", "trace", "GET /", "G\u00cbT", "", "X" * 41])
 def test_a_method_for_proxies_or_none_at_all_does_not_leave(
-    open_client: OutgoingClient, service: Any, sender: Sender, method: str
+    send: Send, service: Any, sender: Sender, method: str
 ) -> None:
     """Nothing that could open a tunnel, echo a credential or begin a second request line."""
-    place = f"api.example:{service.port}"
     with pytest.raises(ValueError, match="method"):
-        sender.send(open_client, f"http://{place}/x", [place], method=method)
+        send("/x", method=method)
     assert (sender.sent, service.seen) == (0, [])
 
 
@@ -177,18 +184,14 @@ def test_a_literal_loopback_is_denied(make_client: Make, sender: Sender, service
         sender.send(make_client(), f"http://{place}/", [place])
 
 
-def test_a_redirect_is_followed_within_the_list(
-    open_client: OutgoingClient, service: Any, sender: Sender
-) -> None:
+def test_a_redirect_is_followed_within_the_list(send: Send, service: Any, sender: Sender) -> None:
     """POST becomes GET after 302 and stays POST after 307, as browsers have it."""
     place = f"api.example:{service.port}"
     service.reply("/a", status=302, Location="/b")
     service.reply("/c", status=307, Location=f"http://{place}/b")
     service.reply("/b", b"there")
     for path in ("/a", "/c"):
-        answer = sender.send(
-            open_client, f"http://{place}{path}", [place], method="POST", body=b"x"
-        )
+        answer = send(path, method="POST", body=b"x")
         assert answer.body == b"there"
     assert [(m, p, b) for m, p, _, b in service.seen] == [
         ("POST", "/a", b"x"),
@@ -199,17 +202,12 @@ def test_a_redirect_is_followed_within_the_list(
     assert sender.sent == 4
 
 
-def test_a_redirect_to_get_leaves_what_described_the_body_behind(
-    open_client: OutgoingClient, service: Any, sender: Sender
-) -> None:
+def test_a_redirect_to_get_leaves_what_described_the_body_behind(send: Send, service: Any) -> None:
     """RFC 9110, 15.4: Content-Type belongs to the body, which the GET does not have."""
-    place = f"api.example:{service.port}"
     service.reply("/a", status=303, Location="/b")
     service.reply("/b")
     headers = {"Content-Type": "application/json", "X-Mine": "1"}
-    sender.send(
-        open_client, f"http://{place}/a", [place], method="POST", headers=headers, body=b"{}"
-    )
+    send("/a", method="POST", headers=headers, body=b"{}")
     (_, _, first, _), (method, _, second, body) = service.seen
     assert (first["Content-Type"], method, body) == ("application/json", "GET", b"")
     assert ("Content-Type" in second, second["X-Mine"]) == (False, "1")
@@ -220,27 +218,23 @@ def test_a_redirect_to_get_leaves_what_described_the_body_behind(
     [(b"/b?q=\xc3\xbc", "/b?q=%C3%BC"), (b"/b?q=\xfc", "/b?q=%C3%BC"), (b"/b c", "/b%20c")],
 )
 def test_a_redirect_to_a_raw_path_is_followed_as_the_service_meant_it(
-    open_client: OutgoingClient, service: Any, sender: Sender, location: bytes, path: str
+    send: Send, service: Any, location: bytes, path: str
 ) -> None:
     """UTF-8 where it is UTF-8, Latin-1 where it can be nothing else, as browsers and Go have it."""
-    place = f"api.example:{service.port}"
 
     def redirect(handler: http.server.BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %b\r\n\r\n" % location)  # fmt: skip
 
     service.answers["/a"] = redirect
     service.reply(path.split("?")[0])
-    sender.send(open_client, f"http://{place}/a", [place])
+    send("/a")
     assert [seen for _, seen, *_ in service.seen] == ["/a", path]
 
 
-def test_a_redirect_to_nowhere_is_an_answer(
-    open_client: OutgoingClient, service: Any, sender: Sender
-) -> None:
+def test_a_redirect_to_nowhere_is_an_answer(send: Send, service: Any, sender: Sender) -> None:
     """An empty Location names no place, least of all the one that was just asked."""
-    place = f"api.example:{service.port}"
     service.reply("/a", b"look around", status=302, Location="")
-    answer = sender.send(open_client, f"http://{place}/a", [place])
+    answer = send("/a")
     assert (answer.status, answer.body, sender.sent) == (302, b"look around", 1)
 
 
@@ -249,13 +243,12 @@ def test_a_redirect_to_nowhere_is_an_answer(
     ["http://other.example/", "//other.example:80/", "http://127.0.0.1:1/", "http://api.example@other.example/", "gopher://x/"],
 )  # fmt: skip
 def test_a_redirect_out_of_the_list_is_not_followed(
-    open_client: OutgoingClient, service: Any, sender: Sender, location: str
+    send: Send, service: Any, sender: Sender, location: str
 ) -> None:
     """Each hop is checked like the first."""
-    place = f"api.example:{service.port}"
     service.reply("/a", status=302, Location=location)
     with pytest.raises((CapabilityDenied, NetworkError)):
-        sender.send(open_client, f"http://{place}/a", [place])
+        send("/a")
     assert sender.sent == 1
 
 
@@ -271,12 +264,11 @@ def test_a_listed_host_that_turns_inside_by_redirect_is_denied(
         sender.send(client, f"http://{places[0]}/a", places)
 
 
-def test_endless_redirects_end(open_client: OutgoingClient, service: Any, sender: Sender) -> None:
+def test_endless_redirects_end(send: Send, service: Any, sender: Sender) -> None:
     """Five, then an error that is not worth repeating."""
-    place = f"api.example:{service.port}"
     service.reply("/a", status=302, Location="/a")
     with pytest.raises(NetworkError, match="more than 5 times") as caught:
-        sender.send(open_client, f"http://{place}/a", [place])
+        send("/a")
     assert not caught.value.retriable
     assert sender.sent == 6
 
@@ -294,22 +286,18 @@ def test_authorization_does_not_follow_to_another_host(
     assert ["Authorization" in seen for _, _, seen, _ in service.seen] == [True, False]
 
 
-def test_cookies_are_not_kept(open_client: OutgoingClient, service: Any, sender: Sender) -> None:
+def test_cookies_are_not_kept(send: Send, service: Any) -> None:
     """Neither on the next hop of the same request nor in the next call, also not the guest's own."""
-    place = f"api.example:{service.port}"
     service.reply("/a", Set_Cookie="id=7")
     service.reply("/hop", status=307, Location="/a", Set_Cookie="id=8")
     for path in ("/a", "/a", "/hop", "/hop"):
-        sender.send(open_client, f"http://{place}{path}", [place], headers={"Cookie": "id=9"})
+        send(path, headers={"Cookie": "id=9"})
     assert [path for _, path, *_ in service.seen] == ["/a", "/a", "/hop", "/a", "/hop", "/a"]
     assert all("Cookie" not in seen for _, _, seen, _ in service.seen)
 
 
-def test_a_body_over_the_limit_is_cut_off(
-    open_client: OutgoingClient, service: Any, sender: Sender
-) -> None:
+def test_a_body_over_the_limit_is_cut_off(send: Send, service: Any) -> None:
     """The rest of it is not even read."""
-    place = f"api.example:{service.port}"
 
     def endless(handler: http.server.BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
@@ -322,28 +310,22 @@ def test_a_body_over_the_limit_is_cut_off(
 
     service.answers["/a"] = endless
     with pytest.raises(ResourceLimitExceeded) as caught:
-        sender.send(open_client, f"http://{place}/a", [place], max_body=100_000)
+        send("/a", max_body=100_000)
     assert caught.value.details["limit"] == "response_body"
 
 
-def test_answers_that_were_cut_off_give_their_connections_back(
-    open_client: OutgoingClient, service: Any, sender: Sender
-) -> None:
+def test_answers_that_were_cut_off_give_their_connections_back(send: Send, service: Any) -> None:
     """More of them than there are connections, and the next request still finds one."""
-    place = f"api.example:{service.port}"
     service.reply("/large", b"x" * 300_000)
     service.reply("/small")
     for _ in range(70):
         with pytest.raises(ResourceLimitExceeded):
-            sender.send(open_client, f"http://{place}/large", [place], max_body=1000)
-    assert sender.send(open_client, f"http://{place}/small", [place]).status == 200
+            send("/large", max_body=1000)
+    assert send("/small").status == 200
 
 
-def test_a_dripping_answer_ends_with_the_deadline(
-    open_client: OutgoingClient, service: Any, sender: Sender
-) -> None:
+def test_a_dripping_answer_ends_with_the_deadline(send: Send, service: Any, sender: Sender) -> None:
     """The limit is on the whole answer, not on each byte of it."""
-    place = f"api.example:{service.port}"
     stop = threading.Event()
 
     def drip(handler: http.server.BaseHTTPRequestHandler) -> None:
@@ -358,17 +340,14 @@ def test_a_dripping_answer_ends_with_the_deadline(
     service.answers["/a"] = drip
     began = time.monotonic()
     with pytest.raises(NetworkError, match="did not answer in time"):
-        sender.send(open_client, f"http://{place}/a", [place], seconds_once_sent=0.4)
+        send("/a", seconds_once_sent=0.4)
     stop.set()
     assert time.monotonic() - began < 15
     assert sender.sent == 1
 
 
-def test_a_waiting_request_can_be_stopped(
-    open_client: OutgoingClient, service: Any, sender: Sender
-) -> None:
+def test_a_waiting_request_can_be_stopped(send: Send, service: Any, sender: Sender) -> None:
     """From another thread, at once, while the service says nothing."""
-    place = f"api.example:{service.port}"
     asked, done = threading.Event(), threading.Event()
 
     def silent(handler: http.server.BaseHTTPRequestHandler) -> None:
@@ -387,7 +366,7 @@ def test_a_waiting_request_can_be_stopped(
     stopper.start()
     began = time.monotonic()
     with pytest.raises(NetworkError):
-        sender.send(open_client, f"http://{place}/a", [place], seconds=30)
+        send("/a", seconds=30)
     done.set()
     stopper.join()
     assert time.monotonic() - began < 15
@@ -438,17 +417,16 @@ def test_a_closed_port_is_a_network_error_and_nothing_left(
 
 
 def test_a_service_that_breaks_off_may_have_been_reached(
-    open_client: OutgoingClient, service: Any, sender: Sender
+    send: Send, service: Any, sender: Sender
 ) -> None:
     """No answer came, but the request had left: it counts."""
-    place = f"api.example:{service.port}"
 
     def hang_up(handler: http.server.BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
 
     service.answers["/a"] = hang_up
     with pytest.raises(NetworkError):
-        sender.send(open_client, f"http://{place}/a", [place], method="POST", body=b"x")
+        send("/a", method="POST", body=b"x")
     assert sender.sent == 1
 
 
@@ -516,7 +494,7 @@ def _certificate(folder: Path, name: str) -> Path:
 
 
 @pytest.fixture
-def tls_service(service: Any, tmp_path: Path) -> Iterator[tuple[Any, ssl.SSLContext]]:
+def tls_service(service: Any, tmp_path: Path) -> Iterator[Tls]:
     """The service behind TLS as api.example, and a trust store that knows it."""
     path = _certificate(tmp_path, "api.example")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -527,11 +505,7 @@ def tls_service(service: Any, tmp_path: Path) -> Iterator[tuple[Any, ssl.SSLCont
 
 
 def test_tls_goes_by_name_although_the_address_was_given(
-    make_client: Make,
-    resolver: Any,
-    loopback_guard: AddressGuard,
-    tls_service: tuple[Any, ssl.SSLContext],
-    sender: Sender,
+    make_client: Make, resolver: Any, loopback_guard: AddressGuard, tls_service: Tls, sender: Sender
 ) -> None:
     """The certificate is checked for the name; another name at the same address is refused."""
     service, trust = tls_service
@@ -546,11 +520,7 @@ def test_tls_goes_by_name_although_the_address_was_given(
 
 
 def test_an_unknown_certificate_is_refused(
-    make_client: Make,
-    resolver: Any,
-    loopback_guard: AddressGuard,
-    tls_service: tuple[Any, ssl.SSLContext],
-    sender: Sender,
+    make_client: Make, resolver: Any, loopback_guard: AddressGuard, tls_service: Tls, sender: Sender
 ) -> None:
     """The default trust store does not know the test's authority, and no request leaves."""
     service, _ = tls_service
@@ -563,11 +533,7 @@ def test_an_unknown_certificate_is_refused(
 
 
 def test_a_downgrade_by_redirect_is_refused(
-    make_client: Make,
-    resolver: Any,
-    loopback_guard: AddressGuard,
-    tls_service: tuple[Any, ssl.SSLContext],
-    sender: Sender,
+    make_client: Make, resolver: Any, loopback_guard: AddressGuard, tls_service: Tls, sender: Sender
 ) -> None:
     """From https to http is not followed, listed or not."""
     service, trust = tls_service
@@ -580,11 +546,10 @@ def test_a_downgrade_by_redirect_is_refused(
 
 
 def test_proxies_of_the_environment_are_ignored(
-    open_client: OutgoingClient, service: Any, sender: Sender, monkeypatch: pytest.MonkeyPatch
+    send: Send, service: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The address check could not hold through one."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     service.reply("/x", b"direct")
-    place = f"api.example:{service.port}"
-    assert sender.send(open_client, f"http://{place}/x", [place]).body == b"direct"
+    assert send("/x").body == b"direct"

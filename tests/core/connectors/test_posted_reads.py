@@ -13,6 +13,8 @@ from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import CapabilityDenied, Failure
 from tests.core.connectors.guests import Guest, call, requesting
 
+Preview = Callable[..., OpResult]
+
 HOSTS = ("api.example:443",)
 GRAPHQL = "GraphQL queries at api.example/graphql"
 QUERY = "query Issue($id: ID!) { issue(id: $id) { ...Part } } fragment Part on Issue { title }"
@@ -38,7 +40,7 @@ def failed(result: OpResult) -> Failure:
 
 
 @pytest.fixture
-def preview(guest: Guest, routed: WasmEngine, service: Any) -> Callable[..., OpResult]:
+def preview(guest: Guest, routed: WasmEngine, service: Any) -> Preview:
     """Let a guest send one envelope in a preview, with what was accepted of it."""
     service.reply("/graphql")
     service.reply("/")
@@ -60,9 +62,7 @@ def preview(guest: Guest, routed: WasmEngine, service: Any) -> Callable[..., OpR
         graphql('{ search(text: "} mutation { close } {") { id } }'),
     ],
 )
-def test_a_single_query_leaves_as_it_is(
-    preview: Callable[..., OpResult], service: Any, body: str
-) -> None:
+def test_a_single_query_leaves_as_it_is(preview: Preview, service: Any, body: str) -> None:
     """Names, aliases, fragments, comments and texts are no reason to refuse; no byte is changed."""
     result = preview(posted(body), GRAPHQL)
     assert result.failure is None
@@ -122,7 +122,7 @@ def test_a_single_query_leaves_as_it_is(
     ids=lambda each: each[-40:],
 )  # fmt: skip
 def test_what_may_be_more_than_a_read_never_leaves(
-    preview: Callable[..., OpResult], service: Any, envelope: str, why: str
+    preview: Preview, service: Any, envelope: str, why: str
 ) -> None:
     """Accepted or not: a body that two readers may take differently counts as none that was checked."""
     failure = failed(preview(envelope, GRAPHQL, AWS_PREFIX + ATHENA))
@@ -145,25 +145,21 @@ def test_a_body_too_large_to_look_through_is_none_that_was_checked() -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
 def test_other_methods_are_refused_whatever_they_carry(
-    preview: Callable[..., OpResult], service: Any, method: str
+    preview: Preview, service: Any, method: str
 ) -> None:
     """A query by PUT is no query."""
     assert "only reads" in failed(preview(posted(graphql(QUERY), method=method), GRAPHQL)).message
     assert service.seen == []
 
 
-def test_a_get_that_says_it_is_something_else_is_refused(
-    preview: Callable[..., OpResult], service: Any
-) -> None:
+def test_a_get_that_says_it_is_something_else_is_refused(preview: Preview, service: Any) -> None:
     """Services behind old proxies take the header for the method."""
     envelope = json.dumps({"url": "https://api.example/", "headers": {"X-HTTP-Method-Override": "DELETE"}})  # fmt: skip
     assert "another method" in failed(preview(envelope)).message
     assert service.seen == []
 
 
-def test_an_operation_of_aws_leaves_only_by_its_exact_name(
-    preview: Callable[..., OpResult], service: Any
-) -> None:
+def test_an_operation_of_aws_leaves_only_by_its_exact_name(preview: Preview, service: Any) -> None:
     """Neither a prefix nor another spelling of what was accepted is enough."""
     envelope = posted("{}", path="/", **AWS_JSON)
     for accepted in (GRAPHQL, AWS_PREFIX, AWS_PREFIX + "AmazonAthena", AWS_PREFIX + "AmazonAthena.Get", AWS_PREFIX + ATHENA.lower()):  # fmt: skip
@@ -173,9 +169,7 @@ def test_an_operation_of_aws_leaves_only_by_its_exact_name(
     assert service.seen[0][2]["X-Amz-Target"] == ATHENA
 
 
-def test_a_query_that_nobody_accepted_names_what_could_be(
-    preview: Callable[..., OpResult], service: Any
-) -> None:
+def test_a_query_that_nobody_accepted_names_what_could_be(preview: Preview, service: Any) -> None:
     """The refusal carries what a person can be offered."""
     assert failed(preview(posted(graphql(QUERY)))).details[OFFER_KEY] == GRAPHQL
     other = failed(preview(posted(graphql(QUERY), path="/v1/items/5/delete"), GRAPHQL))
@@ -183,9 +177,7 @@ def test_a_query_that_nobody_accepted_names_what_could_be(
     assert service.seen == []
 
 
-def test_a_redirect_of_an_accepted_read_is_not_followed(
-    preview: Callable[..., OpResult], service: Any
-) -> None:
+def test_a_redirect_of_an_accepted_read_is_not_followed(preview: Preview, service: Any) -> None:
     """What was looked through was looked through for one place: another may take it for something else."""
     service.reply("/graphql", status=307, Location="https://api.example/")
     assert "redirected the request; that is not followed here" in failed(preview(posted(graphql(QUERY)), GRAPHQL)).message  # fmt: skip

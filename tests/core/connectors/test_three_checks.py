@@ -13,7 +13,7 @@ from aileron_core.connectors.protocol import OpResult, Route
 from aileron_core.connectors.wasm import host
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import Failure
-from tests.core.connectors.guests import Guest, call, requesting
+from tests.core.connectors.guests import Guest, MakeEngine, call, requesting
 
 
 class Unguarded(OutgoingClient):
@@ -29,7 +29,7 @@ def failed(result: OpResult) -> Failure:
 
 
 @pytest.mark.parametrize("url", ["https://api.example/x", "https://API.example.:443/x"])
-def test_the_manifest_alone_refuses_a_host_that_it_does_not_list(guest: Guest, make_engine: Callable[..., WasmEngine], service: Any, url: str) -> None:  # fmt: skip
+def test_the_manifest_alone_refuses_a_host_that_it_does_not_list(guest: Guest, make_engine: MakeEngine, service: Any, url: str) -> None:  # fmt: skip
     """No action asked for it, and the sandbox would let it pass: the request does not leave."""
     service.reply("/x")
     route = Route(host="api.example:443", address="127.0.0.1", port=service.port)
@@ -44,7 +44,7 @@ def test_the_manifest_alone_refuses_a_host_that_it_does_not_list(guest: Guest, m
 
 
 def test_the_manifest_alone_refuses_a_credential_that_it_does_not_declare(
-    guest: Guest, make_engine: Callable[..., WasmEngine]
+    guest: Guest, make_engine: MakeEngine
 ) -> None:
     """A boundary of its own, and nothing leaves."""
     client = Unguarded()
@@ -88,7 +88,7 @@ def test_the_sandbox_alone_refuses_a_redirect_out_of_the_list(
 @pytest.mark.parametrize(
     "host_name", ["inside.example", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]"]
 )
-def test_the_sandbox_alone_refuses_an_address_inside(guest: Guest, make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine], resolver: Any, service: Any, host_name: str) -> None:  # fmt: skip
+def test_the_sandbox_alone_refuses_an_address_inside(guest: Guest, make_client: Callable[..., OutgoingClient], make_engine: MakeEngine, resolver: Any, service: Any, host_name: str) -> None:  # fmt: skip
     """Listed or not, in whatever spelling: no connector reaches this machine."""
     resolver.table["inside.example"] = ["127.0.0.1"]
     engine = make_engine(make_client(resolver=resolver, guard=AddressGuard()))

@@ -1,14 +1,12 @@
 """What a program finds in its surroundings, and the calls of WASI that are ours: fd_write, poll_oneoff."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from aileron_core.connectors.protocol import MIB, Limits, OpResult
-from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.core.connectors.guests import Guest, call, escaped, wat
+from tests.core.connectors.guests import Guest, MakeEngine, call, escaped, wat
 
 WASI = '(import "wasi_snapshot_preview1" "{name}" (func ${name} (param {types}) (result i32)))'
 BADF, FAULT, NOSPC = 8, 21, 51
@@ -130,7 +128,7 @@ def test_what_fits_is_taken_before_what_does_not(guest: Guest) -> None:
 
 
 def test_a_sleep_until_a_time_of_the_guests_own_clock_lasts_until_then(
-    guest: Guest, make_engine: Callable[..., WasmEngine]
+    guest: Guest, make_engine: MakeEngine
 ) -> None:
     """Although it was compiled, and waited, between its call and its start."""
     body = (

@@ -22,13 +22,16 @@ class Counting(CompiledModules):
         super()._keep(digest, module)
 
 
+Modules = Callable[..., Counting]
+
+
 @pytest.fixture
-def modules(tmp_path: Path) -> Callable[..., Counting]:
+def modules(tmp_path: Path) -> Modules:
     engine = wasmtime.Engine()
     return lambda key=b"k" * 32: Counting(engine, tmp_path / "compiled", key)
 
 
-def test_a_sealed_module_is_not_compiled_again(modules: Callable[..., Counting]) -> None:
+def test_a_sealed_module_is_not_compiled_again(modules: Modules) -> None:
     """The second load with the same key is from the disk."""
     first, second = modules(), modules()
     first.load(MODULE)
@@ -37,9 +40,7 @@ def test_a_sealed_module_is_not_compiled_again(modules: Callable[..., Counting])
 
 
 @pytest.mark.parametrize("at", [0, 31, 32, 200, -1])
-def test_one_changed_byte_means_compiling_again(
-    modules: Callable[..., Counting], tmp_path: Path, at: int
-) -> None:
+def test_one_changed_byte_means_compiling_again(modules: Modules, tmp_path: Path, at: int) -> None:
     """In the seal or in the code, and what was changed is replaced."""
     modules().load(MODULE)
     (file,) = (tmp_path / "compiled").iterdir()
@@ -55,7 +56,7 @@ def test_one_changed_byte_means_compiling_again(
     assert fresh.compiled == 0
 
 
-def test_another_key_means_compiling_again(modules: Callable[..., Counting]) -> None:
+def test_another_key_means_compiling_again(modules: Modules) -> None:
     """A compiled form of another process, or of whoever wrote the file, is not taken."""
     modules(b"a" * 32).load(MODULE)
     other = modules(b"b" * 32)
@@ -63,7 +64,7 @@ def test_another_key_means_compiling_again(modules: Callable[..., Counting]) -> 
     assert other.compiled == 1
 
 
-def test_a_seal_is_for_one_module(modules: Callable[..., Counting], tmp_path: Path) -> None:
+def test_a_seal_is_for_one_module(modules: Modules, tmp_path: Path) -> None:
     """Well-sealed code of another module under this one's name is not taken."""
     modules().load(OTHER)
     (other_file,) = (tmp_path / "compiled").iterdir()
@@ -90,9 +91,7 @@ def test_a_file_changed_after_loading_changes_nothing(tmp_path: Path) -> None:
     assert function(store) == 7
 
 
-def test_a_link_is_not_followed_and_files_are_private(
-    modules: Callable[..., Counting], tmp_path: Path
-) -> None:
+def test_a_link_is_not_followed_and_files_are_private(modules: Modules, tmp_path: Path) -> None:
     """0600, and a link in their place is compiled over."""
     modules().load(MODULE)
     (file,) = (tmp_path / "compiled").iterdir()
@@ -116,7 +115,7 @@ def test_a_folder_that_cannot_be_written_costs_speed_only(tmp_path: Path) -> Non
 
 
 def test_a_folder_in_the_place_of_a_file_leaves_no_descriptor_open(
-    modules: Callable[..., Counting], tmp_path: Path
+    modules: Modules, tmp_path: Path
 ) -> None:
     """It is compiled anew; a descriptor for each load would use up those of the process."""
     modules().load(MODULE)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.text import Rendered, escape, inline, render
+from tests.support.attacks import harmless
 
 HOSTILE = (
     "\x00\x07\x08\t\r\x1b\x7f\x85\x9b\u00a0\u00ad\u034f\u061c\u115f\u17b4\u180b\u180e\u2000\u200b"
@@ -33,17 +34,6 @@ SHORT_NAMES = {
 }
 MARK = re.compile(r"‹(?P<body>[^‹›]+)›")
 UNFOLDED = re.compile(r"U\+([0-9A-F]{4,6})(?: .+)?")
-
-
-def harmless(char: str) -> bool:
-    """Tell by Unicode's categories alone, not by our tables, whether *char* may be drawn."""
-    if char == " ":
-        return True
-    if unicodedata.category(char) in ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"):
-        return False
-    point = ord(char)
-    selector = 0xFE00 <= point <= 0xFE0D or 0xE0100 <= point <= 0xE01EF or 0x180B <= point <= 0x180F
-    return not selector and char not in "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 
 
 def check_safe(rendered: Rendered) -> None:

@@ -1,6 +1,5 @@
 """Two readings compared: right where it is quick, whole where it would not be."""
 
-import sys
 from collections.abc import Sequence
 
 import pytest
@@ -11,6 +10,7 @@ from aileron_core.console_port import FieldChangeView
 from aileron_tui.draw.drift import BoundedDiff, Opcode, _change
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import plain_text
+from tests.support.counting import calls
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "c c"]), max_size=12)
 
@@ -48,18 +48,8 @@ def test_a_crafted_pair_is_shown_whole_instead_of_holding_the_screen() -> None:
 
 def steps(before: str, after: str) -> int:
     """Count the function calls that drawing the change takes."""
-    change, count = FieldChangeView(label="Body", before=before, after=after, multiline=True), 0
-
-    def on_event(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(on_event)
-    try:
-        list(_change(change, HiddenCharacters(), unfold=False))
-    finally:
-        sys.setprofile(None)
-    return count
+    change = FieldChangeView(label="Body", before=before, after=after, multiline=True)
+    return calls(lambda: list(_change(change, HiddenCharacters(), unfold=False)))
 
 
 @pytest.mark.parametrize(

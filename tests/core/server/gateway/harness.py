@@ -31,6 +31,7 @@ from aileron_core.sessions.model import OpenedSession
 from aileron_core.settings import GatewaySettings, Settings
 
 PATIENCE = 20.0
+Loop = Callable[[], asyncio.AbstractEventLoop]
 LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
 """The core runs on the second where there is one."""
 _T = TypeVar("_T")
@@ -38,7 +39,7 @@ _T = TypeVar("_T")
 
 def run(
     test: Coroutine[Any, Any, _T],
-    loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
+    loop: Loop = uvloop.new_event_loop,
 ) -> _T:
     """Run one test's coroutine on a loop of its own, bounded."""
 

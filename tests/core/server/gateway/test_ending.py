@@ -15,6 +15,7 @@ from tests.core.server.gateway.harness import (
     LOOPS,
     PATIENCE,
     Gateway,
+    Loop,
     Seen,
     narrow,
     passing,
@@ -39,7 +40,7 @@ Answering = Callable[[Seen, asyncio.StreamReader, asyncio.StreamWriter], object]
     ],
 )
 def test_an_upstream_that_dies_in_mid_stream_breaks_the_clients_stream(
-    start: bytes, loop: Callable[[], asyncio.AbstractEventLoop]
+    start: bytes, loop: Loop
 ) -> None:
     """What came is passed, and nothing says that it was all."""
 
@@ -224,7 +225,7 @@ async def test_a_kept_connection_is_closed_after_its_time(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms(
-    loop: Callable[[], asyncio.AbstractEventLoop],
+    loop: Loop,
 ) -> None:
     """The median over many; in mid-stream, before an answer, and in mid-body."""
 
@@ -273,7 +274,7 @@ def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms(
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_slow_client_slows_its_upstream_and_fills_no_memory(
-    loop: Callable[[], asyncio.AbstractEventLoop],
+    loop: Loop,
 ) -> None:
     """What the upstream could send before it had to wait is bounded by buffers, not by the body."""
     total = 64 * MB
@@ -308,7 +309,7 @@ def test_a_slow_client_slows_its_upstream_and_fills_no_memory(
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_connection_that_waited_for_a_slow_client_serves_the_next_one(
-    loop: Callable[[], asyncio.AbstractEventLoop],
+    loop: Loop,
 ) -> None:
     """The answer was whole while its client still took none of it: the upstream is read again."""
     size = 200_000  # over what is buffered before the upstream waits, and one read

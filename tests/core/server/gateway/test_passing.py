@@ -1,7 +1,6 @@
 """What goes through the gateway comes out as it went in."""
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
@@ -9,6 +8,7 @@ from tests.core.server.gateway.harness import (
     LOOPS,
     Client,
     Gateway,
+    Loop,
     Seen,
     passing,
     read_chunk,
@@ -31,7 +31,7 @@ ODD = (
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_request_goes_up_as_it_was_sent_but_for_our_prefix_and_the_host(
-    loop: Callable[[], asyncio.AbstractEventLoop],
+    loop: Loop,
 ) -> None:
     """Method, path, query, names and order of headers, doubles, body."""
 
@@ -91,7 +91,7 @@ HEAD_LINES = (
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_an_answer_comes_down_as_it_was_sent(
-    loop: Callable[[], asyncio.AbstractEventLoop],
+    loop: Loop,
 ) -> None:
     """Status, reason, names and order of headers, an encoded body."""
     body = bytes(range(256)) * 3
@@ -116,7 +116,7 @@ def test_an_answer_comes_down_as_it_was_sent(
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_each_chunk_of_a_stream_comes_down_when_it_was_sent_and_whole(
-    loop: Callable[[], asyncio.AbstractEventLoop],
+    loop: Loop,
 ) -> None:
     """The boundaries of SSE's chunks; the next is sent only once the one before was read."""
     events = [b"data: %d\n\n" % number * (number + 1) for number in range(20)]

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 
 import pytest
 
@@ -11,6 +10,7 @@ from tests.core.server.gateway.harness import (
     PATIENCE,
     Client,
     Gateway,
+    Loop,
     Seen,
     narrow,
     passing,
@@ -52,7 +52,7 @@ async def opened(gateway: Gateway) -> Client:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_an_upgrade_passes_with_its_head_and_then_byte_for_byte(
-    loop: Callable[[], asyncio.AbstractEventLoop],
+    loop: Loop,
 ) -> None:
     """Today's Codex asks for one; 8 MB of anything, counted, and a clean end both ways."""
     sent = bytes(range(256)) * (8 * MB // 256)
@@ -128,7 +128,7 @@ async def test_an_upgrade_that_the_upstream_refuses_is_an_ordinary_answer_and_th
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_nothing_is_lost_that_comes_right_behind_the_switch(
-    loop: Callable[[], asyncio.AbstractEventLoop],
+    loop: Loop,
 ) -> None:
     """In the next reads, and with the end behind it."""
 
@@ -159,7 +159,7 @@ def test_nothing_is_lost_that_comes_right_behind_the_switch(
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_what_an_upstream_said_before_it_hung_up_reaches_a_slow_client(
-    loop: Callable[[], asyncio.AbstractEventLoop],
+    loop: Loop,
 ) -> None:
     """A tunnel's clean end comes behind all that was sent."""
     said = bytes(range(200)) * 200  # more than the kernel takes, less than makes the upstream wait
