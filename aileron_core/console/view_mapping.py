@@ -159,19 +159,7 @@ def _sent(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
         return ()
     if action is None:
         return tuple(_input(name, value) for name, value in run.row.args.items())
-    return tuple(_field(field) for field in argument_fields(action, run.row.args))
-
-
-def _field(field: PreviewField) -> FieldView:
-    return FieldView(
-        label=field.label,
-        value=field.value,
-        missing=field.missing,
-        multiline=field.multiline,
-        shape=field.shape,
-        count=field.count,
-        spellings=field.spellings,
-    )
+    return argument_fields(action, run.row.args)
 
 
 def _preview(
@@ -182,7 +170,7 @@ def _preview(
     fields = resolve_fields(preview, result.output) if result.status == "ready" and preview else ()
     return PreviewView(
         status=result.status,
-        fields=tuple(_field(field) for field in fields),
+        fields=fields,
         gist=render_gist(preview, fields) if result.status == "ready" and preview else "",
         reason=result.reason,
         host=host,
