@@ -2,40 +2,6 @@
 
 Their class names on the wire are listed in `docs/wire.md#errors`; the HTTP status of each stands
 in one table, `aileron_core.server.error_responses`.
-
-    AileronError
-      InvalidRequest              invalid_request
-      InvalidArguments            invalid_arguments
-      Unauthorized                unauthorized
-      Forbidden                   forbidden
-      NotFound                    not_found
-      Conflict                    conflict
-      PayloadTooLarge             payload_too_large
-      RateLimited                 rate_limited
-      Unavailable                 unavailable
-        StorageUnavailable
-        OwnerLost
-        ConsoleUnavailable
-        Paused
-      OpFailed                    (the class that the failing op ended with)
-        CapabilityDenied          capability_denied
-        BindingRequired           binding_required
-        BindingFailed             binding_failed
-        ResourceLimitExceeded     resource_limit_exceeded
-        ConnectorRuntimeError     connector_runtime_error
-        MissingValue              connector_runtime_error
-        NetworkError              network_error
-        ExternalApiError          external_api_error
-        HashMismatch              hash_mismatch
-        SignatureFailure          signature_failure
-        OutcomeUnknown            outcome_unknown
-      ConsoleErrorResponse        (what the console answered its command line)
-      InternalError               internal_error
-        IllegalTransition
-        UnrecordedChange
-      FileProblems                (an action file, a manifest, config.toml; CLI and load_errors only)
-      HomeError                   (the home cannot be used: foreign, locked, wrong schema)
-      ServerStartError
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,6 +53,19 @@ class AileronError(Exception):
     boundary: str = "gate"
     retriable: bool = False
 
+    def __init_subclass__(
+        cls,
+        *,
+        class_: str | None = None,
+        boundary: Boundary | None = None,
+        retriable: bool | None = None,
+    ) -> None:
+        """Take these from the class statement; what it leaves out is inherited."""
+        super().__init_subclass__()
+        cls.class_ = cls.class_ if class_ is None else class_
+        cls.boundary = cls.boundary if boundary is None else boundary
+        cls.retriable = cls.retriable if retriable is None else retriable
+
     def __init__(
         self,
         message: str,
@@ -111,60 +90,40 @@ class AileronError(Exception):
         )
 
 
-class InvalidRequest(AileronError):
+class InvalidRequest(AileronError, class_="invalid_request"):
     """The request is not of the route's form."""
 
-    class_ = "invalid_request"
 
-
-class InvalidArguments(AileronError):
+class InvalidArguments(AileronError, class_="invalid_arguments"):
     """Arguments do not fit the action's inputs; `details.problems` lists each."""
 
-    class_ = "invalid_arguments"
 
-
-class Unauthorized(AileronError):
+class Unauthorized(AileronError, class_="unauthorized"):
     """No token, or one that opens nothing here."""
 
-    class_ = "unauthorized"
 
-
-class Forbidden(AileronError):
+class Forbidden(AileronError, class_="forbidden"):
     """A valid token that may not do this."""
 
-    class_ = "forbidden"
 
-
-class NotFound(AileronError):
+class NotFound(AileronError, class_="not_found"):
     """It does not exist, or belongs to another session: the caller cannot tell which."""
 
-    class_ = "not_found"
 
-
-class Conflict(AileronError):
+class Conflict(AileronError, class_="conflict"):
     """The state does not allow it; `details.outcome` names the state that won."""
 
-    class_ = "conflict"
 
-
-class PayloadTooLarge(AileronError):
+class PayloadTooLarge(AileronError, class_="payload_too_large"):
     """A body over the limit."""
 
-    class_ = "payload_too_large"
 
-
-class RateLimited(AileronError):
+class RateLimited(AileronError, class_="rate_limited", retriable=True):
     """Too many at once or per minute for this session."""
 
-    class_ = "rate_limited"
-    retriable = True
 
-
-class Unavailable(AileronError):
+class Unavailable(AileronError, class_="unavailable", retriable=True):
     """Nothing ran; it may work later."""
-
-    class_ = "unavailable"
-    retriable = True
 
 
 class StorageUnavailable(Unavailable):
@@ -191,63 +150,40 @@ class Paused(Unavailable):
     """A person holds all calls."""
 
 
-class OpFailed(AileronError):
+class OpFailed(AileronError, class_="connector_runtime_error", boundary="runtime"):
     """An op ended in failure; each subclass has a class name of `docs/wire.md#errors`."""
 
-    class_ = "connector_runtime_error"
-    boundary = "runtime"
 
-
-class CapabilityDenied(OpFailed):
+class CapabilityDenied(OpFailed, class_="capability_denied", boundary="sandbox"):
     """The op, host or credential is not among what was granted."""
 
-    class_ = "capability_denied"
-    boundary = "sandbox"
 
-
-class BindingRequired(OpFailed):
+class BindingRequired(OpFailed, class_="binding_required", boundary="action"):
     """A credential is needed and none is bound."""
 
-    class_ = "binding_required"
-    boundary = "action"
 
-
-class BindingFailed(OpFailed):
+class BindingFailed(OpFailed, class_="binding_failed"):
     """A bound credential could not be used."""
 
-    class_ = "binding_failed"
 
-
-class ResourceLimitExceeded(OpFailed):
+class ResourceLimitExceeded(OpFailed, class_="resource_limit_exceeded", boundary="sandbox"):
     """Wall time, memory or output over its limit; `details` has limit and configured."""
-
-    class_ = "resource_limit_exceeded"
-    boundary = "sandbox"
 
 
 class ConnectorRuntimeError(OpFailed):
     """The connector trapped, printed nonsense or said so itself."""
 
 
-class MissingValue(OpFailed):
+class MissingValue(OpFailed, boundary="action"):
     """A step's output has no value where a later step's inputs name one; that step was not run."""
 
-    boundary = "action"
 
-
-class NetworkError(OpFailed):
+class NetworkError(OpFailed, class_="network_error", boundary="external", retriable=True):
     """The host could not reach the service."""
 
-    class_ = "network_error"
-    boundary = "external"
-    retriable = True
 
-
-class ExternalApiError(OpFailed):
+class ExternalApiError(OpFailed, class_="external_api_error", boundary="external"):
     """The service answered with an error; retriable for 429 and 5xx."""
-
-    class_ = "external_api_error"
-    boundary = "external"
 
     def __init__(self, message: str, *, status: int | None = None, **kwargs: Any) -> None:
         super().__init__(message, **kwargs)
@@ -256,22 +192,16 @@ class ExternalApiError(OpFailed):
             self.retriable = status == 429 or 500 <= status <= 599
 
 
-class HashMismatch(OpFailed):
+class HashMismatch(OpFailed, class_="hash_mismatch"):
     """Bytes on disk are not those that were accepted."""
 
-    class_ = "hash_mismatch"
 
-
-class SignatureFailure(OpFailed):
+class SignatureFailure(OpFailed, class_="signature_failure"):
     """A signature is missing, wrong or of an unknown key."""
 
-    class_ = "signature_failure"
 
-
-class OutcomeUnknown(OpFailed):
+class OutcomeUnknown(OpFailed, class_="outcome_unknown"):
     """A request was sent and its outcome is not known: it may have had its effect."""
-
-    class_ = "outcome_unknown"
 
 
 class InternalError(AileronError):
@@ -315,10 +245,8 @@ class Problem:
         return f"{place}: {self.key}: {self.message}" if self.key else f"{place}: {self.message}"
 
 
-class FileProblems(AileronError):
+class FileProblems(AileronError, class_="validation_error"):
     """A file that cannot be used, with every problem found in it."""
-
-    class_ = "validation_error"
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(str(p) for p in problems))
@@ -326,13 +254,9 @@ class FileProblems(AileronError):
         self.class_ = problems[0].class_ if problems else "validation_error"  # type: ignore[misc]
 
 
-class HomeError(AileronError):
+class HomeError(AileronError, class_="unavailable"):
     """The home folder cannot be used; the message says whose it is or what is wrong with it."""
 
-    class_ = "unavailable"
 
-
-class ServerStartError(AileronError):
+class ServerStartError(AileronError, class_="unavailable"):
     """The listener could not be started."""
-
-    class_ = "unavailable"

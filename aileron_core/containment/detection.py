@@ -29,7 +29,6 @@ _RESOLVE = 0x02 | 0x10
 
 
 def weaker_containment(one: Containment, other: Containment) -> Containment:
-    """Return whichever of the two containments promises less."""
     return one if _FROM_BEST.index(one) > _FROM_BEST.index(other) else other
 
 

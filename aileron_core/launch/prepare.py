@@ -73,7 +73,6 @@ class PreparedLaunch:
 
     @property
     def uses_gateway(self) -> bool:
-        """Whether any model traffic can pass the gateway."""
         return self.traffic is not None and bool(self.traffic.providers)
 
     def with_gateway(self, url: str) -> "PreparedLaunch":

@@ -94,7 +94,6 @@ class HomeLibrary:
         return ResolvedAction(action=action, connectors=connectors, routed=self._routed(connectors))
 
     def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
-        """Return what previews of exactly this connector may read by POST, and who accepted each."""
         return accepted_reads(self._accepted.records.values(), identity.ref, identity.hash)
 
     async def offer_read(self, identity: ConnectorIdentity, read: str) -> bool:

@@ -52,7 +52,6 @@ class _GatewayHttp(HttpToolsProtocol):
 
     @property
     def client_request_complete(self) -> bool:
-        """Whether the last request has been read to its end."""
         return self._in_head
 
     def on_message_begin(self) -> None:
@@ -168,7 +167,6 @@ class ServedConnection(_GatewayHttp):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is being read or answered on it."""
         answered = not self.cycle or self.cycle.response_complete
         return self._lingers or (self._in_head and answered)
 

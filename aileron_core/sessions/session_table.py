@@ -26,7 +26,6 @@ def insert(tx: Tx, session: Session) -> None:
 
 
 def mark_held(tx: Tx, session_id: str) -> None:
-    """Note that the session opened a hold stream."""
     tx.execute("UPDATE sessions SET held = 1 WHERE session_id = ?", (session_id,))
 
 

@@ -107,7 +107,6 @@ class HomeSessions:
         return digests.get((agent, str(project)))
 
     def accept(self, agent: str, project: Path, digest: str) -> None:
-        """Put on record that a person accepts them."""
         asked = {"agent": agent, "path": str(project), "digest": digest}
         self._console.request("POST", "/v1/projects", asked)
 

@@ -207,7 +207,6 @@ def order_line(newer: int, *, by_deadline: bool) -> Line:
 
 
 def hidden_rows_line(above: int, below: int) -> Line:
-    """Return how many rows of a list are out of sight."""
     parts = [f"▴ {above} above"] if above else []
     parts += [f"▾ {below} more"] if below else []
     return (Piece("  ".join(parts) + " ", "muted"),) if parts else ()

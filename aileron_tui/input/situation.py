@@ -97,7 +97,6 @@ class Situation:
 
     @property
     def has_several_rows(self) -> bool:
-        """More than one row to move among."""
         return self.rows > 1
 
     @property

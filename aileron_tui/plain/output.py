@@ -79,7 +79,6 @@ class Output:
         return shown
 
     def status(self) -> Line:
-        """Return what the status line says about the present item."""
         return status_line(self._context.situation, None, self._context.clock.now(), width=1 << 16)
 
     # What is asked about

@@ -163,7 +163,6 @@ class PlainState:
 
     @property
     def is_reading(self) -> bool:
-        """The opened record is still being read."""
         audit = self.model.audit
         opened = self.model.view == "audit" and audit.opened
         return opened and self._reads and not self._record_complete

@@ -33,7 +33,6 @@ class TextHandoff:
 
     @property
     def commands(self) -> CommandHandlers:
-        """Copy, page, open in the browser."""
         return {"copy": self._copy, "pager": self._page, "open_review": self._open_review}
 
     def _copy(self) -> None:
@@ -67,7 +66,6 @@ class TextHandoff:
         self._post(PagerRequested(longest.text, longest.name))
 
     def _open_review(self) -> None:
-        """Open the page of the selected call in the browser."""
         item = self._model.queue.current
         if item is not None and item.approval is not None:
             self._post(OpenRequested(item.key))

@@ -64,7 +64,6 @@ class ListScreen(ConsoleScreen):
 
     @property
     def is_empty(self) -> bool:
-        """There is no row at all, filter or not."""
         return not self.table.total
 
     def draw_view(self) -> None:
@@ -102,7 +101,6 @@ class ListScreen(ConsoleScreen):
         self.reader.show(layout, subject.version)
 
     def _page_of(self, options: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
-        """Return head and document of the opened row."""
         now = self.clock.now()
         blocks = self.table.blocks(now, unfold=options.unfold)
         return self.table.head(options.width, now), self.reader.cache.page(blocks, options)
@@ -136,7 +134,6 @@ class ListScreen(ConsoleScreen):
             self.redraw()
 
     def _open(self) -> None:
-        """Show the selected row whole."""
         self.table.stop_following()
         self.table.opened = True
         self.reader.document.focus()

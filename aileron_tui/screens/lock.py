@@ -21,7 +21,6 @@ class LockScreen(Screen[None]):
         self._model = model
 
     def compose(self) -> ComposeResult:
-        """Show one sentence in the middle of nothing."""
         yield Lines(id="locked")
 
     def on_resize(self, event: events.Resize) -> None:

@@ -107,7 +107,6 @@ class PaletteScreen(ModalScreen[str]):
         return (justify(text, key, width),)
 
     def on_input_changed(self, message: Input.Changed) -> None:
-        """Show the commands that match the text."""
         message.stop()
         self._found, self._chosen = commands(self._keys, self._now, message.value), 0
         self._draw()

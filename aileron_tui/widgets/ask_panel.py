@@ -89,7 +89,6 @@ class AskPanel(Vertical):
         return self._field.value
 
     def draw(self, now: Situation, width: int) -> None:
-        """Draw the open question and its keys, in *width* cells."""
         self._question.show(*self._asked(now, width))
         self._keys.show(bars.footer_line(now.context, now, width))
 

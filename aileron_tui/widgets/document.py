@@ -74,7 +74,6 @@ class Document(ScrollView, can_focus=True):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """Paint one line of the text, and its part of the track."""
         width = self.size.width
         row = self.scroll_offset.y + y
         shown = self._layout_shown

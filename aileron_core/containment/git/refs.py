@@ -74,7 +74,6 @@ class RefChanges:
         self.rejected[name] = why
 
     def reject(self, name: str, why: str) -> None:
-        """Turn the update of *name* into a rejection."""
         self._reject(name, self.updates.pop(name), why)
 
 

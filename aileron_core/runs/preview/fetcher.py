@@ -219,7 +219,6 @@ class PreviewFetcher:
         return PreviewResult(status="unavailable", reason=reason, fetched_at=self._clock.now())
 
     def forget_session(self, session_id: str) -> None:
-        """Drop the rate counts of a session that has ended."""
         self._semaphores.pop(session_id, None)
         self._fetch_times.pop(session_id, None)
 

@@ -71,7 +71,6 @@ def _has_dot_segment(path: bytes) -> bool:
 
 
 def upstreams(settings: GatewaySettings) -> Mapping[Provider, Upstream]:
-    """Return where each provider's traffic goes."""
     named: Mapping[Provider, str] = {
         "anthropic": settings.anthropic,
         "openai": settings.openai,

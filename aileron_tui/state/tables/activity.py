@@ -119,7 +119,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
     @property
     def approval(self) -> ApprovalView | None:
-        """The call of the selected row, if it is known."""
         current = self.current
         return self._approvals.get(current.key) if current is not None else None
 
@@ -141,7 +140,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
     @property
     def following(self) -> bool | None:
-        """Whether the cursor stays on the newest row."""
         return self._follows
 
     def follow(self) -> None:
@@ -155,7 +153,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             super().select(row)
 
     def stop_following(self) -> None:
-        """Keep the cursor where it is: the person reads this row."""
         if self._follows:
             self._follows = False
             self._seen = max((e.first.seq for e in self._entries.values()), default=0)
@@ -177,7 +174,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
     @property
     def version(self) -> tuple[object, ...]:
-        """What a person must look at anew when it differs."""
         current = self.current
         call = self.approval
         known = call.version if call is not None and call.state == "unknown" else 0

@@ -108,14 +108,12 @@ class AuditTable(Table):
 
     @property
     def following(self) -> bool | None:
-        """Whether the cursor stays on the newest record."""
         return self._selected is None
 
     def follow(self) -> None:
         self._selected = None
 
     def stop_following(self) -> None:
-        """Keep the cursor where it is: the person reads this record."""
         if self._selected is None and self._pages.newest:
             self._selected = self._pages.newest
 

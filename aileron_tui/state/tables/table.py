@@ -153,7 +153,6 @@ class KeyedTable(Table, Generic[T]):
             self._selected = self._key_at(0)
 
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:
-        """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
         if self._selected is None:
             self._selected = self._key_at(0)
         self.parsed_filter = parsed
@@ -185,22 +184,18 @@ class KeyedTable(Table, Generic[T]):
 
     @property
     def total(self) -> int:
-        """How many rows there are without a filter."""
         return len(self._items)
 
     @property
     def matching(self) -> int:
-        """How many rows the filter lets through."""
         return self._matching
 
     @property
     def index(self) -> int:
-        """The selected row; 0 where there is none."""
         return self._rows.get(self._selected, 0) if self._selected is not None else 0
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What the rows are about, in their order."""
         return tuple(self._rows)
 
     @property
@@ -213,7 +208,6 @@ class KeyedTable(Table, Generic[T]):
         return None if current is None else self.key_of(current)
 
     def select(self, row: int) -> None:
-        """Select *row*, or the nearest there is."""
         self._selected = self._key_at(max(row, 0))
 
     def item(self, row: int) -> T | None:

@@ -8,7 +8,6 @@ from aileron_core.console_port import SetPause, StopEverything
 from aileron_core.errors import Conflict, Paused
 from aileron_core.server.responses import result_body
 from aileron_core.settings import Settings
-from aileron_core.testing import FrozenClock
 from tests.core.adversary.test_a_halted_run_under_attack import halted, problems, result_of
 from tests.core.runs.test_halting import FINDS_THEN_SENDS, asked, chain, statuses
 from tests.support.core_harness import (
@@ -21,6 +20,7 @@ from tests.support.core_harness import (
     wait_for_request,
     writes,
 )
+from tests.support.frozen_clock import FrozenClock
 
 CHANGES_THEN_SENDS = (
     ("change", "update_draft", "false", 'id = "${args.draft_id}"\nto = "new@nordlicht.example"'),

@@ -13,9 +13,9 @@ from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_core.server.responses import result_body
 from aileron_core.storage.open import open_reader
-from aileron_core.testing import FrozenClock
 from tests.core.runs.test_halting import FINDS_THEN_SENDS, asked, chain, sent_to, statuses
 from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples, run, writes
+from tests.support.frozen_clock import FrozenClock
 
 _LEVELS = 960
 DEEP = f'{{"steps":[["find",{"[" * _LEVELS}{"]" * _LEVELS}]],"asked":"send","spent":1.0}}'

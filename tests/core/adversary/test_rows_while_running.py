@@ -9,8 +9,8 @@ import pytest
 from aileron_core.console_port import StorageHealth
 from aileron_core.errors import StorageUnavailable
 from aileron_core.home.layout import Home
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import Core, Mailbox, install_examples, open_session
+from tests.support.frozen_clock import FrozenClock
 
 
 def _elsewhere(home: Path, *statements: str) -> None:

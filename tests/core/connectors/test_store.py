@@ -10,7 +10,7 @@ import wasmtime
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import ConnectorStore, identity_hash
 from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound
-from aileron_core.testing import FrozenClock
+from tests.support.frozen_clock import FrozenClock
 
 MODULE = bytes(wasmtime.wat2wasm('(module (memory (export "memory") 1) (func (export "_start")))'))
 MANIFEST = b'[connector]\nname = "local://a/b"\nversion = "1.0.0"\n'

@@ -22,8 +22,8 @@ from aileron_core.console_port import (
     VerifyAudit,
 )
 from aileron_core.errors import Conflict, NotFound, Unavailable
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import Core, install_examples
+from tests.support.frozen_clock import FrozenClock
 
 
 async def page(core: Core, before: int | None, limit: int = 4) -> RecordsRead:

@@ -6,8 +6,8 @@ from pathlib import Path
 from aileron_core.console_port import SessionsUpdated, SessionView
 from aileron_core.runs import Call
 from aileron_core.runs.waiting_agents import GRACE_SECONDS
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import DRAFT, Core, Mailbox, hold_answers, install_examples
+from tests.support.frozen_clock import FrozenClock
 
 CLAIMS = (("client", "codex 0.169"), ("call", "call_1"))
 OTHER = "r-8842190312"

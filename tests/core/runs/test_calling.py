@@ -10,7 +10,6 @@ from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector, OpResult
 from aileron_core.errors import CapabilityDenied, Conflict, InvalidArguments, NotFound, RateLimited
 from aileron_core.server.responses import pending_body
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import (
     DRAFT,
     PATIENCE,
@@ -21,6 +20,7 @@ from tests.support.core_harness import (
     install_examples,
     writes,
 )
+from tests.support.frozen_clock import FrozenClock
 
 SEEDS = ["r-8842190447", "r-8842190312", "r-8842189950", "r-8842189771", "r-8842188204"]
 

@@ -7,7 +7,6 @@ import pytest
 
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.settings import Settings
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import (
     DRAFT,
     UPDATE_DRAFT,
@@ -17,6 +16,7 @@ from tests.support.core_harness import (
     install_examples,
     writes,
 )
+from tests.support.frozen_clock import FrozenClock
 
 
 def outcome(caught: pytest.ExceptionInfo[Conflict]) -> object:

@@ -13,8 +13,8 @@ from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.protocol import ConnectorIdentity, Limits, OpResult
 from aileron_core.errors import Failure
 from aileron_core.runs.executor import Executor, RunOutcome, RunPlan
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import DRAFT, ROOT, run
+from tests.support.frozen_clock import FrozenClock
 
 FQN = "local://aileron/mail-drafts"
 

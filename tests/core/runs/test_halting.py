@@ -9,7 +9,6 @@ from aileron_core.console_port import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.server.responses import result_body
 from aileron_core.settings import Settings
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import (
     DRAFT,
     ROOT,
@@ -19,6 +18,7 @@ from tests.support.core_harness import (
     run_on_request,
     writes,
 )
+from tests.support.frozen_clock import FrozenClock
 
 CONNECTOR = "local://aileron/mail-drafts"
 FINDS_THEN_SENDS = (

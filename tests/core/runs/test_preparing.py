@@ -11,7 +11,6 @@ from aileron_core.connectors.protocol import Connector, OpResult
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.runs.preview.fetcher import MAX_SHOWN_CHARACTERS, MAX_SHOWN_LINES
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import (
     DRAFT,
     PATIENCE,
@@ -21,6 +20,7 @@ from tests.support.core_harness import (
     install_examples,
     run,
 )
+from tests.support.frozen_clock import FrozenClock
 
 
 class Compiling:

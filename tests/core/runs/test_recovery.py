@@ -10,8 +10,8 @@ from aileron_core.audit.read import verify_home
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.settings import Settings
 from aileron_core.storage.open import open_reader
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples, run
+from tests.support.frozen_clock import FrozenClock
 
 
 def change(home: Path, *statements: str) -> None:

@@ -4,8 +4,8 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import Core, install_examples
+from tests.support.frozen_clock import FrozenClock
 
 HOMES = Path(__file__).parents[2] / "fast" / "storage" / "homes"
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import (
     DRAFT,
     Core,
@@ -11,6 +10,7 @@ from tests.support.core_harness import (
     run_on_request,
     writes,
 )
+from tests.support.frozen_clock import FrozenClock
 
 
 async def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(home: Path) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from aileron_core.console_port import ApprovalView, RefetchPreview, WithdrawAcceptance
 from aileron_core.errors import Conflict, NotFound
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import (
     DRAFT,
     Core,
@@ -16,6 +15,7 @@ from tests.support.core_harness import (
     run_on_request,
     writes,
 )
+from tests.support.frozen_clock import FrozenClock
 
 GET = f"GET {DRAFT}"
 

@@ -9,8 +9,8 @@ from aileron_core.errors import StorageUnavailable
 from aileron_core.ids import token_hash
 from aileron_core.sessions.model import OpenedSession
 from aileron_core.sessions.registry import SessionRegistry
-from aileron_core.testing import FrozenClock
 from tests.support.core_harness import Core
+from tests.support.frozen_clock import FrozenClock
 
 
 def opened(registry: SessionRegistry, ttl: float = 3600.0) -> OpenedSession:

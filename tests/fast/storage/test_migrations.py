@@ -31,7 +31,7 @@ from aileron_core.storage.migrations import (
 )
 from aileron_core.storage.open import open_reader, open_writer, schema_objects, schema_version
 from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
-from aileron_core.testing import FrozenClock
+from tests.support.frozen_clock import FrozenClock
 
 HOMES = Path(__file__).parent / "homes"
 TABLES = ("meta", "audit", "sessions", "runs", "pins")

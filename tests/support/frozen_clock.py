@@ -1,4 +1,4 @@
-"""Helpers for Aileron's own tests and those of its users."""
+"""A clock for tests."""
 
 
 class FrozenClock:
