@@ -28,7 +28,7 @@ def held_file(
         name=name,
         file=f"{name}.md",
         digest=hashlib.sha256(f"{name} {text}".encode()).hexdigest(),
-        change="changed" if reason == "changed" else "new",
+        change="changed" if change == "changed" else "new",
         gated=gated,
         connector="github://example/connector-tracker",
         hosts=("api.tracker.example:443",),
