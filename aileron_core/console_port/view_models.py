@@ -266,7 +266,7 @@ class NotAcceptedView:
     name: str
     file: str
     digest: str
-    reason: Literal["new", "changed"]
+    change: Literal["new", "changed"]
     gated: bool | None
     """None for a connector."""
     connector: str
