@@ -159,7 +159,19 @@ def _sent(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
         return ()
     if action is None:
         return tuple(_input(name, value) for name, value in run.row.args.items())
-    return argument_fields(action, run.row.args)
+    return tuple(_field(field) for field in argument_fields(action, run.row.args))
+
+
+def _field(field: PreviewField) -> FieldView:
+    return FieldView(
+        label=field.label,
+        value=field.value,
+        missing=field.missing,
+        multiline=field.multiline,
+        shape=field.shape,
+        count=field.count,
+        spellings=field.spellings,
+    )
 
 
 def _preview(
@@ -170,7 +182,7 @@ def _preview(
     fields = resolve_fields(preview, result.output) if result.status == "ready" and preview else ()
     return PreviewView(
         status=result.status,
-        fields=fields,
+        fields=tuple(_field(field) for field in fields),
         gist=render_gist(preview, fields) if result.status == "ready" and preview else "",
         reason=result.reason,
         host=host,

@@ -13,7 +13,6 @@ from aileron_core.actions.interpolate import json_text, number_text
 from aileron_core.actions.json_paths import JsonPath, Matches, find, is_array
 from aileron_core.actions.model import Action, Preview
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.console_port import FieldView
 
 MAX_OTHER_PATHS = 50
 NOT_AVAILABLE = "n/a"
@@ -26,10 +25,19 @@ ValueShape = Literal["text", "json", "lines"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewField(FieldView):
-    """A field with its render path; for an argument that is its name."""
+class PreviewField:
+    """One labelled value; `path` is the render path, for an argument its name."""
 
+    label: str
     path: str
+    value: str = ""
+    missing: bool = False
+    multiline: bool = False
+    shape: ValueShape = "text"
+    count: int = 1
+    """How many values the path leads to; `value` has all of them, in the order of the answer."""
+    spellings: tuple[str, ...] = ()
+    """The spellings of their names, where these differ (see `json_paths.Matches`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
