@@ -5,7 +5,7 @@ in one table, `aileron_core.server.error_responses`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 Boundary = Literal["gate", "sandbox", "connector_manifest", "action", "runtime", "external"]
@@ -24,14 +24,8 @@ class Failure:
 
     def to_json(self) -> dict[str, Any]:
         """Return the object under `error` on the wire."""
-        return {
-            "class": self.class_,
-            "message": self.message,
-            "retriable": self.retriable,
-            "boundary": self.boundary,
-            "audit_id": self.audit_id,
-            "details": dict(self.details),
-        }
+        body = {each.name.rstrip("_"): getattr(self, each.name) for each in fields(self)}
+        return body | {"details": dict(self.details)}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> "Failure":

@@ -40,7 +40,7 @@ def check_arguments(action: Action, args: Json) -> dict[str, Json]:
     """
     if not isinstance(args, Mapping):
         raise _invalid(action, [_problem("", f"must be an object, not {_kind(args)}")])
-    declared = action.inputs_by_name()
+    declared = {entry.name: entry for entry in action.inputs}
     problems = [
         _problem(name, f"is unknown; {_known(action)}") for name in args if name not in declared
     ]

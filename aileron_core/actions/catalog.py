@@ -190,10 +190,6 @@ def _read(name: str, folder_handle: int, folder: Path) -> bytes:
     return read_handle(os.open(name, flags, dir_fd=folder_handle))
 
 
-def _no_problems(action: Action) -> Sequence[Problem]:
-    return ()
-
-
 class Catalog:
     """The actions of a scan, with what of them is accepted."""
 
@@ -202,7 +198,7 @@ class Catalog:
         found: CatalogScan,
         accepted: Mapping[str, str],
         *,
-        extra_problems: Callable[[Action], Sequence[Problem]] = _no_problems,
+        extra_problems: Callable[[Action], Sequence[Problem]] = lambda _action: (),
     ) -> None:
         """Judge every file of *found*.
 

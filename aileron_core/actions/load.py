@@ -88,7 +88,8 @@ def read_action(data: bytes, file: str, *, portable: bool = False) -> ParsedFile
         parsed.document, body=frame.body, sha256=sha256_hex(data), file=file
     )
     action, found = normalize(raw)
-    errors = form + _not_covered([*_errors(found), *validate(action)], form)
+    wrong = [finding for finding in found if finding.severity == "error"]
+    errors = form + _not_covered([*wrong, *validate(action)], form)
     warnings = [finding for finding in found if finding.severity == "warning"]
     upstream = list(portability_problems(parsed.document, raw)) if portable else []
     shown = [*errors, *_not_covered([*upstream, *warnings], form)]
@@ -104,10 +105,6 @@ def read_action(data: bytes, file: str, *, portable: bool = False) -> ParsedFile
         action=None if errors else merge_declarations(action),
         key_problems=tuple(shown),
     )
-
-
-def _errors(findings: Iterable[KeyProblem]) -> list[KeyProblem]:
-    return [finding for finding in findings if finding.severity == "error"]
 
 
 def _of_faulty(

@@ -1,7 +1,6 @@
 """The content of an action file as values; their rules are in docs/action-files.md#keys."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from aileron_core.canonical import Json, JsonObject
@@ -179,9 +178,6 @@ class Action:
         """The steps whose op is not among the capabilities that the file lists: with one it cannot run."""
         granted = {entry.fqn: frozenset(entry.capabilities) for entry in self.requires}
         return tuple(step for step in self.steps if step.op not in granted.get(step.connector, ()))
-
-    def inputs_by_name(self) -> Mapping[str, Input]:
-        return {entry.name: entry for entry in self.inputs}
 
 
 def _heading(line: str) -> str | None:

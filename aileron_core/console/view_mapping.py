@@ -5,7 +5,7 @@ import sqlite3
 from typing import Any, Literal, cast
 
 from aileron_core.actions.interpolate import uses_earlier_output
-from aileron_core.actions.model import Action, Preview, Step
+from aileron_core.actions.model import Action, Step
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import CommittedRecord
 from aileron_core.canonical import Json
@@ -17,7 +17,6 @@ from aileron_core.console_port import (
     FieldChangeView,
     FieldView,
     PreviewView,
-    ProcessView,
     RecordView,
     SessionView,
     ShownState,
@@ -36,7 +35,7 @@ from aileron_core.runs.preview.resolve import (
 )
 from aileron_core.runs.transitions import FINAL
 from aileron_core.runs.waiting_agents import WaitingAgents
-from aileron_core.sessions.model import Process, Session
+from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
 
 _AFTER_ALL = 2**63 - 1
@@ -82,7 +81,7 @@ def approval_view(
         note=_note(run),
         args_sha256=row.args_sha256,
         steps=_steps(run, action),
-        process=_process(session.process),
+        process=session.process,
         claims=_claims(run.claims),
         stopped_waiting_at=waiters.stopped_at(row.approval_id),
         can_fetch_again=run.can_refetch_preview,
@@ -180,19 +179,11 @@ def _preview(
 ) -> PreviewView:
     host, reads = _hosts_text(result, run), tuple(sorted(result.reads.items()))
     preview = action.approval.preview if action else None
-    if result.status == "ready" and preview is not None:
-        fields = resolve_fields(preview, result.output)
-        return PreviewView(
-            status="ready",
-            fields=tuple(_field(field) for field in fields),
-            gist=render_gist(preview, fields),
-            host=host,
-            accepted_reads=reads,
-            updated_at=result.fetched_at,
-            limit_seconds=limit,
-        )
+    fields = resolve_fields(preview, result.output) if result.status == "ready" and preview else ()
     return PreviewView(
         status=result.status,
+        fields=tuple(_field(field) for field in fields),
+        gist=render_gist(preview, fields) if result.status == "ready" and preview else "",
         reason=result.reason,
         host=host,
         accepted_reads=reads,
@@ -218,10 +209,12 @@ def _drift(drift: PreviewChange, action: Action | None) -> DriftView:
     after = drift.after.output if drift.after.status == "ready" else None
     gone = drift.after.reason if drift.after.status == "unavailable" else ""
     if preview is None or gone or before is None:
+        # A preview that went away: every field that was shown, and nothing in its place.
+        fields = resolve_fields(preview, before) if gone and preview and before is not None else ()
         return DriftView(
             before_at=drift.before.fetched_at,
             after_at=drift.after.fetched_at,
-            changed=_gone(preview, before) if gone and preview and before is not None else (),
+            changed=tuple(_change(field, None) for field in fields),
             same_count=0,
             other_paths=(),
             other_count=0,
@@ -232,15 +225,7 @@ def _drift(drift: PreviewChange, action: Action | None) -> DriftView:
     return DriftView(
         before_at=drift.before.fetched_at,
         after_at=drift.after.fetched_at,
-        changed=tuple(
-            FieldChangeView(
-                label=change.before.label,
-                before=None if change.before.missing else change.before.value,
-                after=None if change.after.missing else change.after.value,
-                multiline=change.before.multiline or change.after.multiline,
-            )
-            for change in found.changed
-        ),
+        changed=tuple(_change(change.before, change.after) for change in found.changed),
         same_count=len(preview.render) - len(found.changed),
         other_paths=found.other_paths,
         other_count=found.other_count,
@@ -248,28 +233,12 @@ def _drift(drift: PreviewChange, action: Action | None) -> DriftView:
     )
 
 
-def _gone(preview: Preview, before: Json) -> tuple[FieldChangeView, ...]:
-    """Return every shown field of the reading *before*, which no later one replaced."""
-    return tuple(
-        FieldChangeView(
-            label=field.label,
-            before=None if field.missing else field.value,
-            after=None,
-            multiline=field.multiline,
-        )
-        for field in resolve_fields(preview, before)
-    )
-
-
-def _process(process: Process | None) -> ProcessView | None:
-    if process is None:
-        return None
-    return ProcessView(
-        pid=process.pid,
-        executable=process.executable,
-        cwd=process.cwd,
-        parents=process.parents,
-        started_at=process.started_at,
+def _change(before: PreviewField, after: PreviewField | None) -> FieldChangeView:
+    return FieldChangeView(
+        label=before.label,
+        before=None if before.missing else before.value,
+        after=None if after is None or after.missing else after.value,
+        multiline=before.multiline or (after is not None and after.multiline),
     )
 
 
@@ -296,7 +265,7 @@ def session_view(
         containment=sessions.containment(session),
         opened_at=session.opened_at,
         connected=sessions.is_connected(session.session_id),
-        process=_process(session.process),
+        process=session.process,
         claims=_claims(sessions.claims(session.session_id)),
         waiting=waiting,
         running=running,

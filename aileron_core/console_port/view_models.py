@@ -123,6 +123,7 @@ class ProcessView:
 
     pid: int
     executable: str
+    """Empty where the kernel does not say."""
     cwd: str
     parents: tuple[tuple[int, str], ...]
     """(pid, name) of its parents, the nearest first; at most 8."""
@@ -265,7 +266,7 @@ class NotAcceptedView:
     name: str
     file: str
     digest: str
-    reason: Literal["new", "changed"]
+    change: Literal["new", "changed"]
     gated: bool | None
     """None for a connector."""
     connector: str

@@ -14,6 +14,12 @@ MCP_SERVER_NAME = "aileron"
 
 ProviderName = Literal["anthropic", "openai", "gemini"]
 """A provider of models whose API the gateway passes on."""
+PROVIDER_NAMES: Mapping[str, ProviderName] = {
+    "anthropic": "anthropic",
+    "openai": "openai",
+    "google": "gemini",
+}
+"""The name that OpenCode and Pi give a provider -> the provider whose API it uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -207,7 +207,10 @@ class LiveRun:
                         id=step.id,
                         connector=step.connector,
                         op=step.op,
-                        inputs=_exact_inputs(self.step_inputs(step, row.progress)),
+                        inputs={
+                            name: encode_large_integers(value)
+                            for name, value in self.step_inputs(step, row.progress).items()
+                        },
                     )
                     for step in action.steps
                 ],
@@ -223,7 +226,3 @@ class LiveRun:
 
     def lock_keys(self) -> list[tuple[str, str | None]]:
         return [(fqn, None) for fqn in (self.resolved.connectors if self.resolved else ())]
-
-
-def _exact_inputs(inputs: JsonObject) -> JsonObject:
-    return {name: encode_large_integers(value) for name, value in inputs.items()}

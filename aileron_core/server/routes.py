@@ -6,7 +6,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from starlette.requests import Request
@@ -53,18 +53,21 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 _HEARTBEAT = 15.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RouteSpec:
     """One route: where, who may call it, what does it, and the types of what it reads and writes."""
 
     method: Literal["GET", "POST"]
     path: str
     access: Literal["anybody", "session", "socket", "socket or its session", "a person"]
-    summary: str
     endpoint: Endpoint
-    request_body: type | None
-    responses: Mapping[int, type | None]
+    responses: Mapping[int, type | None] = field(default_factory=dict[int, type | None])
     """By status; None for what is not JSON."""
+    request_body: type | None = None
+
+    @property
+    def summary(self) -> str:
+        return (self.endpoint.__doc__ or "").strip().splitlines()[0]
 
 
 def _app(request: Request) -> App:
@@ -314,33 +317,13 @@ async def review(_request: Request) -> Response:
     return HTMLResponse(_REVIEW, headers=headers)
 
 
-def _route(
-    method: Literal["GET", "POST"],
-    path: str,
-    access: Literal["anybody", "session", "socket", "socket or its session", "a person"],
-    endpoint: Endpoint,
-    responses: Mapping[int, type | None] | None = None,
-    *,
-    request_body: type | None = None,
-) -> RouteSpec:
-    return RouteSpec(
-        method=method,
-        path=path,
-        access=access,
-        summary=(endpoint.__doc__ or "").strip().splitlines()[0],
-        endpoint=endpoint,
-        request_body=request_body,
-        responses=responses or {},
-    )
-
-
 _APPROVALS = "/v1/action-approvals"
 
 ROUTES: tuple[RouteSpec, ...] = (
-    _route("GET", "/v1/health", "anybody", health, {200: HealthBody}),
-    _route("GET", "/v1/openapi.json", "anybody", openapi, {200: dict}),
-    _route("GET", "/v1/status", "socket", status, {200: StatusBody}),
-    _route(
+    RouteSpec("GET", "/v1/health", "anybody", health, {200: HealthBody}),
+    RouteSpec("GET", "/v1/openapi.json", "anybody", openapi, {200: dict}),
+    RouteSpec("GET", "/v1/status", "socket", status, {200: StatusBody}),
+    RouteSpec(
         "POST",
         "/v1/sessions",
         "socket",
@@ -348,10 +331,10 @@ ROUTES: tuple[RouteSpec, ...] = (
         {201: OpenedSessionBody},
         request_body=OpenSessionBody,
     ),
-    _route("GET", "/v1/sessions/{id}/hold", "socket or its session", hold_session, {200: None}),
-    _route("POST", "/v1/sessions/{id}/end", "socket or its session", end_session, {204: None}),
-    _route("GET", "/v1/projects", "socket", list_projects, {200: ProjectsBody}),
-    _route(
+    RouteSpec("GET", "/v1/sessions/{id}/hold", "socket or its session", hold_session, {200: None}),
+    RouteSpec("POST", "/v1/sessions/{id}/end", "socket or its session", end_session, {204: None}),
+    RouteSpec("GET", "/v1/projects", "socket", list_projects, {200: ProjectsBody}),
+    RouteSpec(
         "POST",
         "/v1/projects",
         "socket",
@@ -359,9 +342,9 @@ ROUTES: tuple[RouteSpec, ...] = (
         {201: ProjectBody},
         request_body=AcceptProjectBody,
     ),
-    _route("GET", "/v1/actions", "session", list_actions, {200: ActionsBody}),
-    _route("GET", "/v1/actions/{name}", "session", get_action, {200: ActionBody}),
-    _route(
+    RouteSpec("GET", "/v1/actions", "session", list_actions, {200: ActionsBody}),
+    RouteSpec("GET", "/v1/actions/{name}", "session", get_action, {200: ActionBody}),
+    RouteSpec(
         "POST",
         "/v1/actions/{name}/run",
         "session",
@@ -369,8 +352,8 @@ ROUTES: tuple[RouteSpec, ...] = (
         {200: CompletedBody, 202: PendingBody},
         request_body=RunBody,
     ),
-    _route("GET", f"{_APPROVALS}/{{id}}/result", "session", approval_result, {200: ResultBody}),
-    _route(
+    RouteSpec("GET", f"{_APPROVALS}/{{id}}/result", "session", approval_result, {200: ResultBody}),
+    RouteSpec(
         "POST",
         f"{_APPROVALS}/{{id}}/withdraw",
         "session",
@@ -378,10 +361,10 @@ ROUTES: tuple[RouteSpec, ...] = (
         {200: ResultBody},
         request_body=WithdrawBody,
     ),
-    _route("GET", _APPROVALS, "a person", person_only),
-    _route("GET", f"{_APPROVALS}/{{id}}", "a person", person_only),
-    _route("POST", f"{_APPROVALS}/{{id}}/decide", "a person", person_only),
-    _route("GET", "/v1/audit", "a person", person_only),
-    _route("GET", "/v1/audit/{run}", "a person", person_only),
-    _route("GET", "/review/{id}", "anybody", review, {200: None}),
+    RouteSpec("GET", _APPROVALS, "a person", person_only),
+    RouteSpec("GET", f"{_APPROVALS}/{{id}}", "a person", person_only),
+    RouteSpec("POST", f"{_APPROVALS}/{{id}}/decide", "a person", person_only),
+    RouteSpec("GET", "/v1/audit", "a person", person_only),
+    RouteSpec("GET", "/v1/audit/{run}", "a person", person_only),
+    RouteSpec("GET", "/review/{id}", "anybody", review, {200: None}),
 )

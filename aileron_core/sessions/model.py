@@ -4,19 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from aileron_core.console_port import ProcessView
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
-    """A process as the kernel described it at one moment. Names and paths are hostile text."""
-
-    pid: int
-    executable: str
-    """Empty where the kernel does not say."""
-    cwd: str
-    parents: tuple[tuple[int, str], ...]
-    """(pid, name), the nearest first."""
-    started_at: float | None
-    """Epoch seconds."""
+class Process(ProcessView):
+    """A process as the kernel described it at one moment, and as it is kept on record."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as the record of a session's opening keeps it."""

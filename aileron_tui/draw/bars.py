@@ -300,8 +300,8 @@ def empty_lines(
 def centred(rows: Sequence[Line], width: int, height: int) -> tuple[Line, ...]:
     above = max(0, (height - len(rows)) // 2)
     blank: list[Line] = [()] * above
-    return (*blank, *(_middle(row, width) for row in rows))
-
-
-def _middle(row: Line, width: int) -> Line:
-    return line(Piece(" " * max(0, (width - cell_width(row)) // 2)), *row) if row else ()
+    margins = (Piece(" " * max(0, (width - cell_width(row)) // 2)) for row in rows)
+    return (
+        *blank,
+        *(line(margin, *row) if row else () for margin, row in zip(margins, rows, strict=True)),
+    )

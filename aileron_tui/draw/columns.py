@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, cell_width, line, truncate, wrap
 
 COLUMN_GAP = 2
@@ -62,6 +63,11 @@ def detail_lines(text: Line, width: int) -> tuple[Line, ...]:
         rest = tuple(piece for each in rows[DETAIL_ROWS - 1 :] for piece in (*each, Piece(" ")))
         rows = [*rows[: DETAIL_ROWS - 1], truncate(rest, width - 4)]
     return tuple(line("  ", *each) for each in rows)
+
+
+def detail_part(name: str, text: str) -> Line:
+    """Return a named part of the details; nothing where *text* is empty."""
+    return (Piece(f"  · {name} ", "muted"), *foreign_text(text, "muted")) if text else ()
 
 
 def shown_columns(columns: Sequence[Column], width: int) -> list[Column]:

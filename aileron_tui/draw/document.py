@@ -135,7 +135,7 @@ def file_blocks(file: NotAcceptedView) -> tuple[Block, ...]:
         return tuple(_read_offer(file))
     blocks = [
         heading(
-            words.files.FILE_SECTION, _remark(words.files.why_not_accepted(file.kind, file.reason))
+            words.files.FILE_SECTION, _remark(words.files.why_not_accepted(file.kind, file.change))
         ),
         value("Name", foreign_text(file.name, "strong")),
         value("Kind", line(file.kind)),

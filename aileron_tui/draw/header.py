@@ -76,7 +76,7 @@ def file_head(file: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line
         Piece(_question(file), "strong"),
     )
     second = line(" ", Piece("file ", "muted"), *brief(file.file))
-    third = line(" ", Piece(words.files.why_not_accepted(file.kind, file.reason), "muted"))
+    third = line(" ", Piece(words.files.why_not_accepted(file.kind, file.change), "muted"))
     warning_lines: list[Line] = []
     if file.kind == "action" and not file.gated:
         warning_lines.append((Piece(words.files.WARN_FREE, "attn"),))

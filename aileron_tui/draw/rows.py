@@ -57,7 +57,7 @@ def row_lines(
     first = _first(item, selected=selected)
     if item.file is not None:
         file = item.file
-        why: Line = (Piece(f"{file.kind}, {file.reason}", "muted"),)
+        why: Line = (Piece(f"{file.kind}, {file.change}", "muted"),)
         if file.kind == "preview":
             read = file.name.partition(" ")[2]
             why = line(Piece(words.files.READ_ROW, "muted"), *brief(read, "muted"))

@@ -91,7 +91,7 @@ def _section(
         row = line(
             *foreign_text(each.name, "strong"), Piece("  runs ", "muted"), *foreign_text(runs)
         )
-        if each.reason == "changed":
+        if each.change == "changed":
             row = line(*row, Piece(f"  {words.files.CHANGED_SINCE}", "attn"))
         if each.cannot_run:
             row = line(*row, Piece(f"  {words.files.CANNOT_RUN}", "attn"))

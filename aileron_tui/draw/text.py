@@ -4,7 +4,7 @@ A role names a meaning, never a colour; `aileron_tui.styles.tokens` gives each i
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
@@ -86,15 +86,7 @@ def truncate(pieces: Line, width: int, *, mark: str = "…") -> Line:
     """Return *pieces* in at most *width* cells; what was cut off is shown by *mark*."""
     if cell_width(pieces) <= width:
         return pieces
-    room = max(0, width - cell_len(mark))
-    kept: list[Piece] = []
-    for piece in pieces:
-        size = cell_len(piece.text)
-        if size > room:
-            kept.append(replace(piece, text=_fit(piece.text, room)))
-            break
-        kept.append(piece)
-        room -= size
+    kept = _leading(pieces, max(0, width - cell_len(mark)), _fit)
     last: Role = kept[-1].role if kept else "text"
     return tuple(p for p in (*kept, Piece(mark[:width], last)) if p.text)
 
@@ -103,17 +95,20 @@ def truncate_start(pieces: Line, width: int, *, mark: str = "…") -> Line:
     """Return the end of *pieces* in at most *width* cells; what was cut off is shown by *mark*."""
     if cell_width(pieces) <= width:
         return pieces
-    room = max(0, width - cell_len(mark))
-    kept: list[Piece] = []
-    for piece in reversed(pieces):
-        size = cell_len(piece.text)
-        if size > room:
-            kept.append(replace(piece, text=_fit_end(piece.text, room)))
-            break
-        kept.append(piece)
-        room -= size
+    kept = _leading(reversed(pieces), max(0, width - cell_len(mark)), _fit_end)
     first: Role = kept[-1].role if kept else "text"
     return tuple(p for p in (Piece(mark[:width], first), *reversed(kept)) if p.text)
+
+
+def _leading(pieces: Iterable[Piece], room: int, fit: Callable[[str, int], str]) -> list[Piece]:
+    kept: list[Piece] = []
+    for piece in pieces:
+        size = cell_len(piece.text)
+        if size > room:
+            return [*kept, replace(piece, text=fit(piece.text, room))]
+        kept.append(piece)
+        room -= size
+    return kept
 
 
 def justify(left: Line, right: Line, width: int) -> Line:

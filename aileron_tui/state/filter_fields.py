@@ -49,7 +49,7 @@ def call_fields(view: ApprovalView) -> FilterFields:
 
 def file_fields(file: NotAcceptedView) -> FilterFields:
     """Return what a file that is not accepted offers; it has no age, so an age leaves it out."""
-    state = f"not accepted {file.reason}"
+    state = f"not accepted {file.change}"
     named = {"action": file.name, "state": state, "host": " ".join(file.hosts)}
     runs = " ".join(file.steps)
     text = f"{file.kind} {file.name} {file.file} {file.connector} {runs} {named['host']} {state}"

@@ -27,7 +27,7 @@ OURS = {
     "status",
     "containment",
     "kind",
-    "why",
+    "change",
     "severity",
     "event",
     "actor",

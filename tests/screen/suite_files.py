@@ -19,7 +19,7 @@ def held_file(
     *,
     gated: bool = True,
     is_read_only: bool = False,
-    reason: str = "new",
+    change: str = "new",
     suite: SuiteView | None = SUITE,
     text: str = "1",
 ) -> NotAcceptedView:
@@ -28,7 +28,7 @@ def held_file(
         name=name,
         file=f"{name}.md",
         digest=hashlib.sha256(f"{name} {text}".encode()).hexdigest(),
-        reason="changed" if reason == "changed" else "new",
+        change="changed" if change == "changed" else "new",
         gated=gated,
         connector="github://example/connector-tracker",
         hosts=("api.tracker.example:443",),

@@ -31,7 +31,7 @@ def held(kind: str, name: str) -> NotAcceptedView:
         name=name,
         file=f"{kind}s/{name}",
         digest="ab" * 32,
-        reason="changed",
+        change="changed",
         gated=True,
         connector="gmail",
         hosts=(),

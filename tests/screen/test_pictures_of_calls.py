@@ -155,7 +155,7 @@ def test_a_call_whose_action_file_changed(snap_compare: Snap, look: Look) -> Non
         name="send-draft",
         file="actions/send-draft.md",
         digest="ab" * 32,
-        reason="changed",
+        change="changed",
         gated=True,
         connector="gmail",
         hosts=("gmail.googleapis.com:443",),

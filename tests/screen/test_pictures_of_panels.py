@@ -81,7 +81,7 @@ def test_a_connector_that_changed_is_not_accepted(snap_compare: Snap, look: Look
         name="gmail 1.3.0",
         file="store/connectors/sha256/77fe",
         digest="77fe" * 16,
-        reason="changed",
+        change="changed",
         gated=None,
         connector="",
         hosts=("gmail.googleapis.com:443", "oauth2.googleapis.com:443"),

@@ -93,7 +93,7 @@ async def test_hostile_names_of_files_sessions_and_records_break_nothing() -> No
         name=text,
         file=text,
         digest="ab" * 32,
-        reason="changed",
+        change="changed",
         gated=False,
         connector=text,
         hosts=(text,),

@@ -73,7 +73,7 @@ async def test_an_action_file_that_waits_to_be_accepted_shows_every_step(
     """What it runs, in order."""
     held = NotAcceptedView(
         kind="action", name="change-and-send", file="change-and-send.md", digest="ab" * 32,
-        reason="new", gated=True, connector="gmail", hosts=("gmail.googleapis.com:443",),
+        change="new", gated=True, connector="gmail", hosts=("gmail.googleapis.com:443",),
         steps=("gmail.update_draft", "gmail.send_draft"),
     )  # fmt: skip
 

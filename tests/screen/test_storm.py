@@ -111,7 +111,7 @@ async def test_an_unaccepted_file_under_the_cursor_rests_anew_when_a_call_comes_
         name="post-invoice",
         file="actions/post-invoice.md",
         digest="ab" * 32,
-        reason="new",
+        change="new",
         gated=True,
         connector="billing",
         hosts=(),

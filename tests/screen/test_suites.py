@@ -113,7 +113,7 @@ async def test_the_other_key_is_there_only_where_it_does_something_else(
 async def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
     """It stands alone from then on; a yes to the others names only them."""
     held = suite(count=4)
-    changed = replace(held_file(held[0].name, suite=None, text="2"), reason="changed")
+    changed = replace(held_file(held[0].name, suite=None, text="2"), change="changed")
 
     async with console(start(held=held)) as shown:
         await shown.rest()
@@ -185,7 +185,7 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
         hosts=("mail.example:443",),
         cannot_run="It cannot run: mail_send is not among the capabilities.",
     )
-    changed = held_file("old", reason="changed")
+    changed = held_file("old", change="changed")
     held = suite(held_file("run", gated=False), held_file("get", gated=False, is_read_only=True), other, changed)  # fmt: skip
     sentence = [
         f"{plain_text(block.label)}|{plain_text(block.pieces)}"

@@ -97,7 +97,7 @@ async def test_a_file_that_cannot_be_drawn_is_not_accepted() -> None:
         name="post-invoice",
         file=Undrawable("a.md"),
         digest="ab" * 32,
-        reason="new",
+        change="new",
         gated=True,
         connector="billing",
         hosts=(Undrawable("h"),),

@@ -109,7 +109,7 @@ async def test_a_call_whose_action_file_changed_is_not_said_to_run() -> None:
     """The status line says what the yes would do: nothing."""
     held = NotAcceptedView(
         kind="action", name="send-draft", file="actions/send-draft.md", digest="ab" * 32,
-        reason="changed", gated=True, connector="gmail", hosts=(),
+        change="changed", gated=True, connector="gmail", hosts=(),
     )  # fmt: skip
 
     async with console(start(short(1), held=(held,))) as shown:

@@ -81,7 +81,8 @@ class WasmEngine:
         self._lock = threading.Lock()
         self._running: set[Invocation] = set()
         self._closed = False
-        self._stop_count = 0
+        self.stop_count = 0
+        """How many times all guests were stopped; an invocation started before the last stop must not run."""
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="aileron-guest")
         self.ticker = EpochTicker(self._engine.increment_epoch)
         self.slots = GuestSemaphore(max_guests or os.cpu_count() or 1)
@@ -180,7 +181,7 @@ class WasmEngine:
         with self._lock:
             if self._closed:
                 invocation.stop("closing")
-            elif invocation.stop_count_at_start != self._stop_count:
+            elif invocation.stop_count_at_start != self.stop_count:
                 invocation.stop("person")
             self._running.add(invocation)
         self._local.invocation = invocation
@@ -193,15 +194,10 @@ class WasmEngine:
             with self._lock:
                 self._running.discard(invocation)
 
-    @property
-    def stop_count(self) -> int:
-        """How many times all guests were stopped; an invocation started before the last stop must not run."""
-        return self._stop_count
-
     def stop_running(self) -> None:
         """Stop every guest that runs or waits for a thread; later calls are not affected."""
         with self._lock:
-            self._stop_count += 1
+            self.stop_count += 1
             running = tuple(self._running)
         for invocation in running:
             invocation.stop("person")

@@ -17,6 +17,7 @@ from aileron_core.launch.agents.settings_files import (
 )
 from aileron_core.launch.plan import (
     MCP_SERVER_NAME,
+    PROVIDER_NAMES,
     AgentFolder,
     ModelTraffic,
     Plan,
@@ -25,12 +26,6 @@ from aileron_core.launch.plan import (
 )
 
 _VARIABLE = "OPENCODE_CONFIG_CONTENT"
-_NAMES: Mapping[str, ProviderName] = {
-    "anthropic": "anthropic",
-    "openai": "openai",
-    "google": "gemini",
-}
-"""OpenCode's name of a provider -> the provider whose API it uses."""
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_API_KEY",),
     "openai": ("OPENAI_API_KEY",),
@@ -99,7 +94,7 @@ class _OpenCode:
             through = self.traffic(context).providers
             settings["provider"] = {
                 name: {"options": {"baseURL": f"{context.gateway}/{_VERSIONS[name]}"}}
-                for name, provider in _NAMES.items()
+                for name, provider in PROVIDER_NAMES.items()
                 if provider in through
             }
         return Plan(
@@ -138,14 +133,14 @@ class _OpenCode:
                     providers=frozenset(), bypass_reasons=(f"{path} cannot be parsed",)
                 )
         known = {path: table for path, table in tables.items() if table}
-        for name, provider in _NAMES.items():
+        for name, provider in PROVIDER_NAMES.items():
             if (reason := _elsewhere(name, known)) is not None:
                 past.append(reason)
             elif _has_key(name, known, context):
                 # One without a key stays out: OpenCode would offer its models, and they would fail.
                 through.add(provider)
         chosen = _chosen(known, context)
-        if chosen not in ("", *_NAMES):
+        if chosen not in ("", *PROVIDER_NAMES):
             past.append(f"its provider {chosen} is reached another way")
         if not through and not past:
             past.append("it has no API key of Anthropic, OpenAI or Google")

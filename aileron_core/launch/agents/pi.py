@@ -9,15 +9,9 @@ from urllib.parse import urlsplit
 
 from aileron_core.launch.agents.settings_files import home_path, json_table, option_value, table_at
 from aileron_core.launch.model_traffic import bypass_proxies
-from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, ProviderName
+from aileron_core.launch.plan import PROVIDER_NAMES, AgentFolder, ModelTraffic, Plan, PlanContext
 
 _FILE = "aileron-pi.mjs"
-_NAMES: Mapping[str, ProviderName] = {
-    "anthropic": "anthropic",
-    "openai": "openai",
-    "google": "gemini",
-}
-"""Pi's name of a provider -> the provider whose API it uses."""
 _SUFFIXES = {"anthropic": "", "openai": "/v1", "google": "/v1beta"}
 """What stands between a provider's address and the paths that Pi puts behind it."""
 
@@ -67,7 +61,7 @@ class _Pi:
         through = self.traffic(context).providers if context.gateway is not None else ()
         bases = {
             name: f"{context.gateway}{_SUFFIXES[name]}"
-            for name, provider in _NAMES.items()
+            for name, provider in PROVIDER_NAMES.items()
             if provider in through
         }
         text = text.replace("__BASES__", json.dumps(bases), 1)
@@ -89,7 +83,7 @@ class _Pi:
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Let Anthropic, OpenAI and Google pass, except those with a configured address."""
-        through = set(_NAMES.values())
+        through = set(PROVIDER_NAMES.values())
         past: list[str] = []
         chosen = ""
         for path, text in context.settings.items():
@@ -98,7 +92,7 @@ class _Pi:
                 return ModelTraffic(
                     providers=frozenset(), bypass_reasons=(f"{path} cannot be parsed",)
                 )
-            for name, provider in _NAMES.items():
+            for name, provider in PROVIDER_NAMES.items():
                 # Whatever it is: this file counts over what an extension registers.
                 if table_at(table, "providers", name).get("baseUrl"):
                     past.append(f"{path} sets providers.{name}.baseUrl")
@@ -108,7 +102,7 @@ class _Pi:
         chosen = (
             option_value(context.all_args, "--provider") or (model[0] if model[1] else "") or chosen
         )
-        if chosen not in ("", *_NAMES):
+        if chosen not in ("", *PROVIDER_NAMES):
             past.append(f"its provider {chosen} is reached another way")
         return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
 

@@ -110,7 +110,7 @@ def compare_outputs(before: Json, after: Json, preview: Preview) -> OutputDiffer
     for place in _differing(before, after, shown):
         count += 1
         if count <= MAX_OTHER_PATHS:
-            paths.append(_dotted(place))
+            paths.append(".".join(map(str, place)) or "(the whole answer)")
     return OutputDifference(changed=tuple(changed), other_paths=tuple(paths), other_count=count)
 
 
@@ -228,7 +228,3 @@ def _same(old: Json, new: Json) -> bool:
     if isinstance(old, int | float) and isinstance(new, int | float):
         return old == new and (type(old) is type(new) or abs(old) < _MAX_EXACT_INTEGER)
     return type(old) is type(new) and old == new
-
-
-def _dotted(place: JsonPath) -> str:
-    return ".".join(map(str, place)) or "(the whole answer)"

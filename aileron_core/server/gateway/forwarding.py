@@ -226,16 +226,13 @@ class Forwarding:
         connection = self._connection
         if self.head_sent:
             if self._settle("broken"):
-                self._client.abort_response(at_once=self._ends_by_closing())
+                self._client.abort_response(at_once=self._client.version == "1.0")
         elif not began and connection is not None and connection.used:
             self._settle("stale")
         else:
             self._settle("unanswered")
         # The reader of a body that is still being sent would otherwise notice only at the next piece.
         self._client.wake_reader()
-
-    def _ends_by_closing(self) -> bool:
-        return self._client.version == "1.0"
 
     # The client's side
 

@@ -12,7 +12,14 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import ApprovalView, RecordView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
-from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines, join_fitting
+from aileron_tui.draw.columns import (
+    Column,
+    column_row,
+    column_titles,
+    detail_lines,
+    detail_part,
+    join_fitting,
+)
 from aileron_tui.draw.document import recheck_blocks
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
@@ -191,7 +198,10 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         parts = words.views.last_hour(
             calls=len(recent),
             free=sum(not each.gated and each.state != "refused" for each in recent),
-            approved=sum(each.gated and _was_approved(each) for each in recent),
+            approved=sum(
+                each.gated and any(r.event == AuditEvent.APPROVAL_APPROVED for r in each.records)
+                for each in recent
+            ),
             denied=sum(each.state == "denied" for each in recent),
             median=age(median(waits)) if waits else "",
         )
@@ -241,12 +251,10 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         if item is None:
             return ()
         last = item.state_record or item.records[-1]
-        agent = line(Piece("  · agent ", "muted"), *foreign_text(last.agent, "muted"))
-        action = line(Piece("  · action ", "muted"), *foreign_text(last.action or "", "muted"))
         summary = line(
             *foreign_text(last.summary),
-            *(agent if last.agent else ()),
-            *(action if last.action else ()),
+            *detail_part("agent", last.agent),
+            *detail_part("action", last.action or ""),
         )
         return detail_lines(summary, width)
 
@@ -303,10 +311,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             else words.views.ACTIVITY_REMARK
         )
         return (Piece(text, "muted"),)
-
-
-def _was_approved(entry: ActivityEntry) -> bool:
-    return any(each.event == AuditEvent.APPROVAL_APPROVED for each in entry.records)
 
 
 def _action(item: ActivityEntry, *, selected: bool) -> Line:

@@ -21,7 +21,7 @@ from aileron_core.console_port import (
 )
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
-from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines
+from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines, detail_part
 from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import clock_seconds, day
@@ -266,9 +266,9 @@ class AuditTable(Table):
             return ()
         summary = line(
             *foreign_text(record.summary),
-            *_part("agent", record.agent),
-            *_part("action", record.action or ""),
-            *_part("run", record.run_id or ""),
+            *detail_part("agent", record.agent),
+            *detail_part("action", record.action or ""),
+            *detail_part("run", record.run_id or ""),
         )
         return detail_lines(summary, width)
 
@@ -338,10 +338,6 @@ class AuditTable(Table):
                 Piece(f" {looked}", "muted"),
             )
         return super().filter_status()
-
-
-def _part(name: str, text: str) -> Line:
-    return (Piece(f"  · {name} ", "muted"), *foreign_text(text, "muted")) if text else ()
 
 
 def _entries(body: str) -> list[tuple[str, str]]:

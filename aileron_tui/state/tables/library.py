@@ -34,10 +34,6 @@ _COLUMNS = (
 )
 
 
-def library_key(kind: str, name: str) -> str:
-    return f"{kind}:{name}"
-
-
 class LibraryTable(KeyedTable[LibraryItemView]):
     """The rows of view 4, in the core's order."""
 
@@ -59,7 +55,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         self.set_items(items, now)
 
     def key_of(self, item: LibraryItemView) -> str:
-        return library_key(item.kind, item.name)
+        return f"{item.kind}:{item.name}"
 
     def fields_of(self, item: LibraryItemView) -> FilterFields:
         state = f"{item.state} {words.views.LIBRARY_STATES[item.state]}"

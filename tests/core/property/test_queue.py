@@ -48,7 +48,7 @@ def held(name: int, kind: str) -> NotAcceptedView:
         name=str(name),
         file="f",
         digest="d",
-        reason="new",
+        change="new",
         gated=True,
         connector="c",
         hosts=(),

@@ -28,7 +28,7 @@ def test_a_connector_that_asks_for_such_a_host_says_so_before_it_is_accepted() -
         name="pay",
         file="store",
         digest="ab" * 32,
-        reason="new",
+        change="new",
         gated=None,
         connector="",
         hosts=(HOST,),

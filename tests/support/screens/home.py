@@ -79,7 +79,7 @@ def not_accepted() -> NotAcceptedView:
         name="post-invoice",
         file="actions/post-invoice.md",
         digest="5b0e" * 16,
-        reason="new",
+        change="new",
         gated=True,
         connector="billing",
         steps=("billing.post_invoice",),
