@@ -23,7 +23,7 @@ setup:  ## make .venv with everything that tests and checks need
 node: setup  ## fetch the official TypeScript MCP client and conformance suite (npm) for the tests
 	@$(BIN)/python .ci/node.py
 
-test: node  ## run the whole suite (under 15 minutes on 2 cores)
+test: node  ## run the whole suite (under 10 minutes on 2 cores)
 	HYPOTHESIS_PROFILE=full $(PYTEST)
 
 test-all: node  ## the whole suite with many more examples and kills (about an hour)

@@ -266,10 +266,10 @@ class Served:
             server = EmbeddedServer(self.asgi_app, sockets)
             own = self.asgi_app.state.session_sockets = SessionSockets(app, server.serve_session)
             self.mcp.start()
+            self.person = Person(app, agents, installed)
+            await self.person.begin()  # before anybody is served: a client may be there already
             async with self.mcp.run(), server, own.listening():
                 await app.address.announce(self.port)
-                self.person = Person(app, agents, installed)
-                await self.person.begin()
                 ready(self)
                 await self.stop.wait()
 

@@ -326,7 +326,9 @@ def test_requests_wait_for_a_console_that_is_about_to_come(tmp_path: Path) -> No
     relay.send("server/discover", 1, _meta=NEW)
     running = ThreadConsole(tmp_path / "home")
     try:
-        assert relay.answer(1)["result"]["supportedVersions"]
+        answer = relay.answer(1)
+        assert "result" in answer, answer
+        assert answer["result"]["supportedVersions"]
         assert relay.end() == (0, "")
     finally:
         running.stop()
