@@ -85,25 +85,40 @@ def test_a_repository_under_another_name(bench: Bench) -> None:
     """Git looks into the folder that it is started in; what is not git's there stays in sight."""
     first = (
         "git init -q --bare x.git; cp sub/.git/config x.git/config; cp -r x.git y; touch y/mine;"
-        "git -C x.git config core.worktree ..; git -C y config core.worktree .."
+        "git -C x.git config core.worktree ..; git -C y config core.worktree ..;"
+        "cp -r x.git other; mkdir g; mv other/HEAD g; echo ../other > g/commondir"
     )
     then = (
         f"{QUIET} -C sub push -q {{project}}/x.git main:other;"
         f"{QUIET} --git-dir=x.git symbolic-ref HEAD refs/heads/other;"
-        f"{QUIET} --git-dir=x.git log --format='bare has %s'; {QUIET} clone -q x.git copy"
+        f"{QUIET} --git-dir=x.git log --format='bare has %s'; {QUIET} clone -q x.git copy;"
+        f"{QUIET} --git-dir=g symbolic-ref HEAD refs/heads/some;"
+        "cat g/commondir"
     )
     with launched(bench, first, then) as running:
         for name in ("x.git", "y"):
             until(lambda name=name: not list((bench.project / name / "refs").glob("*")))
             assert "not a git repository" in looks(bench, name)
+        until(lambda: (bench.project / "g" / "commondir").stat().st_size == 0)
+        assert "commondir" in looks(bench, "g")
         assert (bench.project / "y" / "mine").exists()
         (bench.project / "go").touch()
         ended = running.end()
     assert "bare has one" in ended.output
-    for name in ("x.git", "y"):
+    assert "../other" in ended.output
+    for name in ("x.git", "y", "g"):
         assert f"{name} is new and git would take it for a repository" in ended.output
         looks(bench, name)
     assert (bench.project / "x.git" / "refs" / "heads" / "other").exists()
+
+
+def test_a_folder_that_can_be_entered_and_not_listed(bench: Bench) -> None:
+    """Git needs no more, and looks through a project do: the folder is opened to be looked through."""
+    with launched(bench, "cp -r sub closed; chmod 0300 closed") as running:
+        until(lambda: stand_in(bench.project / "closed"))
+        looks(bench, "closed")
+        running.process.kill()
+        running.process.communicate(timeout=20)
 
 
 def test_a_file_that_leads_to_where_it_is_kept(bench: Bench) -> None:
