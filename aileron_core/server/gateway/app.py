@@ -1,4 +1,4 @@
-"""The gateway: which requests may pass, to which upstream, and errors in the shape of the provider's."""
+"""The gateway: which requests may pass, and to which upstream."""
 
 import asyncio
 import logging
