@@ -61,8 +61,9 @@ repository names. When the session ends it is put here as .git.disarmed.
 _ANOTHER = "there was another one in its place"
 _BATCH = 64
 """Hidden in one go."""
-_MOST = 512
-"""More in a session are disabled at once: an open descriptor is kept for each."""
+_MOST = 256
+"""More in a session are disabled at once: two open descriptors are kept for each."""
+_PATH = os.O_RDONLY | getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +94,14 @@ class RepositoryHider:
         self._record = HiddenRecord()
         self._open: dict[int, int] = {}
         """A descriptor of each hidden folder: no path leads there any more."""
+        self._stand_ins: dict[int, int] = {}
+        """A descriptor of each stand-in, so that nothing else is given its inode's number."""
         self._namespace = -1
         self._made = 0
 
     def close(self) -> None:
         """Let go of the sandbox, which has ended."""
-        for handle in (*self._open.values(), self._namespace):
+        for handle in (*self._open.values(), *self._stand_ins.values(), self._namespace):
             with contextlib.suppress(OSError):
                 os.close(handle)
 
@@ -175,21 +178,25 @@ class RepositoryHider:
         """Make a stand-in for *name* in the session's folder."""
         path = PurePosixPath(name)
         folder = stack.enter_context(open_project_folder(self._project, str(path.parent)))
-        status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+        source = os.open(path.name, _PATH, dir_fd=folder)
+        stack.callback(os.close, source)  # not before the end: its inode's number must stay its own
+        status = os.fstat(source)
+        is_folder = stat.S_ISDIR(status.st_mode)
         if len(self._record.hidden) >= _MOST:
             raise OSError(0, f"{_MOST} are hidden already")
+        if not is_folder and not (path.name == "commondir" and stat.S_ISREG(status.st_mode)):
+            raise OSError(0, "it is no folder")
         hidden = HiddenFolder(number=self._made, name=name, stand_in=[])
         self._made += 1
         kept = kept_path(self._folder, hidden)
         kept.parent.mkdir(mode=0o700, parents=True)
-        if stat.S_ISDIR(status.st_mode):
+        if is_folder:
             # Without the right to enter it `refs` is none to git, and can still be listed.
             kept.mkdir(mode=0o600 if path.name == "refs" else 0o700)
-        elif path.name == "commondir" and stat.S_ISREG(status.st_mode):
-            kept.touch(mode=0o600)  # an empty one ends every git
         else:
-            raise OSError(0, "it is no folder")
+            kept.touch(mode=0o600)  # an empty `commondir` ends every git
         hidden.stand_in = file_identity(kept)
+        self._stand_ins[hidden.number] = os.open(kept, _PATH)
         return _Candidate(
             hidden=hidden,
             name=path.name,
@@ -282,8 +289,9 @@ class RepositoryHider:
             kept.parent.chmod(0)
             return
         self._record.hidden.remove(hidden)
-        if hidden.number in self._open:
-            os.close(self._open.pop(hidden.number))
+        for handles in (self._open, self._stand_ins):
+            if hidden.number in handles:
+                os.close(handles.pop(hidden.number))
 
     def _disable(self, name: str, why: str) -> None:
         path = PurePosixPath(name)

@@ -260,6 +260,8 @@ def test_two_sessions_that_hide_the_same_at_once(
         ("mount_in_sandbox", "rmdir $sub/.git.ses-1-0; ln -s $mine $sub/.git.ses-1-0"),
         ("mount_in_sandbox", "ln -s $mine/.git/config $sub/.git.ses-1-0/README-aileron.txt"),
         ("mount_in_sandbox", "mv $sub/.git.ses-1-0 $sub/x; mv $mine $sub/.git.ses-1-0"),
+        ("after", "rmdir $sub/.git.ses-1-0; ln -s $mine $sub/.git.ses-1-0"),
+        ("after", "mv $sub/.git.ses-1-0 $sub/x; mv $mine $sub/.git.ses-1-0"),
         ("exchange_names", "mv $sub/.git $sub/x; ln -s $mine/.git $sub/.git"),
         ("exchange_names", "mv $sub $sub.x; ln -s $mine $sub"),
         ("exchange_names", "rm -r $sub/.git; touch $sub/.git"),
@@ -276,15 +278,17 @@ def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
     with agent.running() as shell:
         shell.does(makes(bench))
         before = {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()}
-        original = getattr(repository_hider, at)
+        name = "mount_in_sandbox" if at == "after" else at
+        original = getattr(repository_hider, name)
 
         def swapped(*args: Any) -> Any:
             monkeypatch.undo()
+            done = original(*args) if at == "after" else None
             script = swap.replace("$sub", f"{bench.project}/sub").replace("$mine", str(mine))
             subprocess.run(["sh", "-ec", script], check=True)
-            return original(*args)
+            return done or original(*args)
 
-        monkeypatch.setattr(repository_hider, at, swapped)
+        monkeypatch.setattr(repository_hider, name, swapped)
         for _ in range(2):
             shell.hide()
         for folder in bench.project.glob("*/"):
