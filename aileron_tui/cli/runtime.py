@@ -103,7 +103,7 @@ async def _served(
             app.home.socket.unlink()
 
 
-_MCP_IMPORT_DELAY: Final = 3.0
+_MCP_IMPORT_DELAY: Final = 10.0
 """Seconds after the start before the `mcp` package is imported unasked: a server that lives shorter never needs it."""
 
 
