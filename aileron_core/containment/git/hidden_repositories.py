@@ -3,6 +3,7 @@
 import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from aileron_core.containment.git.new_repositories import (
@@ -16,7 +17,13 @@ from aileron_core.containment.git.new_repositories import (
     open_project_folder,
     writable,
 )
-from aileron_core.containment.git.record import HiddenFolder, SessionRecord, read_hidden
+from aileron_core.containment.git.record import (
+    HiddenFolder,
+    HiddenRecord,
+    SessionRecord,
+    read_hidden,
+    read_record,
+)
 from aileron_core.containment.git.repository import RepositoryScan, scan_project
 from aileron_core.errors import AileronError
 from aileron_core.text import escape
@@ -69,14 +76,13 @@ def find_stand_in(project: Path, scan: RepositoryScan, hidden: HiddenFolder) -> 
     return PurePosixPath(hidden.name)
 
 
-def stand_ins(parent: Path, *, other_than: Path) -> list[list[int]]:
-    """Return the identities of all stand-ins of the sessions below *parent*."""
-    found: list[list[int]] = []
-    for folder in parent.iterdir():
+def other_sessions(folder: Path) -> Iterator[tuple[Path, HiddenRecord]]:
+    """Yield the projects of the sessions beside that of *folder*, and what they have hidden."""
+    for each in folder.parent.iterdir():
         with contextlib.suppress(AileronError, OSError):
-            if folder != other_than:
-                found += [each.stand_in for each in read_hidden(folder).hidden]
-    return found
+            record = read_record(each) if each != folder else None
+            if record is not None:
+                yield Path(record.project), read_hidden(each)
 
 
 def restore_hidden(session: SessionRecord, folder: Path, leftovers: Path) -> tuple[list[str], bool]:

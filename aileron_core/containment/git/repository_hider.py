@@ -24,6 +24,7 @@ from aileron_core.containment.git.hidden_repositories import (
     README,
     find_stand_in,
     kept_path,
+    other_sessions,
     remove_stand_in,
     temporary_path,
 )
@@ -89,9 +90,10 @@ class RepositoryHider:
             folder: the session's.
             bwrap: the process that started the sandbox.
         """
-        self._folder, self._session, self._bwrap = folder, session, bwrap
+        self._folder, self._session = folder, session
         self._project = Path(session.project)
-        self._record = HiddenRecord()
+        self._record = HiddenRecord(bwrap=bwrap)
+        self._written: dict[str, object] = {}
         self._open: dict[int, int] = {}
         """A descriptor of each hidden folder: no path leads there any more."""
         self._stand_ins: dict[int, int] = {}
@@ -111,7 +113,6 @@ class RepositoryHider:
         Raises:
             OSError: the record cannot be written. What is new is disabled nevertheless.
         """
-        before = asdict(self._record)
         for hidden in [*self._record.hidden]:
             handle = self._open.get(hidden.number)
             if handle is not None and not os.listdir(handle):  # noqa: PTH208 - of the open folder
@@ -135,8 +136,12 @@ class RepositoryHider:
                 names.append(path)
         for at in range(0, len(names), _BATCH):
             self._hide(names[at : at + _BATCH])
-        if asdict(self._record) != before:
-            write_hidden(self._folder, self._record)
+        if asdict(self._record) != self._written:
+            self._write()
+
+    def _write(self) -> None:
+        write_hidden(self._folder, self._record)
+        self._written = asdict(self._record)
 
     def _is_open(self, name: str) -> bool:
         """Return whether a git that is started there would look into *name*, or could be led into it."""
@@ -165,7 +170,7 @@ class RepositoryHider:
                     self._disable(name, str(error.strerror))
             self._record.hidden += [each.hidden for each in candidates]
             try:  # before anything in the project changes: whoever comes after a kill puts it right
-                write_hidden(self._folder, self._record)
+                self._write()
             except OSError as error:
                 for each in candidates:
                     self._give_up(each, str(error.strerror))
@@ -234,10 +239,18 @@ class RepositoryHider:
         ]
         try:
             if self._namespace < 0:
-                self._namespace = sandbox_namespace(self._bwrap)
+                self._namespace = sandbox_namespace(self._record.bwrap)
         except OSError as error:
             return [f"the sandbox cannot be joined ({error.strerror})"] * len(mounts)
-        return mount_in_sandbox(self._namespace, mounts) if mounts else []
+        if not mounts:
+            return []
+        for project, other in other_sessions(self._folder):  # its agent may be who made them
+            if project.is_relative_to(self._project) or self._project.is_relative_to(project):
+                with contextlib.suppress(OSError):
+                    namespace = sandbox_namespace(other.bwrap)
+                    mount_in_sandbox(namespace, mounts)
+                    os.close(namespace)
+        return mount_in_sandbox(self._namespace, mounts)
 
     def _exchange(self, candidate: _Candidate, why: str | None) -> None:
         """Take the stand-in back and, unless there is a *why* not, exchange it with what is to be hidden."""
@@ -305,7 +318,9 @@ class RepositoryHider:
             sentences = [failure_notice(disabled, error)]
         for sentence in sentences:
             text = f"{sentence} This was done while the agent ran, whose git lost it ({why})."
-            if text not in self._record.notices and len(self._record.notices) < _MOST:
+            if len(self._record.notices) >= _MOST:
+                text = "More was renamed while the agent ran: look for names that end in .disarmed."
+            if text not in self._record.notices:
                 self._record.notices.append(text)
 
 
