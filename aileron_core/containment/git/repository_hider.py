@@ -154,7 +154,7 @@ class RepositoryHider:
                 if not is_entry:
                     return is_git_directory(_path_of(folder))
                 restore_owner_rights(folder)
-                return not entry_names(folder) <= {README}
+                return not _is_empty(folder)
         except (FileNotFoundError, NotADirectoryError):  # gone; a file, a link
             return False
         except OSError:
@@ -322,6 +322,14 @@ class RepositoryHider:
                 text = "More was renamed while the agent ran: look for names that end in .disarmed."
             if text not in self._record.notices:
                 self._record.notices.append(text)
+
+
+def _is_empty(folder: int) -> bool:
+    """Return whether an open folder has nothing in it but the file of a stand-in."""
+    if entry_names(folder) != {README}:
+        return not entry_names(folder)
+    status = os.stat(README, dir_fd=folder, follow_symlinks=False)
+    return stat.S_ISREG(status.st_mode)
 
 
 def _path_of(handle: int) -> Path:

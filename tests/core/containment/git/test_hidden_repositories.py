@@ -148,18 +148,35 @@ def test_modes_keep_nothing_in_sight(bench: Bench, closed: str) -> None:
     assert "sub/.git is a new repository" in agent.end()
 
 
-def test_a_git_folder_that_is_none_may_hold_one(bench: Bench) -> None:
+@pytest.mark.parametrize("inner", ["in", README])
+def test_a_git_folder_that_is_none_may_hold_one(bench: Bench, inner: str) -> None:
     """A file of git's can lead into it."""
     agent = bench.begin()
     with agent.running() as shell:
-        shell.does(
-            makes(bench)
-            + "cd ..; mkdir -p x/.git; mv sub/.git x/.git/in; echo 'gitdir: ../x/.git/in' > sub/.git"
-        )
+        moves = f"cd ..; mkdir -p x/.git; mv sub/.git x/.git/{inner}"
+        shell.does(f"{makes(bench)} {moves}; echo 'gitdir: ../x/.git/{inner}' > sub/.git")
         shell.hide()
         looks(bench, bench.project / "sub")
+        assert shell.does(f"{QUIET} -C sub log --format=%s") == "one"
     agent.end()
     looks(bench, bench.project / "sub")
+
+
+def test_a_project_that_was_no_repository(bench: Bench) -> None:
+    """The agent makes one of the project itself."""
+    project = bench.folder / "plain"
+    project.mkdir()
+    evil, arm = armed(bench, project)
+    agent = bench.begin(project=project)
+    with agent.running() as shell:
+        shell.does(
+            f"cd {project}; {arm} {MADE} mv .git ..; cd ..; git config core.fsmonitor {evil}"
+        )
+        shell.hide()
+        assert names(project / ".git") == {README}
+        looks(bench, project)
+        assert shell.does(f"{QUIET} -C {project} log --format=%s") == "one"
+    assert ".git is a new repository. It is .git.disarmed now" in agent.end()
 
 
 def test_where_the_sandbox_cannot_be_joined_it_is_disabled_at_once(bench: Bench) -> None:
