@@ -1,4 +1,4 @@
-"""The files of one launch: its private folder, files injected into the agent's folders, and copied settings."""
+"""The files of one launch: its private folder, files put into the agent's folders, which credentials come back."""
 
 import contextlib
 import errno

@@ -1,4 +1,4 @@
-"""Counting the model traffic of each session through the gateway: amounts, never contents."""
+"""Counting the model traffic of each session through the gateway, and its records: amounts, never contents."""
 
 import asyncio
 from collections import deque
