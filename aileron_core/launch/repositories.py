@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from aileron_core.containment.git.hidden_repositories import RepositoryHider
 from aileron_core.containment.git.prepare import prepare_repositories
 from aileron_core.containment.git.repository import scan_project
+from aileron_core.containment.git.repository_hider import RepositoryHider
 from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.session import SessionRepositories, recover_sessions
 from aileron_core.containment.support import find_bwrap

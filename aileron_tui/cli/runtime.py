@@ -148,8 +148,7 @@ def _started() -> None:
     """
     gc.freeze()
     # A full collection stops both threads, and long-lived garbage is rare: so collect rarely.
-    young, middle, _ = gc.get_threshold()
-    gc.set_threshold(young, middle, 100)
+    gc.set_threshold(700, 10, 100)
     gc.enable()
 
 

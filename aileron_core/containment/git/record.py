@@ -95,6 +95,8 @@ class HiddenFolder:
 class HiddenRecord:
     """What one session has hidden; a file of its own, for a thread of its own writes it."""
 
+    bwrap: int
+    """The process that started the session's sandbox."""
     hidden: list[HiddenFolder] = field(default_factory=list[HiddenFolder])
     notices: list[str] = field(default_factory=list[str])
     """Sentences that a person has to read, in order."""
@@ -140,9 +142,9 @@ def read_hidden(folder: Path) -> HiddenRecord:
     """
     with _reading(folder / _HIDDEN_NAME) as stored:
         if stored is None:
-            return HiddenRecord()
-        hidden = [HiddenFolder(**each) for each in stored["hidden"]]
-        return HiddenRecord(hidden=hidden, notices=stored["notices"])
+            return HiddenRecord(bwrap=0)
+        hidden = [HiddenFolder(**each) for each in stored.pop("hidden")]
+        return HiddenRecord(**stored, hidden=hidden)
 
 
 @contextlib.contextmanager

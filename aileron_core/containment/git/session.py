@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aileron_core.containment.git.hidden_repositories import restore_hidden, stand_ins
+from aileron_core.containment.git.hidden_repositories import other_sessions, restore_hidden
 from aileron_core.containment.git.import_changes import import_changes
 from aileron_core.containment.git.new_repositories import disable_new_repositories
 from aileron_core.containment.git.record import (
@@ -89,7 +89,9 @@ class SessionRepositories:
         restored, complete = restore_hidden(self.record, self.folder, self.leftovers)
         notices, stays = notices + restored, stays or not complete
         if project.is_dir():
-            others = stand_ins(self.folder.parent, other_than=self.folder)
+            others = [
+                each.stand_in for _, other in other_sessions(self.folder) for each in other.hidden
+            ]
             notices += disable_new_repositories(
                 project, self.record.entries, self.record.shapes, others
             )

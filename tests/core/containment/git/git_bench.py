@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
-from aileron_core.containment.git.hidden_repositories import RepositoryHider
 from aileron_core.containment.git.prepare import prepare_repositories
 from aileron_core.containment.git.repository import scan_project
+from aileron_core.containment.git.repository_hider import RepositoryHider
 from aileron_core.containment.git.session import SessionRepositories
 
 BWRAP = shutil.which("bwrap", path="/usr/bin:/bin") or ""

@@ -1,17 +1,20 @@
 """Repositories that an agent makes while it runs: out of the person's sight, in the agent's, and never lost."""
 
 import os
+import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from git_bench import Agent, Bench, armed
 
-from aileron_core.containment.git import hidden_repositories
-from aileron_core.containment.git.hidden_repositories import README, RepositoryHider
+from aileron_core.containment.git import repository_hider
+from aileron_core.containment.git.hidden_repositories import README
 from aileron_core.containment.git.record import read_hidden
 from aileron_core.containment.git.repository import scan_project
+from aileron_core.containment.git.repository_hider import RepositoryHider
 from aileron_core.containment.sandbox_mounts import SandboxMount, mount_in_sandbox
 
 MADE = (
@@ -207,21 +210,22 @@ def test_a_folder_that_is_gone_at_the_end(bench: Bench) -> None:
 
 
 def test_of_two_sessions_in_a_project_none_loses_or_arms_anything(bench: Bench) -> None:
-    """One hides what it sees, the other passes the stand-in by, at its end too."""
+    """Whichever hides it, the agents of both go on with it; the other passes the stand-in by, at its end too."""
     one, two = bench.begin("ses-1"), bench.begin("ses-2")
     with one.running() as first, two.running() as second:
+        for shell in (first, second, first, second):  # to know of each other
+            shell.hide()
         first.does(makes(bench))
-        first.hide()
         second.hide()
-        assert kept(two) == []
+        first.hide()
+        assert (len(kept(one)), len(kept(two))) == (0, 1)
         looks(bench, bench.project / "sub")
-        assert "sub" not in two.end()
+        first.does(f"cd sub; echo 2 > f; {QUIET} commit -qam two")
+        assert second.does(f"{QUIET} -C sub log --format=%s") == "two\none"
+        assert "sub" not in one.end()
         looks(bench, bench.project / "sub")
-        assert (
-            first.does(f"cd sub; echo 2 > f; {QUIET} commit -qam two; {QUIET} log --format=%s")
-            == "two\none"
-        )
-    assert "sub/.git is a new repository" in one.end()
+        assert second.does(f"{QUIET} -C sub log --format=%s") == "two\none"
+    assert "sub/.git is a new repository" in two.end()
     looks(bench, bench.project / "sub")
     assert (bench.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
 
@@ -241,7 +245,7 @@ def test_two_sessions_that_hide_the_same_at_once(
             first.hide()
             return results or mount_in_sandbox(namespace, mounts)
 
-        monkeypatch.setattr(hidden_repositories, "mount_in_sandbox", first_is_quicker)
+        monkeypatch.setattr(repository_hider, "mount_in_sandbox", first_is_quicker)
         second.hide()
         assert (len(kept(one)), len(kept(two))) == (1, 0)
         assert first.does(f"{QUIET} -C sub log --format=%s") == "one"
@@ -249,6 +253,53 @@ def test_two_sessions_that_hide_the_same_at_once(
     two.end()
     assert "sub/.git is a new repository" in one.end()
     assert names(bench.project / "sub") == {"f", ".git.disarmed"}
+
+
+@pytest.mark.parametrize(
+    ("at", "swap"),
+    [
+        ("mount_in_sandbox", "rmdir $sub/.git.ses-1-0; ln -s $mine $sub/.git.ses-1-0"),
+        ("mount_in_sandbox", "ln -s $mine/.git/config $sub/.git.ses-1-0/README-aileron.txt"),
+        ("mount_in_sandbox", "mv $sub/.git.ses-1-0 $sub/x; mv $mine $sub/.git.ses-1-0"),
+        ("after", "rmdir $sub/.git.ses-1-0; ln -s $mine $sub/.git.ses-1-0"),
+        ("after", "mv $sub/.git.ses-1-0 $sub/x; mv $mine $sub/.git.ses-1-0"),
+        ("exchange_names", "mv $sub/.git $sub/x; ln -s $mine/.git $sub/.git"),
+        ("exchange_names", "mv $sub $sub.x; ln -s $mine $sub"),
+        ("exchange_names", "rm -r $sub/.git; touch $sub/.git"),
+    ],
+)
+def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, at: str, swap: str
+) -> None:
+    """Nothing of the person's is written to, renamed or lost, wherever a link leads."""
+    mine = bench.folder / "mine"
+    mine.mkdir()
+    bench.git("init", "-q", where=mine)
+    agent = bench.begin()
+    with agent.running() as shell:
+        shell.does(makes(bench))
+        before = {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()}
+        name = "mount_in_sandbox" if at == "after" else at
+        original = getattr(repository_hider, name)
+
+        def swapped(*args: Any) -> Any:
+            monkeypatch.undo()
+            done = original(*args) if at == "after" else None
+            script = swap.replace("$sub", f"{bench.project}/sub").replace("$mine", str(mine))
+            subprocess.run(["sh", "-ec", script], check=True)
+            return done or original(*args)
+
+        monkeypatch.setattr(repository_hider, name, swapped)
+        for _ in range(2):
+            shell.hide()
+        for folder in bench.project.glob("*/"):
+            looks(bench, folder)
+    agent.end()
+    if mine.exists():
+        assert {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()} == before
+    else:  # it was moved into the project, as every program of the person's could
+        (moved,) = bench.project.glob("sub/.git*/.git*/HEAD*")
+        assert moved.read_text() == before[mine / ".git" / "HEAD"].decode()
 
 
 @pytest.mark.parametrize("at", ["mount_in_sandbox", "exchange_names"])
@@ -262,7 +313,7 @@ def test_a_kill_in_the_middle_of_it(bench: Bench, monkeypatch: pytest.MonkeyPatc
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(hidden_repositories, at, killed)
+            patch.setattr(repository_hider, at, killed)
             with pytest.raises(KeyboardInterrupt):
                 shell.hide()
         assert len(read_hidden(agent.folders.folder).hidden) == 1
