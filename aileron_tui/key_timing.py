@@ -1,4 +1,4 @@
-"""Judges every key by when it was pressed, and by what came with it; hides the items when nobody is there."""
+"""Judges every key by when it was pressed, and by what came with it; hides the items after `lock_minutes`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""Reading the imports and exports of a WASM module from its bytes, without compiling it.
+"""Which imports and exports a WASM module may have, read from its bytes without compiling it.
 
 Compiling a large module takes seconds; this way an install refuses one that could never run at
 once. The bytes are hostile: every length is checked, and nothing read here is trusted at run time.

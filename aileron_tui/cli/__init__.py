@@ -1,4 +1,4 @@
-"""The `aileron` command. Heavy imports are deferred into each command."""
+"""The `aileron` command, its Python isolated (`-I`). Heavy imports are deferred into each command."""
 
 import gc
 import os

@@ -3,7 +3,7 @@
 State, texts and conditions are the screen's; only the drawing differs. An item is printed whole,
 then, after a pause, the question. What is typed too early is for `terminal` to tell. An answer
 is about what was printed last: `Navigation` turns to something, `Output` prints it, `Decisions`
-hands the answer over.
+hands the answer over. Here: which typed word is which key, the lock, what changes too fast to ask about.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The HTTP client through which everything outgoing passes: connectors, and later OAuth and installs.
+"""The HTTP client through which every request of a connector leaves: redirects (each is checked), `--route`, errors.
 
 It blocks, and is meant for worker threads (measured: an async client on the core's loop costs two
 to three times as much and delays every other agent). It is built on httpcore instead of httpx

@@ -1,4 +1,4 @@
-"""The gateway: which requests may pass, and to which upstream."""
+"""The gateway: which requests may pass (of an open session, 256 at once), and which are sent a second time."""
 
 import asyncio
 import logging

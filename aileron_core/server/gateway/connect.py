@@ -1,4 +1,7 @@
-"""A connection to an upstream: resolved, checked, and made to the address that was checked."""
+"""A connection to an upstream: resolved, checked, and made to the address that was checked.
+
+Which addresses an upstream may have, and the way there: the proxy of the environment, TLS with `ca_file`.
+"""
 
 import asyncio
 import base64
