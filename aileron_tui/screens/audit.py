@@ -1,4 +1,4 @@
-"""The screen of view 3, and its keys; what its rows say is in `state/tables/audit.py`."""
+"""The screen of view 3, and its keys; what it says is in `state/tables/audit.py`."""
 
 from dataclasses import replace
 
