@@ -15,7 +15,6 @@ from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment
 
-import httpx
 from aiohappyeyeballs import (
     start_connection,  # pyright: ignore[reportUnknownVariableType] - a bare tuple
 )
@@ -317,6 +316,8 @@ async def _proxy_status(raw: socket.socket) -> int:
 
 
 def _trusting(ca_file: str) -> ssl.SSLContext:
+    import httpx
+
     context = httpx.create_ssl_context(trust_env=False)
     context.set_alpn_protocols(["http/1.1"])
     if ca_file:
