@@ -171,15 +171,21 @@ class Console:
     async def rest(self, seconds: float = 2.0) -> None:
         """Let the person rest for *seconds* before what is drawn, and wait until the screen knows."""
         await self.settled()
-        self.clock.advance(seconds)
+        self._pass(seconds)
 
         def rested() -> bool:
             if self.drawn and not self.armed:
-                self.clock.advance(seconds)  # it was drawn only after the clock had moved
+                self._pass(seconds)  # it was drawn only after the clock had moved
             return self.armed
 
         await self.until(rested, "armed")
         await self.quiet()
+        await self.until(rested, "armed")
+
+    def _pass(self, seconds: float) -> None:
+        """Move the clock, and do at once what is due by then: later it would disturb a rest."""
+        self.clock.advance(seconds)
+        self.app._tick()
 
     async def quiet(self) -> None:
         """Wait until what is in view counts as seen and everything was drawn."""

@@ -169,8 +169,9 @@ async def test_other_bytes_of_the_connector_end_what_was_accepted(home: Path) ->
         routes = service.route(*HOSTS)
         async with Core.open(home, routes=routes, accept=False) as core:
             await accept_files(core)
-            await asked(core)
+            waiting = await asked(core)
             await accept(core, offers(core)[0])
+            await core.looked(waiting.approval_id, after=waiting.version)
             other = furnish_guest(home, [QUERY, QUERY], HOSTS)
             assert other != first
             await core.app.library.poll()
