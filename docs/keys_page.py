@@ -43,6 +43,7 @@ In `config.toml`, by the name in the second column:
     [console.keys]
     approve = "y"
 
+`y` was the key of `copy`. An action that neither decides nor asks makes way and gets the key that became free: `copy` is then on `a`. Give it a key yourself to have it elsewhere.
 Two keys that decide cannot be the same, `esc` decides nothing, and a key that you give to a decision takes neither ctrl nor alt. A table that breaks this is refused at the start, naming the key and what is wrong with it.
 """
 

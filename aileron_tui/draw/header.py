@@ -76,13 +76,13 @@ def file_head(file: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line
         Piece(_question(file), "strong"),
     )
     second = line(" ", Piece("file ", "muted"), *brief(file.file))
-    third = line(" ", Piece(words.files.why_not_accepted(file.kind, file.change), "muted"))
+    why = line(" ", Piece(words.files.why_not_accepted(file.kind, file.change), "muted"))
     warning_lines: list[Line] = []
     if file.kind == "action" and not file.gated:
         warning_lines.append((Piece(words.files.WARN_FREE, "attn"),))
     lines = [justify(first, (), width), truncate(second, width - 1)]
     if not compact:
-        lines.append(truncate(third, width - 1))
+        lines.extend(_wrapped(why, width))
     lines.extend(_warning_lines(warning_lines, width, compact=compact))
     return tuple(lines)
 
@@ -104,13 +104,18 @@ def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_changed: bo
     *file_changed*: the action file has changed since the request, and the change is not accepted.
     """
     lines: list[Line] = []
-    if view.state in ("unknown", "failed") and view.outcome:
+    # Of a call that waits to be acknowledged it is the first line of the document.
+    if view.state in ("unknown", "failed") and view.outcome and not view.awaits_acknowledgement:
         lines.append(foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
-    if file_changed and view.state in WAITING_STATES:
-        lines.append((Piece(words.item.WARN_FILE_CHANGED, "attn"),))
     if view.drift is not None:
         lines.append((Piece(words.item.WARN_CHANGED, "attn"),))
-    lines.extend(_routed(route) for route in view.routed)
+    lines.extend((Piece(text, "attn"),) for text in findings.warnings())
+    if view.preview.status == "unavailable":
+        lines.append((Piece(words.item.WARN_NO_PREVIEW, "attn"),))
+    if view.self_opened:
+        lines.append((Piece(words.item.WARN_SELF_OPENED, "attn"),))
+    if any(by == "--accept-installed" for _, by in view.preview.accepted_reads):
+        lines.append((Piece(words.files.WARN_READS_UNSEEN, "attn"),))
     lines.extend(
         line(
             *foreign_text(field.label, "attn"),
@@ -119,24 +124,13 @@ def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_changed: bo
         for field in view.preview.fields
         if field.count > 1
     )
-    lines.extend((Piece(text, "attn"),) for text in findings.warnings())
-    if any(by == "--accept-installed" for _, by in view.preview.accepted_reads):
-        lines.append((Piece(words.files.WARN_READS_UNSEEN, "attn"),))
-    if view.preview.status == "unavailable":
-        lines.append((Piece(words.item.WARN_NO_PREVIEW, "attn"),))
-    if view.state == "awaiting_vault":
-        lines.append((Piece(words.item.WARN_VAULT, "attn"),))
-    if view.self_opened:
-        lines.append((Piece(words.item.WARN_SELF_OPENED, "attn"),))
+    if file_changed and view.state in WAITING_STATES:
+        lines.append((Piece(words.item.WARN_FILE_CHANGED, "attn"),))
     if view.requester_gone:
         lines.append((Piece(words.item.WARN_GONE, "attn"),))
+    if view.state == "awaiting_vault":
+        lines.append((Piece(words.item.WARN_VAULT, "attn"),))
     return lines
-
-
-def _routed(route: str) -> Line:
-    source, _, target = route.partition(" -> ")
-    goes = (*foreign_text(source, "attn"), Piece(" → ", "attn"), *foreign_text(target, "attn"))
-    return line(Piece("goes elsewhere: ", "attn"), *goes, Piece(words.bars.ROUTE_BY, "attn"))
 
 
 def _hosts(view: ApprovalView) -> Line:

@@ -230,6 +230,7 @@ class DocumentCache:
                 warnings,
                 unfold=options.unfold,
                 refresh_key=self._registry.key_label("refresh"),
+                look_key=self._registry.key_label("look_again"),
             )
         if item.problem is not None:
             return problem_blocks(item.problem)
@@ -257,7 +258,7 @@ def foreign_size(view: ApprovalView | None) -> int:
         return 0
     changed = view.drift.changed if view.drift is not None else ()
     inputs = [field for step in view.steps for field in step.inputs]
-    sizes = [len(field.value) for field in (*view.preview.fields, *view.arguments, *inputs)]
+    sizes = [len(field.value) for field in (*view.preview.fields, *view.agent_fields, *inputs)]
     sizes += [len(each.before or "") + len(each.after or "") for each in changed]
     return sum(sizes)
 
@@ -266,7 +267,7 @@ def start_blocks(view: ApprovalView, now: float) -> tuple[Block, ...]:
     """Return the start of *view*'s document, and a note that there is more; none of it counts as read."""
     notice = words.item.laying_out(foreign_size(view))
     note = (value("", (Piece(notice, "attn"),), "record"), blank())
-    if view.drift is not None or view.steps:
+    if view.drift is not None or view.steps or view.is_compared:
         return (first_heading(view, now), *note)
     fetched = tuple(_starts(view.preview.fields))
     begin = replace(view, preview=replace(view.preview, fields=fetched), arguments=())

@@ -33,7 +33,7 @@ GATED = {
 """Failpoint -> the state in which the database has to be found after it."""
 NOTES = {
     "pending": "",
-    "checking": "stopped while it looked once more",
+    "checking": "stopped during the last check",
     "approved": "stopped before it began",
 }
 

@@ -194,7 +194,7 @@ async def test_a_filter_reads_on_to_the_first_record_and_says_how_far_it_looked(
 
     async with console(state) as shown:
         await shown.go("3", "2,000 records")
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type("agent:goose")
         await shown.shows("this is record 1 ")
         await shown.go("enter", "1 of 2,000 match agent:goose")
@@ -210,7 +210,7 @@ async def test_a_page_read_for_another_question_does_not_confuse_the_filter() ->
         await shown.go("3", "2,000 records")
         stray = RecordsRead(records=(record(5),), before_seq=6, total=TOTAL)
         shown.port.tell(stray)
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type("record 1999")
         await shown.shows("this is record 1999")
 

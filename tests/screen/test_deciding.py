@@ -20,7 +20,7 @@ from aileron_core.console_port import (
 from aileron_tui.draw.bars import footer_line
 from aileron_tui.input.situation import Situation
 from aileron_tui.widgets.line_input import LineInput
-from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.screen.driving import NOW, console, mail, short, start
 
 HELD = NotAcceptedView(
     kind="action",
@@ -34,15 +34,17 @@ HELD = NotAcceptedView(
 )
 
 
-async def test_approve_names_the_digest_that_stood_on_screen(shown: Console) -> None:
+async def test_approve_names_the_digest_that_stood_on_screen() -> None:
     """A read item at rest is approved by one press, for exactly its digest."""
-    assert "  a  approve" in shown.keys
-    await shown.press_alone("a")
-    await shown.until(lambda: bool(shown.port.intents))
-    view = shown.port.snapshot.approvals[0]
-    assert shown.port.intents == [
-        Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=0)
-    ]
+    async with console(start(short())) as shown:
+        await shown.rest()
+        assert "  a  approve" in shown.keys
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+        view = shown.port.snapshot.approvals[0]
+        assert shown.port.intents == [
+            Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=0)
+        ]
 
 
 async def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
@@ -65,37 +67,74 @@ async def test_moving_and_approving_in_one_breath_does_nothing() -> None:
         assert shown.port.intents == []
 
 
-async def test_a_paste_that_begins_with_the_decide_key_decides_nothing(shown: Console) -> None:
+async def test_a_paste_that_begins_with_the_decide_key_decides_nothing() -> None:
     """Keys that come at once are a paste; the status line says how many were dropped."""
-    driver = shown.app._driver
-    assert driver is not None
-    for char in "approve it now":
-        key = "space" if char == " " else char
-        event = events.Key(key, char)
-        driver.process_message(event)
-    await shown.settled()
-    shown.clock.advance(0.05)
-    await shown.shows("keys came at once. Nothing was decided.")
-    assert shown.port.intents == []
+    async with console(start(short())) as shown:
+        await shown.rest()
+        driver = shown.app._driver
+        assert driver is not None
+        for char in "approve it now":
+            key = "space" if char == " " else char
+            event = events.Key(key, char)
+            driver.process_message(event)
+        await shown.settled()
+        shown.clock.advance(0.05)
+        await shown.shows("keys arrived at once. Nothing was decided.")
+        assert shown.port.intents == []
 
 
-async def test_a_bracketed_paste_before_the_key_makes_the_key_rest(shown: Console) -> None:
+async def test_a_bracketed_paste_before_the_key_makes_the_key_rest() -> None:
     """A paste counts as a key."""
-    driver = shown.app._driver
-    assert driver is not None
-    driver.process_message(events.Paste("a"))
-    await shown.settled()
-    await shown.press_alone("a")
-    assert shown.port.intents == []
+    async with console(start(short())) as shown:
+        await shown.rest()
+        driver = shown.app._driver
+        assert driver is not None
+        driver.process_message(events.Paste("a"))
+        await shown.settled()
+        await shown.press_alone("a")
+        assert shown.port.intents == []
 
 
-async def test_a_pane_without_focus_decides_nothing(shown: Console) -> None:
+async def test_a_pane_without_focus_decides_nothing() -> None:
     """Keys that come while the pane is not in focus were not typed into it."""
-    shown.app.post_message(events.AppBlur())
-    await shown.until(lambda: not shown.armed)
-    shown.clock.advance(1)
-    await shown.press_alone("a")
-    assert shown.port.intents == []
+    async with console(start(short())) as shown:
+        await shown.rest()
+        shown.app.post_message(events.AppBlur())
+        await shown.until(lambda: not shown.armed)
+        shown.clock.advance(1)
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+        shown.app.post_message(events.AppFocus())
+        await shown.until(lambda: "All seen." in shown.status_line)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_a_pane_without_focus_says_why_no_key_decides(size: tuple[int, int]) -> None:
+    """It said what the key would do, and the key did nothing."""
+    async with console(start(short()), size=size) as shown:
+        await shown.read_all()
+        assert "All seen." in shown.status_line
+        shown.app.post_message(events.AppBlur())
+        await shown.until(lambda: "All seen." not in shown.status_line)
+        assert (
+            "Your terminal says that another pane has the focus: no key decides here."
+            in shown.status_line
+        )
+
+
+async def test_a_press_without_focus_is_not_the_first_of_two() -> None:
+    """It was not typed into this pane: the second, typed into it, would decide alone."""
+    async with console(start(mail()), size=(80, 24)) as shown:
+        await shown.rest()
+        shown.app.post_message(events.AppBlur())
+        await shown.settled()
+        await shown.press_alone("a")
+        shown.app.post_message(events.AppFocus())
+        await shown.rest()
+        assert shown.app._model.pressed_once == ""
+        await shown.press_alone("a")
+        await shown.shows("Press a again")
+        assert shown.port.intents == []
 
 
 async def test_unread_lines_want_a_second_press_and_are_counted() -> None:
@@ -103,7 +142,7 @@ async def test_unread_lines_want_a_second_press_and_are_counted() -> None:
     async with console(start(mail()), size=(80, 24)) as shown:
         await shown.rest()
         await shown.press_alone("a")
-        await shown.shows("lines not seen. Press a again to approve without reading them.")
+        await shown.shows("lines not seen. Press a again to send a mail draft anyway.")
         assert shown.port.intents == []
         await shown.rest()
         assert "lines unread" in shown.keys
@@ -164,7 +203,7 @@ async def test_approve_without_a_preview_wants_the_key_twice() -> None:
         await shown.shows("Preview unavailable: timed out")
         await shown.rest()
         await shown.press_alone("a")
-        await shown.shows("Press a again to approve without one.")
+        await shown.shows("Press a again to send a mail draft anyway.")
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("a")
@@ -196,54 +235,62 @@ async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() ->
         await shown.passes(1)
         assert "approve" not in shown.keys
         assert "deny…" in shown.keys
-        assert "Still looking. Approve is possible once the answer is here" in shown.status_line
+        assert "Fetching the preview. You can approve once it is here" in shown.status_line
         await shown.press_alone("a")
         assert shown.port.intents == []
 
 
-async def test_deny_tells_the_agent_the_reason_that_was_typed(shown: Console) -> None:
+async def test_deny_tells_the_agent_the_reason_that_was_typed() -> None:
     """`d`, a reason, `enter` after a rest."""
-    await shown.press_alone("d")
-    await shown.shows('Deny "Send a mail draft". What shall codex be told?')
-    shown.clock.advance(0.1)
-    await shown.press(*"wrong", "space", *"list")
-    await shown.shows("wrong list")
-    await shown.rest()
-    await shown.press_alone("enter")
-    await shown.until(lambda: bool(shown.port.intents))
-    assert shown.port.intents == [Deny(approval_id=mail().approval_id, reason="wrong list")]
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press_alone("d")
+        await shown.shows('Deny "Send a mail draft". will read it codex be told?')
+        shown.clock.advance(0.1)
+        await shown.press(*"wrong", "space", *"list")
+        await shown.shows("wrong list")
+        await shown.rest()
+        await shown.press_alone("enter")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents == [Deny(approval_id=mail().approval_id, reason="wrong list")]
 
 
-async def test_enter_right_after_typing_does_not_deny(shown: Console) -> None:
+async def test_enter_right_after_typing_does_not_deny() -> None:
     """An unbracketed paste turns line ends into `enter`: it needs its own rest."""
-    await shown.press_alone("d")
-    await shown.shows("What shall codex be told?")
-    shown.clock.advance(0.1)
-    await shown.press("x", "enter")
-    await shown.passes(1)
-    assert shown.port.intents == []
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press_alone("d")
+        await shown.shows("will read it codex be told?")
+        shown.clock.advance(0.1)
+        await shown.press("x", "enter")
+        await shown.passes(1)
+        assert shown.port.intents == []
 
 
-async def test_a_burst_that_opens_the_panel_writes_nothing_into_it(shown: Console) -> None:
+async def test_a_burst_that_opens_the_panel_writes_nothing_into_it() -> None:
     """What was pasted around the `d` does not become a reason."""
-    driver = shown.app._driver
-    assert driver is not None
-    for char in "deny":
-        driver.process_message(events.Key(char, char))
-    await shown.shows("What shall codex be told?")
-    await shown.shows("a reason; empty is fine")
+    async with console(start(short())) as shown:
+        await shown.rest()
+        driver = shown.app._driver
+        assert driver is not None
+        for char in "deny":
+            driver.process_message(events.Key(char, char))
+        await shown.shows("will read it codex be told?")
+        await shown.shows("optional")
 
 
-async def test_escape_leaves_it_waiting_and_approve_works_afterwards(shown: Console) -> None:
+async def test_escape_leaves_it_waiting_and_approve_works_afterwards() -> None:
     """Leaving the panel decides nothing, and the keys are back."""
-    await shown.press_alone("d")
-    await shown.shows("What shall codex be told?")
-    await shown.press_alone("escape")
-    await shown.until(lambda: "What shall codex be told?" not in shown.text)
-    assert shown.port.intents == []
-    await shown.rest()
-    await shown.press_alone("a")
-    await shown.until(lambda: bool(shown.port.intents))
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press_alone("d")
+        await shown.shows("will read it codex be told?")
+        await shown.press_alone("escape")
+        await shown.until(lambda: "will read it codex be told?" not in shown.text)
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
 
 
 async def test_drift_disarms_and_shows_both_readings() -> None:
@@ -283,24 +330,26 @@ async def test_a_deadline_within_a_second_takes_no_approval() -> None:
         await shown.passes(2.5)
         await shown.press_alone("a")
         assert shown.port.intents == []
-        await shown.shows("it expires now, and nothing of it runs")
+        await shown.shows("it expires and does not run")
 
 
 async def test_a_near_deadline_is_shown_as_what_it_is() -> None:
     """Nobody denies what nobody answered: it expires, and that is what its agent reads."""
     async with console(start(short(expires_at=NOW + 30))) as shown:
-        await shown.shows("Ends in 30 s; then it expires.")
+        await shown.shows("Expires in 30 s.")
 
 
-async def test_an_audit_that_cannot_be_written_stops_every_decision(shown: Console) -> None:
+async def test_an_audit_that_cannot_be_written_stops_every_decision() -> None:
     """The banner and the status line say so; no decide key works."""
-    shown.port.tell(StorageHealth(writable=False, message="The disk is full."))
-    await shown.shows("NOTHING CAN RUN: the audit cannot be written. The disk is full.")
-    shown.clock.advance(1)
-    await shown.press_alone("a")
-    await shown.press_alone("d")
-    assert shown.port.intents == []
-    assert "What shall" not in shown.text
+    async with console(start(short())) as shown:
+        await shown.rest()
+        shown.port.tell(StorageHealth(writable=False, message="The disk is full."))
+        await shown.shows("NOTHING CAN RUN: the audit cannot be written. The disk is full.")
+        shown.clock.advance(1)
+        await shown.press_alone("a")
+        await shown.press_alone("d")
+        assert shown.port.intents == []
+        assert "will read it" not in shown.text
 
 
 async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
@@ -308,7 +357,7 @@ async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
     async with console(start(short())) as shown:
         await shown.rest()
         shown.port.tell(CoreLost(message="The core's thread ended."))
-        await shown.shows("THE CORE HAS ENDED")
+        await shown.shows("THE SERVER HAS STOPPED")
         shown.clock.advance(1)
         await shown.press_alone("a")
         await shown.press_alone("d")
@@ -347,16 +396,18 @@ async def test_a_file_that_changes_on_disk_must_be_looked_at_anew() -> None:
         )
 
 
-async def test_a_refused_decision_is_said_and_can_be_made_again(shown: Console) -> None:
+async def test_a_refused_decision_is_said_and_can_be_made_again() -> None:
     """The core's sentence stands in the status line; the item still waits."""
-    await shown.press_alone("a")
-    await shown.until(lambda: bool(shown.port.intents))
-    refused = IntentRefused(approval_id=short().approval_id, message="Answered elsewhere.")
-    shown.port.tell(refused)
-    await shown.shows("Answered elsewhere.")
-    await shown.rest()
-    await shown.press_alone("a")
-    await shown.until(lambda: len(shown.port.intents) == 2)
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+        refused = IntentRefused(approval_id=short().approval_id, message="Answered elsewhere.")
+        shown.port.tell(refused)
+        await shown.shows("Answered elsewhere.")
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: len(shown.port.intents) == 2)
 
 
 async def test_quit_asks_once_while_something_waits() -> None:
@@ -370,22 +421,26 @@ async def test_quit_asks_once_while_something_waits() -> None:
     assert shown.app.return_code == 0
 
 
-async def test_a_pane_that_is_too_small_decides_nothing(shown: Console) -> None:
+async def test_a_pane_that_is_too_small_decides_nothing() -> None:
     """Below 60 x 16 one sentence stands there and no key decides."""
-    await shown.resize(50, 12)
-    await shown.shows("Make this pane at least 60 x 16. 1 call waits.")
-    shown.clock.advance(1)
-    await shown.press_alone("a")
-    await shown.press_alone("d")
-    assert shown.port.intents == []
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.resize(50, 12)
+        await shown.shows("Make this pane at least 60 x 16. 1 call waits.")
+        shown.clock.advance(1)
+        await shown.press_alone("a")
+        await shown.press_alone("d")
+        assert shown.port.intents == []
 
 
-async def test_a_resize_makes_the_key_rest(shown: Console) -> None:
+async def test_a_resize_makes_the_key_rest() -> None:
     """What moved under the eye is not decided by a key on its way."""
-    await shown.resize(100, 30)
-    await shown.until(lambda: not shown.armed)
-    await shown.press_alone("a")
-    assert shown.port.intents == []
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.resize(100, 30)
+        await shown.until(lambda: not shown.armed)
+        await shown.press_alone("a")
+        assert shown.port.intents == []
 
 
 async def test_a_file_that_was_not_accepted_can_be_tried_again() -> None:
@@ -401,14 +456,16 @@ async def test_a_file_that_was_not_accepted_can_be_tried_again() -> None:
         await shown.until(lambda: len(shown.port.intents) == 2)
 
 
-async def test_what_comes_in_one_breath_with_the_key_that_asks_is_not_written_into_the_field(
-    shown: Console,
-) -> None:
+async def test_what_comes_in_one_breath_with_the_key_that_asks_is_not_written_into_the_field() -> (
+    None
+):
     """Typed ahead or pasted: the rest of it is no reason; what is typed after a moment is."""
-    await shown.press("d", "a", "p", "p")
-    field = shown.app.screen.query_one("#reason", LineInput)
-    await shown.shows('Deny "Send a mail draft"')
-    assert field.value == ""
-    await shown.type("no")
-    assert field.value == "no"
-    assert shown.port.intents == []
+    async with console(start(short())) as shown:
+        await shown.rest()
+        await shown.press("d", "a", "p", "p")
+        field = shown.app.screen.query_one("#reason", LineInput)
+        await shown.shows('Deny "Send a mail draft"')
+        assert field.value == ""
+        await shown.type("no")
+        assert field.value == "no"
+        assert shown.port.intents == []

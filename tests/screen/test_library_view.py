@@ -27,12 +27,12 @@ async def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
         await shown.go("4", "● 3 ready · ▲ 1 not accepted · ! 1 in error")
         text = shown.text
         assert "list-drafts" in text
-        assert "▲ runs free" in text
+        assert "▲ doesn't ask" in text
         assert "send-draft" in text
         assert "asks you" in text
         assert "gmail.googleapis.com" in text
         await to(shown, "post-invoice")
-        assert "Nobody has accepted it." in shown.text
+        assert "It has not been accepted." in shown.text
 
 
 async def test_accept_shows_the_facts_first_and_then_accepts_exactly_that_digest() -> None:

@@ -102,7 +102,7 @@ async def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() 
     async with console(STATE, registry=registry) as shown:
         await shown.rest()
         assert " y  approve" in shown.keys
-        assert "y runs gmail.send_draft" in shown.status_line
+        assert "Press y to send a mail draft." in shown.status_line
         assert " 9 Audit" in shown.lines[0]
         await shown.press_alone("a")
         await shown.passes(0.1)

@@ -13,9 +13,9 @@ from aileron_core.console_port import (
 )
 from aileron_tui.widgets.document import Document
 from tests.screen.driving import NOW, Console, console, short, start
-from tests.screen.picturing import dark, picture_of
+from tests.screen.picturing import Look, Snap, dark, taken
 
-FORGED = "hello\nWILL HAPPEN  the whole new reading\nbye"
+FORGED = "hello\nWILL HAPPEN  the whole new preview\nbye"
 
 
 def changed(lines: int = 60, unavailable: str = "") -> ApprovalView:
@@ -50,7 +50,7 @@ async def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> Non
         assert "x whole" in shown.keys
         assert top(shown).startswith(" CHANGED")
         await shown.press_alone("x")
-        await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new reading")
+        await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new preview")
         await shown.rest()
         assert "not seen yet" in shown.status_line
         await shown.press_alone("x")
@@ -63,7 +63,7 @@ async def test_x_comes_back_from_a_preview_that_ends_before_its_pane_does() -> N
         await shown.rest()
         await shown.press_alone("x")
         await shown.until(lambda: not top(shown).startswith(" CHANGED"))
-        assert "the whole new reading" in shown.text
+        assert "the whole new preview" in shown.text
         await shown.rest()
         await shown.press_alone("x")
         await shown.until(lambda: top(shown).startswith(" CHANGED"))
@@ -81,10 +81,13 @@ async def test_without_a_whole_new_preview_there_is_no_key_for_it(view: Approval
 
 
 @dark
-@picture_of(start(changed()))
-async def test_the_whole_new_preview_of_a_call_that_changed(shown: Console) -> None:
+def test_the_whole_new_preview_of_a_call_that_changed(snap_compare: Snap, look: Look) -> None:
     """It begins at its heading; that lines above it were not seen is still said."""
-    await shown.rest()
-    await shown.press_alone("x")
-    await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new reading")
-    await shown.rest()
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("x")
+        await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new preview")
+        await shown.rest()
+
+    assert taken(snap_compare, look, scenario, start(changed()))

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import ApprovalView, RefetchPreview, WithdrawAcceptance
+from aileron_core.console_port import (
+    Acknowledge,
+    ApprovalView,
+    Deny,
+    RefetchPreview,
+    WithdrawAcceptance,
+)
 from aileron_core.errors import Conflict, NotFound
 from tests.support.core_harness import (
     DRAFT,
@@ -49,7 +55,9 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             end = await lost(core, mailbox, clock)
-            first_answer = await core.result(end.approval_id)
+            first_answer = await core.app.approvals.wait_for_result(
+                core.session.session_id, end.approval_id, 0
+            )
             mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
             clock.advance(1)
             await core.app.console.carry_out(RefetchPreview(approval_id=end.approval_id))
@@ -65,32 +73,35 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
                 "unknown",
             )
             assert (await core.app.audit.verify()).problems == ()
-            again = await core.result(end.approval_id)
+            again = await core.app.approvals.wait_for_result(
+                core.session.session_id, end.approval_id, 0
+            )
             assert replace(again, last_record=0) == replace(first_answer, last_record=0), (
                 "told no agent"
             )
         assert writes(mailbox) == [GET, GET, "POST send", GET]
 
 
-async def test_one_can_look_again_after_a_crash_too(home: Path, mailbox: Mailbox) -> None:
+async def test_one_can_look_again_after_a_crash_too(home: Path) -> None:
     """The console that asked is gone: what it had shown is lost, and how it is now can be read."""
     short_of_time(home)
     clock = FrozenClock()
 
-    async with Core.open(home, mailbox, clock=clock) as core:
-        end = await lost(core, mailbox, clock)
-        assert end.can_fetch_again
-    async with Core.open(home, mailbox, clock=clock) as core:
-        recovered = (await core.app.console.snapshot()).approvals
-        (view,) = [each for each in recovered if each.approval_id == end.approval_id]
-        assert (view.state, view.preview.status, view.can_fetch_again) == (
-            "unknown",
-            "none",
-            True,
-        )
-        await core.app.approvals.refetch_preview(view.approval_id)
-        seen = core.views(view.approval_id)[-1]
-        assert (seen.state, seen.preview.status) == ("unknown", "ready")
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            end = await lost(core, mailbox, clock)
+            assert end.can_fetch_again
+        async with Core.open(home, mailbox, clock=clock) as core:
+            recovered = (await core.app.console.snapshot()).approvals
+            (view,) = [each for each in recovered if each.approval_id == end.approval_id]
+            assert (view.state, view.preview.status, view.can_fetch_again) == (
+                "unknown",
+                "none",
+                True,
+            )
+            await core.app.approvals.refetch_preview(view.approval_id)
+            seen = core.views(view.approval_id)[-1]
+            assert (seen.state, seen.preview.status) == ("unknown", "ready")
 
 
 async def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> None:
@@ -109,26 +120,125 @@ async def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> No
 
 
 async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_more(
-    home: Path, mailbox: Mailbox
+    home: Path,
 ) -> None:
     """A look is only for what is an open question, and through what still counts."""
     short_of_time(home)
     clock = FrozenClock()
 
-    async with Core.open(home, mailbox, clock=clock) as core:
-        with pytest.raises(NotFound):
-            await core.app.approvals.refetch_preview("act-20260101T000000-0123456789abcdef")
-        view = await core.ask()
-        with pytest.raises(Conflict, match="no open question"):
-            await core.app.approvals.refetch_preview(view.approval_id)
-        end = await lost(core, mailbox, clock)
-        library = (await core.app.console.snapshot()).library
-        send = next(each for each in library if each.name == "send-draft")
-        await core.app.console.carry_out(
-            WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest)
-        )
-        asked = len(writes(mailbox))
-        with pytest.raises(Conflict, match="Look at the service itself"):
-            await core.app.approvals.refetch_preview(end.approval_id)
-        assert len(writes(mailbox)) == asked
-        assert await core.records("outcome.looked_at") == []
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            with pytest.raises(NotFound):
+                await core.app.approvals.refetch_preview("act-20260101T000000-0123456789abcdef")
+            view = await core.ask()
+            with pytest.raises(Conflict, match="no open question"):
+                await core.app.approvals.refetch_preview(view.approval_id)
+            end = await lost(core, mailbox, clock)
+            library = (await core.app.console.snapshot()).library
+            send = next(each for each in library if each.name == "send-draft")
+            await core.app.console.carry_out(
+                WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest)
+            )
+            asked = len(writes(mailbox))
+            with pytest.raises(Conflict, match="Look at the service itself"):
+                await core.app.approvals.refetch_preview(end.approval_id)
+            assert len(writes(mailbox)) == asked
+            assert await core.records("outcome.looked_at") == []
+
+
+def acknowledgement(view: ApprovalView) -> Acknowledge:
+    return Acknowledge(approval_id=view.approval_id, preview_at=view.preview.updated_at)
+
+
+async def unknown_calls(core: Core) -> list[tuple[str, bool]]:
+    """The calls of unknown outcome that a console that starts now would be given."""
+    approvals = (await core.app.console.snapshot()).approvals
+    return [
+        (each.approval_id, each.awaits_acknowledgement)
+        for each in approvals
+        if each.state == "unknown"
+    ]
+
+
+async def test_it_waits_for_a_person_over_restarts_until_they_acknowledge_it(home: Path) -> None:
+    """Delivered to the agent or not; the acknowledgement is a record of a person's, and verifies."""
+    short_of_time(home)
+    clock = FrozenClock()
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            end = await lost(core, mailbox, clock)
+            assert end.awaits_acknowledgement
+            await core.app.approvals.mark_delivered(end.approval_id)
+        for _ in range(2):
+            async with Core.open(home, mailbox, clock=clock) as core:
+                assert await unknown_calls(core) == [(end.approval_id, True)]
+        async with Core.open(home, mailbox, clock=clock) as core:
+            (view,) = (await core.app.console.snapshot()).approvals
+            assert "not known" in view.outcome
+            await core.app.console.carry_out(acknowledgement(view))
+            seen = core.views(end.approval_id)[-1]
+            assert (seen.state, seen.awaits_acknowledgement) == ("unknown", False)
+            (record,) = await core.records("run.acknowledged")
+            assert (record["actor"], record["run"], record["preview"]) == (
+                "person",
+                end.run_id,
+                "not looked at",
+            )
+            with pytest.raises(Conflict, match="no open question"):
+                await core.app.console.carry_out(acknowledgement(seen))
+        async with Core.open(home, mailbox, clock=clock) as core:
+            assert await unknown_calls(core) == [(end.approval_id, False)]
+            verified = await core.app.audit.verify()
+            assert verified.problems == ()
+        assert writes(mailbox).count("POST send") == 1
+
+
+async def test_it_waits_however_many_calls_ended_after_it(home: Path) -> None:
+    """And however long ago."""
+    short_of_time(home)
+    clock = FrozenClock()
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            end = await lost(core, mailbox, clock)
+            await core.app.approvals.mark_delivered(end.approval_id)
+            for number in range(60):
+                other = await core.ask(f"r-{number}")
+                await core.app.console.carry_out(Deny(approval_id=other.approval_id, reason=""))
+                await core.app.approvals.mark_delivered(other.approval_id)
+            clock.advance(40 * 86400)
+        async with Core.open(home, mailbox, clock=clock) as core:
+            assert (end.approval_id, True) in await unknown_calls(core)
+
+
+async def test_what_is_acknowledged_is_what_the_person_saw(home: Path) -> None:
+    """A look that came back meanwhile is seen first; what was read is on record."""
+    short_of_time(home)
+    clock = FrozenClock()
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            end = await lost(core, mailbox, clock)
+            clock.advance(1)
+            await core.app.console.carry_out(RefetchPreview(approval_id=end.approval_id))
+            with pytest.raises(Conflict, match="looked at again"):
+                await core.app.console.carry_out(acknowledgement(end))
+            assert await core.records("run.acknowledged") == []
+            seen = core.views(end.approval_id)[-1]
+            await core.app.console.carry_out(acknowledgement(seen))
+            (record,) = await core.records("run.acknowledged")
+            assert record["preview"] == "ready"
+
+
+async def test_only_an_unknown_outcome_is_acknowledged(home: Path) -> None:
+    """A call that waits for an answer does not leave this way."""
+    install_examples(home)
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            view = await core.ask()
+            with pytest.raises(Conflict, match="no open question"):
+                await core.app.console.carry_out(acknowledgement(view))
+            with pytest.raises(NotFound):
+                await core.app.approvals.acknowledge("act-20260101T000000-0123456789abcdef", 0.0)
