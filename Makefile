@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 BIN    := .venv/bin
-# Twice as many workers as the two cores of the machines that run this: many tests wait for a terminal.
-WORKERS := 4
+# Three workers a core of the machines that run this: many tests wait for a terminal.
+WORKERS := 6
 # Its bytecode is kept: without, each worker compiles every module and rewrites every assert anew.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal

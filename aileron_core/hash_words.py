@@ -1,4 +1,4 @@
-"""Words that stand for bits, so that a person can compare two hashes at a glance.
+"""The list of words that stand for the bits of any hash, so that a person can compare two at a glance.
 
 The list is frozen: 2,048 words of four to seven letters whose first four letters are unique.
 Changing it would change what old records say.

@@ -1,4 +1,4 @@
-"""Identifiers and tokens. Their forms are promised: `docs/wire.md#ids`."""
+"""Identifiers, tokens, and the hash that is kept of a token. Their forms are promised: `docs/wire.md#ids`."""
 
 import hashlib
 import re

@@ -1,7 +1,7 @@
 """The open MCP sessions (only the old era has them), by the agent's session that they belong to.
 
 The `mcp` package does not report that it ended an idle session, and limits only their total number.
-So they are counted here: the number for each agent is limited, and idle ones are forgotten.
+So they are counted here: 32 for each agent's session, and idle ones are forgotten.
 """
 
 import time

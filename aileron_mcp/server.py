@@ -1,4 +1,4 @@
-"""The MCP server at `/mcp`: every tool call becomes a call of `AgentApi`.
+"""The MCP server at `/mcp`: lists the tools, tells clients of both eras when the list changed; every tool call becomes a call of `AgentApi`.
 
 It decides nothing. A call is made in the name of the session that its HTTP request proved, so what
 it may do is decided where every other request is decided. Both protocol eras are served by one

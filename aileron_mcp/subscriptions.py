@@ -1,4 +1,4 @@
-"""The open streams of the MCP server: what ends them, and the list changes sent over them."""
+"""One old-era session's news of a changed list, folded into one; and what ends an open stream."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Translates the answers of `AgentApi` to results of MCP tools. Pure.
+"""Translates the answers of `AgentApi` to results of MCP tools, and says how long a client's call is held. Pure.
 
 An agent's program may hand the model either the text or the structured half of a result, so each
 half carries every fact. All results here are plain dicts in the shape of `CallToolResult`; the

@@ -1,4 +1,4 @@
-"""The console's application: it owns the screens, the subscription and the theme."""
+"""The console's application: its screens, subscription, theme, the terminal's title, quitting."""
 
 import asyncio
 import logging

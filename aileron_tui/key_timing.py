@@ -1,4 +1,4 @@
-"""Judges every key by when it was pressed, and by what came with it; hides the items when nobody is there."""
+"""Judges every key by when it was pressed, and by what came with it; hides the items after `lock_minutes`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -34,6 +34,7 @@ class KeyTiming:
         self._moving = registry.moving_keys()
         self._lock_seconds = lock_seconds
         self._last_input_at = clock.monotonic()
+        self._late = False
         self.reads = 0
         """How many reads from the terminal have been handled."""
 
@@ -57,7 +58,9 @@ class KeyTiming:
             return
         decides = event.key in self._deciding
         second = model.is_second_press(event.key)
-        if model.begin_key(at, decides=second, moves=event.key in self._moving):
+        late, self._late = self._late, False
+        dropped = model.begin_key(at, decides=second, moves=event.key in self._moving)
+        if dropped and (decides or not late):
             model.end_key()
             if decides:
                 model.arming.on_key_dropped()
@@ -82,8 +85,9 @@ class KeyTiming:
         at = self.pressed_at(message)
         if message.kind != "reply" and not self.locked:
             self._last_input_at = at
+        self._late = message.kind == "late"
         match message.kind:
-            case "burst":
+            case "burst" | "late":
                 model.on_burst(at)
             case "mouse":
                 model.arming.on_mouse(at)

@@ -46,7 +46,7 @@ PACE = 0.02
 """Seconds from one request to the next."""
 HELD = 0.033
 """Seconds between the repeats of a key that is held down."""
-SETTLED = 8.0
+SETTLED = 15.0
 """After the start: the `mcp` package is imported behind the first frame, and what waited is taken up."""
 PER_SESSION = 20
 PATIENCE = 120.0

@@ -1,4 +1,7 @@
-"""A call's arguments against `[[inputs]]`: the schema that agents see, and the check that counts."""
+"""A call's arguments against `[[inputs]]`: the schema that agents see, and the check that counts.
+
+Which JSON fits which type is decided here: 5.0 is an integer, one beyond 2^53 is not, null may mean absent.
+"""
 
 import math
 from collections.abc import Iterator, Mapping

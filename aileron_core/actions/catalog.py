@@ -2,6 +2,7 @@
 
 A file counts once a person accepted it: its digest is recorded. One whose bytes differ from the
 record, or that has none, is not offered (docs/threat-model.md#accepted-files).
+Also here: which of two files with one name counts, and which op may be asked as a preview.
 """
 
 import os

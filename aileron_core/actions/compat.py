@@ -1,4 +1,4 @@
-"""Lenient reading: spellings of generated suites that are accepted though the strict rules differ.
+"""Lenient spellings (`ID`, `Int`, `teamId`): what generated suites write, and what it is taken as.
 
 One warning per file and kind: which spelling, how it was read, and where it first occurs. The strict
 spellings stay as they are; `aileron_core.actions.portable` names what upstream would refuse.

@@ -1,4 +1,4 @@
-"""The closed schema of the front matter: from TOML tables to values, with all problems collected."""
+"""The closed schema of the front matter: which keys there are, of which type; any other is an error."""
 
 import math
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
-"""Templates: `${args.NAME}` and `${STEP.path}` in the inputs of steps and previews.
+"""References: `${args.NAME}` and `${STEP.path}` in the inputs of steps and previews.
 
-A reference that is the whole string keeps its value's type; inside other text it becomes text.
-What a reference brought in is never read as a template again.
+A reference that is the whole string keeps its value's type; inside other text it becomes text. One to
+an optional input that was not given drops its key or element. What a reference brought in is never
+read as a reference again.
 """
 
 import json

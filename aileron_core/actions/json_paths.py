@@ -1,4 +1,4 @@
-"""Paths into JSON: `message.payload.headers.To`.
+"""Paths into JSON: `message.payload.headers.To`, by key, header name (in any case) or index.
 
 `lookup` is for what goes on to a service: one value, exactly where the path says. `find` is for what
 a person is shown: every value that another reader of the same JSON may find at the path.

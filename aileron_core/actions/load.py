@@ -1,4 +1,4 @@
-"""Loads an action file: from its bytes to an `Action`, or to all of its problems."""
+"""Loads an action file: its form (`+++`, UTF-8, line length), then its content or all its problems."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The content of an action file as values; their rules are in docs/action-files.md#keys."""
+"""The content of an action file as values, with its tool's name, title and description, and what marks a read."""
 
 import re
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What upstream would refuse of a file that is read here (docs/action-files.md#files-that-run-elsewhere-too)."""
+"""`action check --portable`: what upstream would refuse (docs/action-files.md#files-that-run-elsewhere-too)."""
 
 from collections.abc import Iterator, Mapping
 from typing import cast

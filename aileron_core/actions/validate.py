@@ -1,4 +1,4 @@
-"""The rules of an action file (docs/action-files.md#keys); every problem is reported at once."""
+"""The rules of an action file (docs/action-files.md#keys): which values a key may have. Every problem is reported."""
 
 import re
 from collections.abc import Collection, Iterator

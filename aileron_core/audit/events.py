@@ -1,4 +1,4 @@
-"""The names of the events that the audit records.
+"""The names of the events that the audit records, and whose doing each is.
 
 A name is part of every record, which is hashed: it never changes once a release has written it,
 however the words in the code do.

@@ -1,4 +1,4 @@
-"""Reading the audit from the database, with or without a running console."""
+"""Reading the audit from the database, with or without a running console: lists, one run, what to verify."""
 
 import json
 import sqlite3

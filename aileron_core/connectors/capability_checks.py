@@ -1,4 +1,4 @@
-"""Checking a guest's HTTP request against the connector's manifest before anything is sent.
+"""Checking a guest's HTTP request before anything is sent: its host, its credential, in a preview its method.
 
 One of three independent checks: the action's subset of ops (the executor), the manifest (here), and
 the sandbox (the outgoing client, which checks host and address again on every hop).

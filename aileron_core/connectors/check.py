@@ -1,4 +1,4 @@
-"""Checking a connector before its installation, with every problem reported at once, for its developer."""
+"""`connector check`: a connector before its installation, its manifest against its module, every problem at once."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

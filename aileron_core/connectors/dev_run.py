@@ -1,6 +1,7 @@
-"""Running one op of a connector that is not installed, for its developer: no action, no gate, no record.
+"""`connector run`: one op of a connector that is not installed, for its developer: no action, no gate, no record.
 
 Only routed hosts can be reached, and they get no credential, so a trial is no way around the gate.
+`aileron_tui.cli.connectors` prints how it ended.
 """
 
 import tempfile

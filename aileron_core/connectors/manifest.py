@@ -1,4 +1,4 @@
-"""Parsing a connector's `manifest.toml`: a closed schema, every problem reported."""
+"""A connector's `manifest.toml`: its keys, and which of its hosts one call may reach (by AWS region)."""
 
 import re
 import tomllib

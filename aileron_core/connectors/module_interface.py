@@ -1,4 +1,4 @@
-"""Reading the imports and exports of a WASM module from its bytes, without compiling it.
+"""Which imports and exports a WASM module may have, read from its bytes without compiling it.
 
 Compiling a large module takes seconds; this way an install refuses one that could never run at
 once. The bytes are hostile: every length is checked, and nothing read here is trusted at run time.
@@ -76,7 +76,10 @@ def read_interface(wasm: bytes) -> ModuleInterface:
         ValueError: it is not a core WebAssembly module of version 1.
     """
     if not wasm.startswith(_MAGIC):
-        raise ValueError("is not a core WebAssembly module (a component or a text file, perhaps)")
+        hint = "a component: build a core module, for WASI preview 1 (wasm32-wasip1)"
+        if wasm[:4] != _MAGIC[:4]:
+            hint = "nor a component; a text file, perhaps"
+        raise ValueError(f"is not a core WebAssembly module ({hint})")
     reader = _Reader(wasm, len(_MAGIC))
     imports: tuple[tuple[str, str], ...] = ()
     exports: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Which POST requests a preview may send: those that a person accepted, and that provably only read.
+"""Which POST requests a preview may send: accepted GraphQL queries, and AWS operations by their exact names.
 
 A body that cannot be parsed unambiguously is refused: the service may interpret it differently.
 """

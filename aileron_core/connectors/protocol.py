@@ -1,4 +1,4 @@
-"""The interface of connectors (today WASM modules), which provide the ops that actions call."""
+"""The interface of connectors (today WASM modules), which provide the ops of actions; the limits of one call."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

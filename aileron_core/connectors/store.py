@@ -1,4 +1,4 @@
-"""The connectors installed on this machine, stored by the hash of their bytes.
+"""The connectors installed on this machine, stored by the hash of their bytes, which is their identity.
 
     <home>/store/connectors/sha256/<hex>/{connector.wasm, manifest.toml}     0600 in 0700
     <home>/store/connectors/tmp/install-*/                                   staging

@@ -1,4 +1,4 @@
-"""Reading and verifying the audit for a front end, beside the core's loop."""
+"""Reading, verifying and exporting the audit for a front end, beside the core's loop."""
 
 import asyncio
 import os

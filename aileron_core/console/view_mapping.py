@@ -1,4 +1,4 @@
-"""Maps the core's objects to the frozen values that front ends draw."""
+"""Maps the core's objects to the frozen values that front ends draw: calls, sessions, records."""
 
 import json
 import sqlite3

@@ -1,8 +1,10 @@
-"""The bubblewrap command line: what an agent sees of this machine, and of the person's environment.
+"""The bubblewrap command line: what an agent sees of this machine, and its environment variables.
 
-Pure, except that it looks at paths. An allow-list: what is not mounted does not exist in the sandbox. A path is hidden by not mounting
-it, never by mounting something over it: what is covered can be uncovered, or reached by another
-path.
+At the top of a project it cannot write `PROTECTED_NAMES`: `.envrc`, `.vscode` and others.
+
+Pure, except that it looks at paths. An allow-list: what is not mounted does not exist in the sandbox.
+A path is hidden by not mounting it, never by mounting something over it: what is covered can be
+uncovered, or reached by another path.
 """
 
 from collections.abc import Iterable, Mapping

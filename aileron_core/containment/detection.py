@@ -1,4 +1,4 @@
-"""Telling from /proc whether the process at the other end of a Unix socket is contained (Linux)."""
+"""Whether a process that connects to a session's socket is contained, another user's or neither, by /proc (Linux)."""
 
 import contextlib
 import errno

@@ -1,4 +1,4 @@
-"""Detecting and breaking hard links between Aileron's or a project's files and files elsewhere.
+"""Files with two names: hard links of Aileron's own files are broken, those of a project's files counted.
 
 Installers link files from a cache into many environments (uv and conda by default, pnpm for
 JavaScript). A sandbox is defined by paths: the same inode under another path, inside the agent's

@@ -1,10 +1,12 @@
-"""System calls of Linux that Python does not wrap: death signal, keyring, Landlock, seccomp, openat2.
+"""System calls of Linux that Python does not wrap: death signal, keyring, Landlock, seccomp, openat2, mounts.
 
 Called through ctypes. Their numbers are the same on every Linux architecture that has had them
 since 5.13, except for `keyctl`.
 """
 
 import ctypes
+import errno
+import fcntl
 import os
 import platform
 import struct
@@ -16,6 +18,13 @@ _INSTRUCTION_BYTES = 8
 """Of struct sock_filter."""
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446
 _OPENAT2 = 437
+_OPEN_TREE, _MOVE_MOUNT = 428, 429
+_OPEN_TREE_CLONE, _AT_EMPTY_PATH, _AT_RECURSIVE = 1, 0x1000, 0x8000
+_EMPTY_SOURCE_PATH, _EMPTY_TARGET_PATH = 0x04, 0x40
+"""MOVE_MOUNT_F_EMPTY_PATH and MOVE_MOUNT_T_EMPTY_PATH of linux/mount.h."""
+_NS_GET_USERNS = 0xB701
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
+_RENAME_EXCHANGE = 2
 _CREATE_RULESET_VERSION = 1
 _SCOPE_ABSTRACT_UNIX_SOCKET, _SCOPE_SIGNAL = 1, 2
 SCOPE_ABI = 6
@@ -111,6 +120,55 @@ def openat2(folder: int, path: bytes, flags: int, resolve: int, mode: int = 0) -
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), os.fsdecode(path))
     return descriptor
+
+
+def join_mount_namespace(namespace: int) -> None:
+    """Move this process into a mount namespace, and first into the user namespace that owns it.
+
+    Args:
+        namespace: a descriptor of it.
+
+    Raises:
+        OSError: this process has threads, or no rights over that user namespace.
+    """
+    owner = fcntl.ioctl(namespace, _NS_GET_USERNS)
+    for descriptor, kind in ((owner, _CLONE_NEWUSER), (namespace, _CLONE_NEWNS)):
+        if _libc().setns(descriptor, kind) != 0:
+            raise _fail("setns")
+
+
+def bind_mount(source: int, target: int) -> None:
+    """Mount the folder or file *source*, with what is mounted below, on *target* in this process's mount namespace.
+
+    Args:
+        source: an open descriptor, as *target* is.
+
+    Raises:
+        OSError: the kernel refused, or is older than 5.2.
+    """
+    flags = _OPEN_TREE_CLONE | _AT_EMPTY_PATH | _AT_RECURSIVE | os.O_CLOEXEC
+    tree: int = _libc().syscall(_OPEN_TREE, source, b"", flags)
+    if tree < 0:
+        raise _fail("open_tree")
+    try:
+        empty = _EMPTY_SOURCE_PATH | _EMPTY_TARGET_PATH
+        if _libc().syscall(_MOVE_MOUNT, tree, b"", target, b"", empty) != 0:
+            raise _fail("move_mount")
+    finally:
+        os.close(tree)
+
+
+def exchange_names(folder: int, name: str, path: str) -> None:
+    """Exchange what *name* in *folder* and the absolute *path* name, in one step that nobody sees half done.
+
+    Raises:
+        OSError: the kernel refused, or the C library is older than the call.
+    """
+    rename = getattr(_libc(), "renameat2", None)
+    if rename is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if rename(folder, os.fsencode(name), -1, os.fsencode(path), _RENAME_EXCHANGE) != 0:
+        raise _fail("renameat2")
 
 
 class _Program(ctypes.Structure):

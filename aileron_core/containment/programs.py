@@ -1,4 +1,4 @@
-"""Working out which files and folders a program needs mounted in the sandbox in order to run."""
+"""Finding an agent's program on PATH, never in the project, and what it needs mounted in the sandbox to run."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Finding out whether this machine can contain an agent, and which gaps would remain."""
+"""Whether this machine can contain an agent: bubblewrap, not root, a system call filter, no open abstract sockets."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""An HTTP client for the console that owns a home: over the home's socket, once its owner is verified."""
+"""An HTTP client for the console that owns a home, once its owner is verified; one that starts is waited for."""
 
 import contextlib
 import http.client

@@ -1,4 +1,4 @@
-"""The home folder: its layout, whose it is, and the lock that says which process owns it."""
+"""The home folder: its layout and modes, whose it is, and the lock that says which process owns it."""
 
 import contextlib
 import fcntl

@@ -117,7 +117,7 @@ def run_foreground(
     env: Mapping[str, str],
     cwd: str,
     prepare: Callable[[], None] = lambda: None,
-    started: Callable[[], None] = lambda: None,
+    started: Callable[[int], None] = lambda _: None,
 ) -> int:
     """Run *argv* until it ends and return its exit code (128 plus the number for a signal).
 
@@ -128,7 +128,7 @@ def run_foreground(
     Args:
         argv: the program by its absolute path, and its arguments.
         prepare: called in the child just before exec; must not allocate much.
-        started: called once it runs; no thread may be started before.
+        started: called with its process id once it runs; no thread may be started before.
     """
     seen = TerminalState()
     standard = _standard(seen)
@@ -138,7 +138,7 @@ def run_foreground(
             _become(standard, argv, env, cwd, prepare)
         standard.close_given()
         try:
-            started()
+            started(child)
             with raw_terminal(standard.terminals, seen):
                 return _attend(child, standard, signalled)
         finally:

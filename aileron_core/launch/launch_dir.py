@@ -1,4 +1,7 @@
-"""The files of one launch: its private folder, files injected into the agent's folders, and copied settings."""
+"""The files of one launch: its private folder, the copy of the agent's own folder, which credentials come back.
+
+Also the files that Aileron puts into the agent's folders, and takes out again.
+"""
 
 import contextlib
 import errno

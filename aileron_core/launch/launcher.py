@@ -89,7 +89,7 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
             stack.enter_context(InjectedFiles(request.home, prepared.plan.injected_files))
             argv = [str(prepared.program), *prepared.plan.argv[1:]]
             cwd = str(request.project)
-            return run_foreground(argv, env=prepared.env, cwd=cwd, started=hold.start)
+            return run_foreground(argv, env=prepared.env, cwd=cwd, started=lambda _: hold.start())
         return _run_contained(
             request, prepared, prepared.support, session, launch_dir.path, hold, prompter
         )
@@ -199,9 +199,9 @@ def _run_contained(
         init = [str(own_interpreter()), "-I", f"{SANDBOX_LAUNCH_DIR}/start.py", str(port or 0)]
         agent = [str(prepared.program.resolve()), *prepared.plan.argv[1:]]
 
-        def started() -> None:
+        def started(bwrap: int) -> None:
             hold.start()
-            repositories.start_importing()
+            repositories.follow(bwrap)
 
         return run_foreground(
             bwrap_argv(spec, [*init, *agent]),

@@ -1,4 +1,4 @@
-"""Whether an agent's model traffic can pass the gateway, judged by the agent's settings files.
+"""Whether an agent's model traffic can pass the gateway, by its settings files; what the launch says if it goes past.
 
 The rule belongs to the agent's module (`Agent.traffic`); here the files that it names are read.
 They may hold credentials, so their content goes to that module and nowhere else.

@@ -1,4 +1,4 @@
-"""The plan of a launch: values that one module per agent computes and the launcher carries out.
+"""The plan of a launch, and what each agent's module has to say: values only, which the launcher carries out.
 
 A plan is pure: it names programs, flags, environment and files but reads and writes nothing. Every
 recipe was tried with the real agent; `Agent.tested_versions` lists the versions.

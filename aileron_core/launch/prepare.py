@@ -1,4 +1,4 @@
-"""Deciding how a launch will start before anything is changed; `--dry-run` shows the result."""
+"""Putting together how a launch will start before anything is changed; `--dry-run` shows the result."""
 
 import os
 import shutil

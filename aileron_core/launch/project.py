@@ -1,4 +1,4 @@
-"""The project folder of a launch: whether it is acceptable, and which settings it asks for.
+"""The project folder of a launch: which folders are refused, and what its `aileron.toml` may set.
 
 A project asks through its `aileron.toml`, and through its settings files for the agent that
 override what Aileron sets. Both count only with exactly the bytes that a person accepted for this

@@ -1,4 +1,4 @@
-"""Files in a project that the person's own tools execute or obey: compared before and after a session.
+"""What a session left under names that the person's own tools obey (listed in `bubblewrap.py`): moved to `aside/`.
 
 While a launcher runs it holds a lock on a small record in Aileron's home that lists which protected
 names were missing or links. The record is deleted once all of them are restored. One that nobody

@@ -1,19 +1,22 @@
 """The project's git repositories during a launch: prepared before it, imported from during and after it."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from aileron_core.containment.git.prepare import prepare_repositories
+from aileron_core.containment.git.repository import scan_project
+from aileron_core.containment.git.repository_hider import RepositoryHider
 from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.session import SessionRepositories, recover_sessions
 from aileron_core.containment.support import find_bwrap
 
 _POLL_SECONDS = 0.25
-"""Seconds between two looks at the agent's refs."""
+"""Seconds between two looks at the agent's refs, or through the project."""
 _BACKOFF = 10
-"""After an import that failed, the pause is this many times as long as it took."""
+"""After an import that failed, or a look through a large project, the pause is this many times as long as it took."""
 _NOTICES = ".told.txt"
 
 
@@ -32,7 +35,8 @@ class Repositories:
     ) -> None:
         self._say = say
         self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
+        self._hider: RepositoryHider | None = None
         self._prepare: Callable[[], SessionRepositories] = lambda: prepare_repositories(
             bwrap=bwrap,
             parent=aileron_home / "git",
@@ -59,12 +63,21 @@ class Repositories:
         """Arguments for bubblewrap that have to follow the mount of the project."""
         return self._session.mounts if self._session else ()
 
-    def start_importing(self) -> None:
-        """Start a thread that imports new commits whenever a ref changes, until the end."""
-        self._thread = threading.Thread(target=self._follow, name="aileron-git", daemon=True)
-        self._thread.start()
+    def follow(self, bwrap: int) -> None:
+        """Start what goes on until the end: new commits are imported, and new repositories hidden.
 
-    def _follow(self) -> None:
+        Args:
+            bwrap: the process that started the sandbox.
+        """
+        assert self._session is not None
+        self._hider = RepositoryHider(self._session.folder, self._session.record, bwrap)
+        for target in (self._follow_refs, self._follow_project):  # an import may take minutes
+            thread = threading.Thread(target=target, name="aileron-git", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _follow_refs(self) -> None:
+        """Import new commits whenever a ref changes."""
         assert self._session is not None
         seen = list(_ref_files(self._session))
         pause = _POLL_SECONDS
@@ -80,11 +93,28 @@ class Repositories:
             except (GitFailed, OSError):  # reported at the end, if it still fails then
                 pause = max(_POLL_SECONDS, _BACKOFF * (time.monotonic() - began))
 
+    def _follow_project(self) -> None:
+        """Hide new repositories as soon as they are there."""
+        assert self._session is not None
+        assert self._hider is not None
+        project = Path(self._session.record.project)
+        pause = _POLL_SECONDS
+        while not self._ended.wait(pause):
+            began = time.monotonic()
+            scan = scan_project(project)
+            pause = max(_POLL_SECONDS, _BACKOFF * (time.monotonic() - began))
+            with contextlib.suppress(
+                OSError
+            ):  # a full disk, say: whatever is left is disabled at the end
+                self._hider.hide(scan)
+
     def __exit__(self, *_: object) -> None:
         """Import everything, and show the person the notices."""
         self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
+        for thread in self._threads:
+            thread.join()
+        if self._hider is not None:
+            self._hider.close()
         if self._session is not None:
             for sentence in self._session.end():
                 self._say(sentence)

@@ -2,7 +2,8 @@
 
 A killed agent has restored nothing, and a hostile one leaves modes set on purpose. Whatever can be
 reset without harm is reset always; what would move the cursor, or be printed by an old terminal,
-only if the output shows that it was set.
+only if the output shows that it was set. What the terminal still answers to the agent's questions is
+read away, so that it does not reach the shell.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Stored acceptances, by digest: a row counts only if the audit has a record of it."""
+"""The table of acceptances, by digest: a row counts only if it is what the audit's newest record of its name says."""
 
 import json
 import sqlite3

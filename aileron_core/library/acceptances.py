@@ -1,4 +1,4 @@
-"""Everything in the home that is accepted, in memory and in the audit."""
+"""What is accepted now, in memory; each acceptance and each withdrawal of one goes on record here."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 

@@ -1,4 +1,9 @@
-"""The accepted actions and connectors of a home, which are those that may be called."""
+"""The accepted actions and connectors of a home, which are those that may be called.
+
+Reads the folders twice a second, accepts only the bytes that were shown (all with
+`--accept-installed`), offers a preview's reads by POST (16 at most), and compiles
+connectors in advance, the most used first.
+"""
 
 import asyncio
 import logging

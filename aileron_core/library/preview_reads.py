@@ -1,4 +1,4 @@
-"""Accepted reads by POST of a connector's previews, by the connector's digest."""
+"""Which reads by POST were accepted of a connector, by its digest, and by whom."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -1,4 +1,4 @@
-"""Maps the actions and connectors of a home to what front ends show."""
+"""What front ends show of a home: each file's state, why it is not accepted, which stand as one suite."""
 
 import re
 from collections import Counter

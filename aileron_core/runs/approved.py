@@ -1,4 +1,8 @@
-"""From a person's yes to the end of the effect: recheck, then run, with the connector locked for this run alone."""
+"""From a person's yes to the end of the effect: recheck, then run, with the connector locked for this run alone.
+
+Anything that changed brings it back to the person, or ends it as a conflict. Also the look at the service
+afterwards, where the outcome is unknown.
+"""
 
 import logging
 from dataclasses import dataclass, replace

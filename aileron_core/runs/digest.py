@@ -1,4 +1,4 @@
-"""The digest of everything that a person's approval covers. Pure."""
+"""The digest of everything that a person's approval covers, and the three words that stand for it. Pure."""
 
 import hashlib
 from collections.abc import Sequence

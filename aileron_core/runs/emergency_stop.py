@@ -1,4 +1,4 @@
-"""The emergency stop: guests that run, runs with steps to go, calls that wait, and open sessions."""
+"""The emergency stop (`ctrl+k`): guests that run, runs with steps to go, calls that wait, and open sessions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence

@@ -1,4 +1,4 @@
-"""Runs an action's steps with their retries, and calls a preview op. Only the gate calls this module."""
+"""Runs an action's steps: retries, wall time, what ends as `unknown`. Only the gate's package calls this."""
 
 import asyncio
 import logging

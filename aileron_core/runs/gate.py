@@ -1,4 +1,4 @@
-"""The gate: the only caller of the executor, and the one path of every call."""
+"""The gate, the one path of every call: it runs at once, waits for a person, joins an equal one, or is refused."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable

@@ -1,4 +1,4 @@
-"""What the gate needs from the rest of the core: the accepted actions, and its settings."""
+"""What the gate needs from the rest of the core: the accepted actions, and its limits with their defaults."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Runs in memory. For a gated run this object, not its row, is what permits an effect."""
+"""Runs in memory. For a gated run this object, not its row, is what permits an effect.
+
+It says which hosts a run can reach with its arguments, and before which later steps it halts to ask again.
+"""
 
 import asyncio
 import secrets

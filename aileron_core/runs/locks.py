@@ -1,4 +1,4 @@
-"""Locks on connectors: many ungated runs share one, a gated run has it to itself.
+"""Locks on connectors: many ungated runs share one, a gated run has it to itself; how many a session runs at once.
 
 From its recheck to the end of its effect a gated run holds the (connector, credential) exclusively,
 so that no other run changes what the person saw in between. A gated run that waits goes before

@@ -1,4 +1,4 @@
-"""Pausing all calls, and resuming them, when a person says so.
+"""Pausing all calls (`P`), and resuming them, when a person says so.
 
 What a pause does: gated calls become pending as always, ungated ones wait here before they are a
 row, and nothing that was approved starts. It lives in memory alone, so no console starts paused.

@@ -1,4 +1,4 @@
-"""The runs kept in memory, indexed by their ids and by what was called."""
+"""The runs kept in memory: which of them an equal call is attached to, and how many that ended are kept."""
 
 import asyncio
 from collections import OrderedDict

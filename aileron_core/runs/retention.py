@@ -1,4 +1,4 @@
-"""Removing the arguments of runs that ended long ago."""
+"""Removing the arguments of runs that ended long ago (30 days, `GateSettings` in `interfaces.py`)."""
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord

@@ -1,7 +1,7 @@
 """Authentication, and the checks that every request passes first.
 
-Plain ASGI, outermost: exact Host, no foreign Origin, bounded body, then the principal. What each
-principal may do stands with the routes.
+Plain ASGI, outermost: exact Host, no Origin, bounded body, then the principal, and how many requests
+a session has open. What each principal may do stands with the routes.
 """
 
 import hashlib

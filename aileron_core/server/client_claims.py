@@ -1,4 +1,4 @@
-"""What an agent's client claims about itself and a call. It is shown, and decides nothing.
+"""What an agent's client claims about itself and a call. It is shown, within bounds, and decides nothing.
 
 The MCP server of this process passes it on as a value; the routes have no field or header for it.
 """

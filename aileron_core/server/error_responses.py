@@ -1,4 +1,4 @@
-"""From an error to the one error body and its HTTP status."""
+"""From an error to the one error body and its HTTP status, by the error's class."""
 
 import logging
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""HTTP on one connection: the gateway's view of it, the process at its other end, and its limits."""
+"""HTTP on one connection: the process at its other end, how large and how slow a request's head and body may be."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Actions and runs of the core, as bodies of the routes."""
+"""Actions and runs of the core, as bodies of the routes: what an agent is told of a call."""
 
 from collections.abc import Mapping
 from typing import cast

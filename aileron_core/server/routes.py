@@ -1,4 +1,4 @@
-"""The routes: each reads a request, asks the core, and writes the answer.
+"""The routes: each reads a request, asks the core, and writes the answer; and the page of an approval.
 
 `ROUTES` says who may call each; `aileron_core.server.openapi` describes them.
 """

@@ -1,4 +1,4 @@
-"""The sessions that are open now: who a token belongs to, and when a session ends."""
+"""The sessions that are open now: who a token belongs to, when a session ends, how it was seen to be contained."""
 
 import hmac
 from collections.abc import Iterable

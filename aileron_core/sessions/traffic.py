@@ -1,4 +1,7 @@
-"""Counting the model traffic of each session through the gateway: amounts, never contents."""
+"""Counting the model traffic of each session through the gateway, and its records: amounts, never contents.
+
+While no record can be written, 16,384 requests of a session may still pass, then nothing.
+"""
 
 import asyncio
 from collections import deque

@@ -2,7 +2,8 @@
 
 `write(unit)` runs `unit(tx)` on the writer inside its own SAVEPOINT of the current transaction. A
 unit that fails is rolled back alone. A unit that changed rows and recorded nothing is refused:
-state and its record are one transaction, and this is where that promise lives.
+state and its record are one transaction, and this is where that promise lives. A schema that another
+program changed stops everything.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Carrying a home's database from an older Aileron to today's schema.
 
-Once, under the home's lock, in one transaction, and only after a copy: either all steps and the
-record of them are on disk, or the file is as it was. A home of a newer Aileron is left alone here;
-`aileron_core/storage/open.py` refuses it.
+Once, under the home's lock, in one transaction, and only after a copy in `backups/` (kept for 30 days):
+either all steps and the record of them are on disk, or the file is as it was. A home of a newer
+Aileron is left alone here; `aileron_core/storage/open.py` refuses it.
 
 A change of `schema.py` is a step here: pure SQL that leaves, word for word, what `SCHEMA` says. A
 column is added at the end of its table's statement (that is where SQLite writes it). A table that

@@ -1,4 +1,4 @@
-"""Foreign text as spans of lines: what is drawn as it is, as a mark, as a look-alike.
+"""Foreign text as spans of lines: what is drawn as it is, as a mark (a long run of blanks too), as a look-alike.
 
 The rules are those of the package; this is the one pass over the characters.
 """

@@ -1,4 +1,4 @@
-"""Finds the console, and verifies that what answers there is the console."""
+"""Finds the console, and verifies by socket owner and certificate that what answers there is the console."""
 
 import errno
 import os

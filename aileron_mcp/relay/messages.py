@@ -1,4 +1,4 @@
-"""JSON-RPC: splitting the client's input into messages, and the relay's own responses."""
+"""JSON-RPC: splitting the client's input into messages, which may be sent twice, and the relay's own responses."""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""The relay itself: forwards the client's messages and their responses, across restarts of the console."""
+"""The relay itself: forwards the client's messages and their responses, across restarts of the console.
+
+Which of them are sent again then is for `messages.py` to say (`is_repeatable`).
+"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`aileron action list|remove`: the action files of a home. None can run until a person accepted it."""
+"""`aileron action list|remove`: the action files of a home, and the bytes of `tools/list` that each takes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

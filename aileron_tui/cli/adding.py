@@ -1,4 +1,4 @@
-"""`aileron action add`: copies valid action files into the home, all in one pass."""
+"""`aileron action add`: copies valid action files, or folders of them, into the home, all in one pass."""
 
 import os
 import tempfile

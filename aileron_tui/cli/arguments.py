@@ -1,4 +1,4 @@
-"""Arguments of the command line that more than one command takes."""
+"""Arguments that more than one command takes: `--args`, `--route`."""
 
 import json
 import re

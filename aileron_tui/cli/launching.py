@@ -1,4 +1,4 @@
-"""`aileron launch`: an agent in this pane, connected to the console in the other and contained."""
+"""`aileron launch`: an agent in this pane, connected to the console and contained; asks about a project's settings."""
 
 import contextlib
 import http.client

@@ -1,4 +1,4 @@
-"""What every command shares: options, printing, exit codes."""
+"""What every command shares: printing (JSON in ASCII), the error body of `--json`, exit codes."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a console's process does before it imports anything else."""
+"""What a console's process does first: closes its memory to other programs, drops variables that could press keys."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`aileron action run`: a call through the gate, with the exit code saying how it ended."""
+"""`aileron action run`: a call through the gate, with the exit code saying how it ended; `--arg`, `--wait`."""
 
 import json
 import os

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Final
 
@@ -102,17 +103,18 @@ async def _served(
             app.home.socket.unlink()
 
 
+_MCP_IMPORT_DELAY: Final = 10.0
+"""Seconds after the start before the `mcp` package is imported unasked: a server that lives shorter never needs it."""
+
+
 def _start_after(first_frame: threading.Event | None, mcp: LazyMcpApp) -> None:
-    if first_frame is None:
-        mcp.start()
-        return
-    drawn = first_frame
-
     def wait() -> None:
-        drawn.wait()
+        if first_frame is not None:
+            first_frame.wait()
+        time.sleep(_MCP_IMPORT_DELAY)
         mcp.start()
 
-    threading.Thread(target=wait, name="aileron-first-frame", daemon=True).start()
+    threading.Thread(target=wait, name="aileron-mcp-import", daemon=True).start()
 
 
 def _freeze_calls(event: CoreEvent) -> None:
@@ -146,8 +148,7 @@ def _started() -> None:
     """
     gc.freeze()
     # A full collection stops both threads, and long-lived garbage is rare: so collect rarely.
-    young, middle, _ = gc.get_threshold()
-    gc.set_threshold(young, middle, 100)
+    gc.set_threshold(700, 10, 100)
     gc.enable()
 
 

@@ -1,4 +1,4 @@
-"""What `aileron init` writes: the settings, and an example of everything else."""
+"""What `aileron init` writes: the settings (`suite/config.toml`), and an example of everything else."""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,4 @@
-"""The console's App, in the theme and with the glyphs that its settings and its terminal ask for."""
+"""The console's App, with the theme, glyphs and keys that its settings and its terminal ask for."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""The lines around an item: top bar, banner, status line, footer, the deny panel, the empty screen."""
+"""The lines around an item: top bar, standing warnings, footer (filled and hollow keys), panels, empty screen."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Two readings that differ: each changed field as `−` and `+` lines, differing words marked."""
+"""Two readings that differ: each changed field as `−` and `+` lines, differing words marked.
+
+What differs outside the fields, by path, is found in `aileron_core.runs.preview.resolve`.
+"""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The head of an item: effect, title, deadline; who asks; through what; what to beware of."""
+"""The head of an item: effect, title, deadline; who asks; through what, at which host; every warning about a call."""
 
 from collections.abc import Sequence
 

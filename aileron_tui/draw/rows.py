@@ -1,4 +1,4 @@
-"""Rows of the waiting list and of the list of decisions."""
+"""Rows of the waiting list, each with its sign and tag, and of the list of the last decisions."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The status line: one line that says what the next key would do, or why not yet."""
+"""The status line, which says what matters most: a fault, what the next key would do, or why not yet."""
 
 from dataclasses import dataclass
 

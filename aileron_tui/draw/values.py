@@ -1,4 +1,4 @@
-"""The lines of one value: its kind as a mark between `‹` and `›`, then the value itself.
+"""The lines of one value: its kind or number as a mark (`‹text›`, `‹list of 2›`), then the value itself.
 
 Outside text can never write `‹` or `›`, so no text can pass for an object, a list or several values.
 """

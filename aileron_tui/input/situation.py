@@ -1,4 +1,4 @@
-"""What each key would do at this moment: the one function that footer, status line and keys read."""
+"""What each key would do at this moment, and whether it takes a second press: what footer and keys go by."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

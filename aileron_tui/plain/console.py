@@ -1,9 +1,9 @@
 """The console without a screen: one item at a time, line by line, for screen readers and dumb terminals.
 
 State, texts and conditions are the screen's; only the drawing differs. An item is printed whole,
-then, after a pause, the question. What is typed before the question counts for nothing. An answer
+then, after a pause, the question. What is typed too early is for `terminal` to tell. An answer
 is about what was printed last: `Navigation` turns to something, `Output` prints it, `Decisions`
-hands the answer over.
+hands the answer over. Here: which typed word is which key, the lock, what changes too fast to ask about.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What the console without a screen prints before it asks: the item, the row or the rows, status line and keys."""
+"""What the console without a screen prints before it asks: one item or row whole, or a page of rows; then the keys."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator

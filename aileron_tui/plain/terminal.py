@@ -1,6 +1,7 @@
 """A terminal that is written and read line by line: no screen of its own, no cursor that moves.
 
-Between two questions it listens in silence, so that what is typed ahead is seen and thrown away.
+Between two questions it listens in silence, so that what is typed ahead is seen and thrown away. More
+than one line at once is no answer.
 While it asks, the kernel edits the line, as every program for dumb terminals and screen readers does.
 """
 

@@ -1,4 +1,4 @@
-"""View 3: every record, to the first."""
+"""The screen of view 3, and its keys; what it says is in `state/tables/audit.py`."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What every view of the console is made of: bars, a document, a panel that asks, keys that decide."""
+"""What every view of the console is made of: bars, a document, a panel; which layout a terminal's size gets."""
 
 from abc import abstractmethod
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The screens in which a person decided, kept for as long as this console runs.
+"""The screens in which a person decided, the newest 200, kept for as long as this console runs.
 
 A screen holds what was fetched for the approver alone. It is kept in memory: on disk it would lie
 open to every program of the same account.

@@ -1,4 +1,4 @@
-"""The state of the deny panel: equal calls that wait, and reasons that were given before."""
+"""The state of the deny panel: equal calls that wait (what counts as equal), and reasons that were given before."""
 
 from collections.abc import Iterable, Sequence
 

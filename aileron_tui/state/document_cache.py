@@ -1,4 +1,4 @@
-"""The document of the selected item, laid out once for a width and kept."""
+"""The document of the selected item, laid out once for a width and kept; a large one in the background."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace

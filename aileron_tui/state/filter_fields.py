@@ -1,4 +1,4 @@
-"""What a row of the waiting list offers to a filter."""
+"""What a row of the waiting list offers to a filter: the values behind `agent:`, `state:` and the like."""
 
 from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem

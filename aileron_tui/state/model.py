@@ -1,4 +1,4 @@
-"""The console's whole state, fed by events and keys. It draws nothing and sends nothing."""
+"""The console's whole state (view, panel, a first press), fed by events and keys. It draws and sends nothing."""
 
 from collections import deque
 from dataclasses import dataclass

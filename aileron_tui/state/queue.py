@@ -1,4 +1,4 @@
-"""The waiting list as a state: its order, and a cursor that belongs to an item, not to a row."""
+"""The waiting list as a state: its order, where the cursor goes after a decision, how long what ended stays."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The situation of the model at this moment, from which every key's availability follows."""
+"""The situation of the model at this moment, and what keeps a key from deciding: no database, a deadline too near."""
 
 from aileron_core.console_port import WAITING_STATES, ApprovalView, Deny
 from aileron_tui.input.situation import BlockedBy, Situation

@@ -2,7 +2,7 @@
 
 Textual's own reader ends the program on a byte that is not UTF-8 and reports keys alone. Whether a
 press was a person's is to be judged by everything that came with it: half an escape sequence, the
-mouse, the start of a paste.
+mouse, the start of a paste, a read that was 0.2 s late.
 """
 
 import os
@@ -25,7 +25,7 @@ from textual.message import Message
 from aileron_tui.terminal.background_color import LATE_REPLY
 from aileron_tui.terminal.glyph_width import pin_glyphs
 
-InputKind = Literal["reply", "mouse", "key", "burst"]
+InputKind = Literal["reply", "mouse", "key", "late", "burst"]
 
 _READ = 4096
 _TICK_SECONDS = 0.1
@@ -208,7 +208,7 @@ class ConsoleDriver(LinuxDriver):
                 whole = not decoder.getstate()[0]
                 kind = input_kind(text, whole=whole, answers=bool(answers))
                 # When a key was pressed that is read late, and what came with it, nobody knows.
-                received = InputReceived("burst" if held_up and kind == "key" else kind)
+                received = InputReceived("late" if held_up and kind == "key" else kind)
                 received.time = read_at
                 self.send_message(received)
                 for column in answers:

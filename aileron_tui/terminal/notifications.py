@@ -1,7 +1,7 @@
 """Notifies a person who looks elsewhere that something waits: bell, terminal notification, a command.
 
 A notification is a count and the name of an accepted action, never text from outside: notifications
-end on lock screens and in logs. Nothing decides from there.
+end on lock screens and in logs. Nothing decides from there. There is one in 3 seconds at most.
 """
 
 import re

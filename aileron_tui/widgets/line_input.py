@@ -1,4 +1,4 @@
-"""The line to type in: a reason, a filter, the name of a command."""
+"""The line to type in: a reason, a filter, a command's name. What is pasted loses its invisible characters."""
 
 import unicodedata
 

@@ -325,7 +325,11 @@ def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path
     The wire in `make test`, much more in `make test-all`.
     """
     for name in ("tests", "examples"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / name,
+            tmp_path / name,
+            ignore=shutil.ignore_patterns("__pycache__", "node_modules"),
+        )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     chosen = WHOLE if "AILERON_TEST_ALL" in os.environ else SUITE
     done = subprocess.run(

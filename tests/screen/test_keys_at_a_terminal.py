@@ -408,6 +408,16 @@ def test_a_key_that_was_read_late_decides_nothing(person: Person) -> None:
     person.press(b"a", lambda: bool(person.decided), "a decision")
 
 
+def test_a_key_that_was_read_late_and_decides_nothing_is_not_lost(person: Person) -> None:
+    """One press is enough to change the view, however busy the machine is."""
+    person.rest()
+    stop_process(person.pty.process.pid)
+    person.type(b"2")
+    sleep(0.6)
+    person.pty.process.send_signal(signal.SIGCONT)
+    person.pty.shows("Newest first")
+
+
 def test_a_fault_of_the_screen_ends_with_a_sentence_and_restores_the_terminal(
     person: Person,
 ) -> None:

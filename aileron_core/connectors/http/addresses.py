@@ -1,4 +1,8 @@
-"""Which network addresses an outgoing request may connect to."""
+"""Which network addresses an outgoing request may connect to.
+
+None of this machine, a private network or a metadata service, nor an IPv6 address that stands for one;
+a private one only where the manifest names that very address.
+"""
 
 import ipaddress
 import socket

@@ -1,4 +1,4 @@
-"""The HTTP client through which everything outgoing passes: connectors, and later OAuth and installs.
+"""The HTTP client through which every request of a connector leaves: redirects (each is checked), `--route`, errors.
 
 It blocks, and is meant for worker threads (measured: an async client on the core's loop costs two
 to three times as much and delays every other agent). It is built on httpcore instead of httpx
@@ -8,6 +8,7 @@ the Host header go by name; httpx has no hook for that.
 
 import logging
 import ssl
+import threading
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,6 @@ from typing import cast
 from urllib.parse import urljoin
 
 import httpcore
-import httpx
 
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver, SystemResolver
@@ -80,12 +80,9 @@ class OutgoingClient:
         self._routes = {target.host_port: route for target, route in places}
         by_place = {(target.host, target.port): route for target, route in places}
         self._backend = GuardedBackend(resolver or SystemResolver(), guard or AddressGuard(), by_place)  # fmt: skip
-        self._pool = httpcore.ConnectionPool(
-            ssl_context=ssl_context or httpx.create_ssl_context(trust_env=False),
-            max_connections=_MAX_CONNECTIONS,
-            keepalive_expiry=_KEEPALIVE_SECONDS,
-            network_backend=self._backend,
-        )
+        self._ssl_context = ssl_context
+        self._made_pool: httpcore.ConnectionPool | None = None
+        self._making_pool = threading.Lock()
         self.clock = clock or SystemClock()
 
     def is_routed(self, host_port: str) -> bool:
@@ -93,8 +90,24 @@ class OutgoingClient:
 
     def close(self) -> None:
         """Close every connection and stop the name resolution threads."""
-        self._pool.close()
+        with self._making_pool:
+            if self._made_pool is not None:
+                self._made_pool.close()
         self._backend.close()
+
+    def _pool(self) -> httpcore.ConnectionPool:
+        """Return the pool of connections, made for the first request: a start need not wait for httpx and certificates."""
+        with self._making_pool:
+            if self._made_pool is None:
+                import httpx
+
+                self._made_pool = httpcore.ConnectionPool(
+                    ssl_context=self._ssl_context or httpx.create_ssl_context(trust_env=False),
+                    max_connections=_MAX_CONNECTIONS,
+                    keepalive_expiry=_KEEPALIVE_SECONDS,
+                    network_backend=self._backend,
+                )
+            return self._made_pool
 
     def send(
         self,
@@ -201,7 +214,7 @@ class OutgoingClient:
         """
         while True:
             try:
-                return self._pool.handle_request(wire)
+                return self._pool().handle_request(wire)
             except (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError):
                 if call.is_new_connection or call.is_stopped or not may_repeat:
                     raise

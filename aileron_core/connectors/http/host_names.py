@@ -8,8 +8,6 @@ import ipaddress
 import re
 from collections.abc import Iterable
 
-import httpx
-
 _MAX_HOST = 253
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -76,6 +74,8 @@ def _to_ascii(host: str) -> str:
     # httpx encodes strictly: look-alikes and full-width letters are not folded. Other full stops are.
     if set(host) & _OTHER_DOTS:
         raise ValueError("holds a full stop that is not a dot")
+    import httpx
+
     try:
         return httpx.URL(scheme="http", host=host).raw_host.decode("ascii")
     except (httpx.InvalidURL, ValueError) as error:

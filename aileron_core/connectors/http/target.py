@@ -1,4 +1,4 @@
-"""Validating the URL and headers that a guest gives for a request."""
+"""Validating the URL and headers that a guest gives for a request; headers that are the host's own are dropped."""
 
 import re
 from collections.abc import Mapping

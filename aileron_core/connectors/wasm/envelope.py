@@ -1,4 +1,4 @@
-"""Parsing the request envelope that a guest passes to the host.
+"""Parsing the request that a guest passes to the host (`http_request`), within its bounds of size.
 
 Its body may be large and is read in slices; the rest of it may not.
 """

@@ -1,4 +1,4 @@
-"""Running one guest, from store to exit, through wasmtime's C API.
+"""Running one guest, from store to exit, through wasmtime's C API, with limits on its memory and tables.
 
 The Python package's own functions cost as much again as the guest of a small op: they list every
 export, read types, and pass output through threads of another runtime. They also raise whatever

@@ -1,4 +1,4 @@
-"""Turning a guest's exit into the result of its op."""
+"""The result of an op from what its guest printed, its exit code or trap; which typed errors are kept."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The functions that a guest can import: `aileron_host`, and the two WASI functions that we replace.
+"""The functions that a guest can import: `aileron_host` (requests, answers, log), and two of WASI that we replace.
 
 A function here never raises: wasmtime keeps the last Python exception in one global, so one raised
 in one thread surfaces in another guest's (measured: 8 % of innocent calls). Errors are stored on

@@ -1,4 +1,4 @@
-"""The state of one run of a guest: its limits, its output, and what stops it."""
+"""The state of one run of a guest: its output, its count of requests, and what stops it at a limit."""
 
 import threading
 import time

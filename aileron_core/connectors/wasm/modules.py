@@ -1,9 +1,10 @@
-"""A cache of compiled modules: machine code, so trusted only with our own seal.
+"""Compiled modules: which of them a child process compiles, and a cache, which the console does not use yet.
 
-Compiling takes up to seconds, loading a compiled module milliseconds. A cached file lies under the
-home, is read once into memory, its HMAC is verified over exactly those bytes, and they are what is
-loaded. No file is mapped, and wasmtime's own cache is off. A large module is compiled by a child
-process, whose pipe is the only other source of machine code.
+Compiling takes up to seconds, loading a compiled module milliseconds. It is machine code, though, so
+trusted only with our own seal, whose key is to be the vault's. A cached file is read once into memory,
+its HMAC is verified over exactly those bytes, and they are what is loaded. No file is mapped, and
+wasmtime's own cache is off. A large module is compiled by a child process, whose pipe is the only
+other source of machine code.
 """
 
 import contextlib

@@ -2,7 +2,7 @@
 
 The order matters: objects are fetched into a quarantine and checked there, then migrated to the
 person's object store, and only then do refs, HEAD and index change, each only if the person's is
-unchanged.
+unchanged: if the person staged something meanwhile, index, HEAD and its branch stay.
 """
 
 from collections.abc import Sequence

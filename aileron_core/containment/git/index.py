@@ -1,4 +1,4 @@
-"""Locking the person's git index and rebuilding it with the agent's entries if it is unchanged."""
+"""Git's `index.lock`, and making an index anew with the agent's entries; `import_changes` says when."""
 
 import contextlib
 import os

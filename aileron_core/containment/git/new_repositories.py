@@ -13,7 +13,7 @@ from aileron_core.containment.git.repository import is_repository_shaped, scan_p
 from aileron_core.containment.safe_paths import restore_owner_rights
 from aileron_core.text import escape
 
-_SUFFIX = "disarmed"
+SUFFIX = "disarmed"
 
 
 def file_identity(path: Path) -> list[int]:
@@ -23,7 +23,10 @@ def file_identity(path: Path) -> list[int]:
 
 
 def disable_new_repositories(
-    project: Path, entries: Mapping[str, list[int]], shapes: Collection[str]
+    project: Path,
+    entries: Mapping[str, list[int]],
+    shapes: Collection[str],
+    stand_ins: Collection[list[int]] = (),
 ) -> tuple[str, ...]:
     """Rename what is new and would be taken for a repository; return a sentence for each.
 
@@ -31,6 +34,7 @@ def disable_new_repositories(
         project: where the agent worked; it has ended.
         entries: everything called `.git` that was there before, with its identity.
         shapes: folders that had the shape of a repository before.
+        stand_ins: identities of what other sessions put in the place of repositories that they hide.
     """
     notices: list[str] = []
     done: set[str] = set()
@@ -39,7 +43,7 @@ def disable_new_repositories(
         entries_left = [
             name
             for name in scan.git_entries
-            if name not in done and not _is_the_same(project, name, entries.get(name))
+            if name not in done and not is_known(project, name, (entries.get(name), *stand_ins))
         ]
         shapes_left = [
             name for name in scan.repository_shaped if name not in done and name not in shapes
@@ -47,15 +51,15 @@ def disable_new_repositories(
         closed = [name for name in scan.unreadable if name not in done]
         if not (entries_left or shapes_left or closed):
             break
-        for disable, names in ((_disable_entry, entries_left), (_disable_shape, shapes_left)):
+        for disable, names in ((disable_entry, entries_left), (disable_shape, shapes_left)):
             for name in names:
                 try:
                     notices += disable(project, name)
                 except OSError as error:
-                    notices.append(_failed(name, error))
+                    notices.append(failure_notice(name, error))
         for name in closed:
-            with contextlib.suppress(OSError), _open_folder(project, name) as handle:
-                _grant_owner(handle)
+            with contextlib.suppress(OSError), open_project_folder(project, name) as handle:
+                grant_owner(handle)
         done.update(entries_left, shapes_left, closed)
     notices += [
         f"{escape(name)} cannot be looked through: do not run git there."
@@ -65,16 +69,26 @@ def disable_new_repositories(
     return tuple(notices)
 
 
-def _is_the_same(project: Path, name: str, before: list[int] | None) -> bool:
-    path = PurePosixPath(name)
+def is_known(project: Path, name: str, identities: Collection[list[int] | None]) -> bool:
+    """Return whether *name* in *project* is one of *identities*, or gone: the person removed it meanwhile."""
     try:
-        with _open_folder(project, str(path.parent)) as folder:
-            status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:  # the person removed it meanwhile
+        return entry_identity(project, name) in identities
+    except FileNotFoundError:
         return True
     except OSError:
         return False
-    return [status.st_dev, status.st_ino] == before
+
+
+def entry_identity(project: Path, name: str) -> list[int]:
+    """Return device and inode of *name* in *project*, without following links.
+
+    Raises:
+        OSError: it cannot be reached.
+    """
+    path = PurePosixPath(name)
+    with open_project_folder(project, str(path.parent)) as folder:
+        status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+    return [status.st_dev, status.st_ino]
 
 
 def _is_owned(path: Path) -> bool:
@@ -87,26 +101,44 @@ def _is_owned(path: Path) -> bool:
         return True
 
 
-def _disable_entry(project: Path, name: str) -> list[str]:
+def disable_entry(project: Path, name: str) -> list[str]:
+    """Rename a `.git`, and HEAD in it; return a sentence for the person.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
     path = PurePosixPath(name)
-    with _open_folder(project, str(path.parent)) as folder:
-        how = f"rename it to {path.name}"
-        with contextlib.suppress(NotADirectoryError), _open_folder(project, name) as inside:
-            _grant_owner(inside)
-            if is_repository_shaped(_names(inside)):
-                head = _rename_disabled(inside, "HEAD")
-                how = f"rename {head} in it to HEAD, and the folder to {path.name}"
+    with open_project_folder(project, str(path.parent)) as folder:
+        head = None
+        with contextlib.suppress(NotADirectoryError), open_project_folder(project, name) as inside:
+            head = disable_head(inside)
         target = _rename_disabled(folder, path.name)
-    return [
-        (
-            f"{escape(name)} is a new repository. It is {escape(str(path.with_name(target)))} now, so that "
-            f"git obeys nothing in it. To use it: look at its config, hooks and objects/info/alternates, then {how}."
-        )
-    ]
+    return [entry_notice(path, target, head)]
 
 
-def _disable_shape(project: Path, name: str) -> list[str]:
-    with _open_folder(project, name) as folder:
+def disable_head(repository: int) -> str | None:
+    """Rename HEAD in an open git folder, if it has that shape; return the new name."""
+    grant_owner(repository)
+    shaped = is_repository_shaped(entry_names(repository))
+    return _rename_disabled(repository, "HEAD") if shaped else None
+
+
+def entry_notice(path: PurePosixPath, target: str, head: str | None) -> str:
+    """Return the sentence about a `.git` that was at *path* and has the name *target* now."""
+    how = f"rename {head} in it to HEAD, and the folder" if head else "rename it"
+    return (
+        f"{escape(str(path))} is a new repository. It is {escape(str(path.with_name(target)))} now, so that "
+        f"git obeys nothing in it. To use it: look at its config, hooks and objects/info/alternates, then {how} to {path.name}."
+    )
+
+
+def disable_shape(project: Path, name: str) -> list[str]:
+    """Rename HEAD of the folder *name*; return sentences for the person.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    with open_project_folder(project, name) as folder:
         if not _exists(folder, "HEAD"):  # `head`, where that is another name
             return []
         target = _rename_disabled(folder, "HEAD")
@@ -118,7 +150,8 @@ def _disable_shape(project: Path, name: str) -> list[str]:
     ]
 
 
-def _failed(name: str, error: OSError) -> str:
+def failure_notice(name: str, error: OSError) -> str:
+    """Return the sentence about what could not be disabled."""
     return (
         f"{escape(name)} is new, git would take it for a repository, and it could not be renamed "
         f"({error.strerror}). Do not run git there before you removed it."
@@ -127,20 +160,33 @@ def _failed(name: str, error: OSError) -> str:
 
 def _rename_disabled(folder: int, name: str) -> str:
     """Rename *name* in *folder* to a name that git does not look for."""
-    target, number = f"{name}.{_SUFFIX}", 1
+    target = free_name(folder, f"{name}.{SUFFIX}")
+    with writable(folder):
+        os.rename(name, target, src_dir_fd=folder, dst_dir_fd=folder)
+    return target
+
+
+def free_name(folder: int, name: str) -> str:
+    """Return *name*, with a number behind it where *folder* has that already."""
+    target, number = name, 1
     while _exists(folder, target):
         number += 1
-        target = f"{name}.{_SUFFIX}-{number}"
-    mode = _grant_owner(folder)
-    try:
-        os.rename(name, target, src_dir_fd=folder, dst_dir_fd=folder)
-    finally:
-        os.chmod(f"/proc/self/fd/{folder}", mode)  # noqa: PTH101 - of the folder that is held
+        target = f"{name}-{number}"
     return target
 
 
 @contextlib.contextmanager
-def _open_folder(project: Path, name: str) -> Generator[int, None, None]:
+def writable(folder: int) -> Generator[None, None, None]:
+    """Give the owner of an open folder its rights for a while."""
+    mode = grant_owner(folder)
+    try:
+        yield
+    finally:
+        os.chmod(f"/proc/self/fd/{folder}", mode)  # noqa: PTH101 - of the folder that is held
+
+
+@contextlib.contextmanager
+def open_project_folder(project: Path, name: str) -> Generator[int, None, None]:
     """Open the folder *name* of *project* without following links: another session may be at work there.
 
     Folders on the way that the agent made impassable are made passable again.
@@ -165,17 +211,18 @@ def _open_folder(project: Path, name: str) -> Generator[int, None, None]:
 def _make_passable(folder: int) -> None:
     if not os.fstat(folder).st_mode & stat.S_IXUSR:
         with contextlib.suppress(PermissionError):  # another user's: what is tried in it says so
-            _grant_owner(folder)
+            grant_owner(folder)
 
 
-def _grant_owner(folder: int) -> int:
+def grant_owner(folder: int) -> int:
     """Make *folder* readable and writable for its owner; return its previous mode."""
     mode = stat.S_IMODE(os.fstat(folder).st_mode)
     restore_owner_rights(folder)
     return mode
 
 
-def _names(folder: int) -> set[str]:
+def entry_names(folder: int) -> set[str]:
+    """Return the names in an open folder."""
     handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     try:
         return set(os.listdir(handle))  # noqa: PTH208 - of the folder that is held

@@ -4,9 +4,11 @@ Its fields are the file format, under the keys of `_STORED_KEYS` where those dif
 earlier versions must stay readable.
 """
 
+import contextlib
 import json
 import os
 import re
+from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ SANDBOX_OBJECTS_DIR = "/run/aileron/objects"
 OBJECT_ID_PATTERN = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 
 _NAME = "record.json"
+_HIDDEN_NAME = "hidden.json"
 _STORED_KEYS = {"notices": "told", "updated_refs": "moved", "has_empty_git_dir": "covered"}
 """Keys of the file that are not the field's name."""
 _FIELDS = {stored: name for name, stored in _STORED_KEYS.items()}
@@ -76,14 +79,46 @@ class SessionRecord:
     """Whether an empty `.git` was put into the project, so that its agent can make none there."""
 
 
+@dataclass(slots=True, kw_only=True)
+class HiddenFolder:
+    """What was hidden from the person while the agent runs: in their sight something harmless stands in its place."""
+
+    number: int
+    """Names where it is kept."""
+    name: str
+    """Its path in the project: a `.git`, or `refs` or `commondir` of a repository under another name."""
+    stand_in: list[int]
+    """Device and inode of what stands in its place."""
+
+
+@dataclass(slots=True, kw_only=True)
+class HiddenRecord:
+    """What one session has hidden; a file of its own, for a thread of its own writes it."""
+
+    bwrap: int
+    """The process that started the session's sandbox."""
+    hidden: list[HiddenFolder] = field(default_factory=list[HiddenFolder])
+    notices: list[str] = field(default_factory=list[str])
+    """Sentences that a person has to read, in order."""
+
+
 def write_record(folder: Path, record: SessionRecord) -> None:
     """Write *record* into *folder* atomically."""
-    temporary = folder / f"{_NAME}.new"
+    _write(folder / _NAME, asdict(record, dict_factory=_to_stored))
+
+
+def write_hidden(folder: Path, record: HiddenRecord) -> None:
+    """Write *record* into *folder* atomically."""
+    _write(folder / _HIDDEN_NAME, asdict(record))
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    temporary = path.with_name(f"{path.name}.new")
     with temporary.open("w", encoding="utf-8") as file:
-        json.dump(asdict(record, dict_factory=_to_stored), file)
+        json.dump(value, file)
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(folder / _NAME)
+    temporary.replace(path)
 
 
 def read_record(folder: Path) -> SessionRecord | None:
@@ -92,17 +127,38 @@ def read_record(folder: Path) -> SessionRecord | None:
     Raises:
         AileronError: it cannot be parsed.
     """
-    try:
-        text = (folder / _NAME).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    try:
-        stored: dict[str, Any] = json.loads(text)
+    with _reading(folder / _NAME) as stored:
+        if stored is None:
+            return None
         repositories = [RepositoryRecord(**_to_fields(each)) for each in stored.pop("repositories")]
         return SessionRecord(**_to_fields(stored), repositories=repositories)
+
+
+def read_hidden(folder: Path) -> HiddenRecord:
+    """Return what the session of *folder* has hidden.
+
+    Raises:
+        AileronError: it cannot be parsed.
+    """
+    with _reading(folder / _HIDDEN_NAME) as stored:
+        if stored is None:
+            return HiddenRecord(bwrap=0)
+        hidden = [HiddenFolder(**each) for each in stored.pop("hidden")]
+        return HiddenRecord(**stored, hidden=hidden)
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Generator[dict[str, Any] | None, None, None]:
+    """Yield what the file *path* holds, None without one; what fails to make sense of it says that it is damaged."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = "null"
+    try:
+        yield json.loads(text)
     except (ValueError, TypeError, KeyError) as error:
         raise AileronError(
-            f"{folder / _NAME} is damaged ({type(error).__name__}). What the agent did in git lies "
+            f"{path} is damaged ({type(error).__name__}). What the agent did in git lies "
             "beside it; look at it, then remove the folder."
         ) from None
 

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from aileron_core.containment.git.hidden_repositories import other_sessions, restore_hidden
 from aileron_core.containment.git.import_changes import import_changes
 from aileron_core.containment.git.new_repositories import disable_new_repositories
 from aileron_core.containment.git.record import (
@@ -85,8 +86,15 @@ class SessionRepositories:
                     kept_at, stays = repository.session_git_dir, True
             notices += repository_notices(repository.record, kept_at)
         project = Path(self.record.project)
+        restored, complete = restore_hidden(self.record, self.folder, self.leftovers)
+        notices, stays = notices + restored, stays or not complete
         if project.is_dir():
-            notices += disable_new_repositories(project, self.record.entries, self.record.shapes)
+            others = [
+                each.stand_in for _, other in other_sessions(self.folder) for each in other.hidden
+            ]
+            notices += disable_new_repositories(
+                project, self.record.entries, self.record.shapes, others
+            )
         if not stays:
             remove_tree(self.folder)
         if self.record.has_empty_git_dir and not has_empty_git_dir(

@@ -1,4 +1,4 @@
-"""Who can change Aileron's own code, and who can read its home."""
+"""Who can change Aileron's own code, which of its files have other names, and who can read its home."""
 
 import os
 import stat

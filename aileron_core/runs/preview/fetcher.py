@@ -1,4 +1,4 @@
-"""Fetching previews: bounded, never cached, never shown to the agent."""
+"""Fetching previews: within a session's limits, never cached, never shown to the agent; why there is none."""
 
 import asyncio
 from collections import deque

@@ -1,4 +1,4 @@
-"""What a person is shown of a preview's answer, of a call's arguments, and of what changed.
+"""What a person is shown of a preview's answer (fields, gist, `n/a`), of a call's arguments, and of what changed.
 
 Pure: values in, values out. The texts are as the service and the agent wrote them; who draws them
 passes them through `aileron_core.text`.

@@ -1,4 +1,4 @@
-"""The gateway: which requests may pass, to which upstream, and errors in the shape of the provider's."""
+"""The gateway: which requests may pass (of an open session, 256 at once), and which are sent a second time."""
 
 import asyncio
 import logging

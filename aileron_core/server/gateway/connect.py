@@ -1,4 +1,7 @@
-"""A connection to an upstream: resolved, checked, and made to the address that was checked."""
+"""A connection to an upstream: resolved, checked, and made to the address that was checked.
+
+Which addresses an upstream may have, and the way there: the proxy of the environment, TLS with `ca_file`.
+"""
 
 import asyncio
 import base64
@@ -12,7 +15,6 @@ from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment
 
-import httpx
 from aiohappyeyeballs import (
     start_connection,  # pyright: ignore[reportUnknownVariableType] - a bare tuple
 )
@@ -314,6 +316,8 @@ async def _proxy_status(raw: socket.socket) -> int:
 
 
 def _trusting(ca_file: str) -> ssl.SSLContext:
+    import httpx
+
     context = httpx.create_ssl_context(trust_env=False)
     context.set_alpn_protocols(["http/1.1"])
     if ca_file:

@@ -1,4 +1,4 @@
-"""Forwarding one request: each part of the upstream's response is passed on as soon as it arrives.
+"""Forwarding one request, and each part of the response as it arrives; which headers are not passed on.
 
 No task runs between the two connections: a read of the one is a write of the other.
 """

@@ -1,4 +1,4 @@
-"""Where each provider's traffic goes: its own address, or what config.toml names."""
+"""Where each provider's traffic goes: its own address, or what config.toml names; no path leaves a base path."""
 
 import re
 from collections.abc import Mapping

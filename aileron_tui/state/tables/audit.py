@@ -1,4 +1,6 @@
-"""View 3: every record, to the first. Only records in view and near it are read.
+"""View 3: every record, to the first, and the line above them that says what verifying found.
+
+Only records in view and near it are read.
 
 Records are numbered without gaps, so a row is a number: the list has its whole length from the
 start. With a filter the rows are the matches so far, and older records are read as the cursor

@@ -104,7 +104,7 @@ def test_bad_input_leaves_the_store_as_it_was(store: ConnectorStore, source: Pat
         store.install(source)
     (source / "manifest.toml").write_bytes(MANIFEST)
     (source / "connector.wasm").write_bytes(b"\0asm\x0d\0\1\0")
-    with pytest.raises(FileProblems, match="core WebAssembly module"):
+    with pytest.raises(FileProblems, match="a component: build a core module"):
         store.install(source)
     assert store.list() == (entry,)
 

@@ -165,6 +165,6 @@ def test_a_read_and_its_keys_have_one_time_however_long_the_reader_stood_still_b
     os.close(ours)
     received, key, gone = reader.sent
     assert isinstance(received, InputReceived)
-    assert received.kind == "burst"
+    assert received.kind == "late"
     assert isinstance(gone, TerminalGone)
     assert key.time == received.time

@@ -1,15 +1,19 @@
 """A project with a real repository, an agent in a real sandbox over it, and the person's git outside."""
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
 from aileron_core.containment.git.prepare import prepare_repositories
+from aileron_core.containment.git.repository import scan_project
+from aileron_core.containment.git.repository_hider import RepositoryHider
 from aileron_core.containment.git.session import SessionRepositories
 
 BWRAP = shutil.which("bwrap", path="/usr/bin:/bin") or ""
@@ -44,8 +48,8 @@ class Agent:
     folders: SessionRepositories
     project: Path
 
-    def does(self, script: str, *, code: int | None = 0) -> str:
-        """Run a shell script as the agent would; return what it printed."""
+    def _sandbox(self, *argv: str) -> dict[str, Any]:
+        """Return how a program is started as the agent's."""
         own = self.bench.folder / "own"
         own.mkdir(exist_ok=True)
         spec = SandboxSpec(
@@ -57,18 +61,60 @@ class Agent:
             socket=None,
             git_mounts=self.folders.mounts,
         )
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.bench.person)}
+        return {"args": bwrap_argv(spec, argv), "env": env, "cwd": "/", "text": True}
+
+    def does(self, script: str, *, code: int | None = 0) -> str:
+        """Run a shell script as the agent would; return what it printed."""
         done = subprocess.run(
-            bwrap_argv(spec, ["/bin/sh", "-ec", script]),
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.bench.person)},
-            cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
-            check=False,
+            **self._sandbox("/bin/sh", "-ec", script), stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=60, check=False,
         )  # fmt: skip
         assert code is None or done.returncode == code, done.stdout + done.stderr
         return done.stdout.strip()
 
+    @contextlib.contextmanager
+    def running(self) -> Iterator["Shell"]:
+        """Start a shell of the agent's that goes on running."""
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        with subprocess.Popen(**self._sandbox("/bin/sh"), **pipes) as process:
+            hider = RepositoryHider(self.folders.folder, self.folders.record, process.pid)
+            try:
+                yield Shell(process, hider, self.project)
+            finally:
+                hider.close()
+                process.kill()
+
     def end(self) -> str:
         """End the session; return what the person is told."""
         return "\n".join(self.folders.end())
+
+
+@dataclass
+class Shell:
+    """A sandbox that goes on running, and what hides new repositories meanwhile."""
+
+    process: "subprocess.Popen[str]"
+    hider: RepositoryHider
+    project: Path
+
+    def does(self, script: str, *, code: int | None = 0) -> str:
+        """Run a script in the sandbox; return what it printed."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"(set -e; {script}\n) </dev/null; echo END $?\n")
+        self.process.stdin.flush()
+        lines: list[str] = []
+        for line in self.process.stdout:
+            if line.startswith("END "):
+                assert code is None or line == f"END {code}\n", (line, lines)
+                break
+            lines.append(line)
+        return "".join(lines).strip()
+
+    def hide(self) -> None:
+        """Hide what is new now."""
+        self.hider.hide(scan_project(self.project))
 
 
 class Bench:

@@ -1,0 +1,177 @@
+"""Repositories that an agent makes, in a real launch: out of the person's sight while it runs."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from aileron_core.containment.git.hidden_repositories import README
+from tests.agents.agents_bench import Bench, Running, until
+from tests.agents.test_contained_git import AS_PERSON
+
+QUIET = "git -c core.fsmonitor=false"
+AGENT = """\
+#!/bin/sh -e
+cd {project}
+git config --global user.name Agent; git config --global user.email a@b
+printf '#!/bin/sh\\necho ran >> {ran}\\n' > evil; chmod +x evil
+git init -q -b main sub; cd sub; echo 1 > f; git add f; git commit -qm one
+git config core.fsmonitor {project}/evil; cd ..
+{first}
+touch made
+until [ -e go ]; do sleep 0.1; done
+{then}
+"""
+
+
+@contextmanager
+def launched(bench: Bench, first: str, then: str = "true") -> Iterator[Running]:
+    """Launch an agent that makes the armed repository `sub`, and have it done before the body."""
+    bench.write(".codex/auth.json", '{"token": "x"}')
+    bin_ = bench.folder / "bin"
+    bin_.mkdir(exist_ok=True)
+    script = AGENT.replace("{first}", first).replace("{then}", then)
+    script = script.replace("{project}", str(bench.project)).replace("{ran}", str(ran(bench)))
+    (bin_ / "codex").write_text(script)
+    (bin_ / "codex").chmod(0o755)
+    env = {"PATH": f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+    with bench.launched("codex", env=env) as running:
+        until((bench.project / "made").exists)
+        yield running
+
+
+def ran(bench: Bench) -> Path:
+    """Return the file that a program of the agent's makes when it runs outside."""
+    return bench.folder / "aileron" / "ran"
+
+
+def looks(bench: Bench, where: str) -> str:
+    """Have the person run git in *where*, as they are; nothing of the agent's may run."""
+    done = subprocess.run(
+        ["git", "status"], cwd=bench.project / where, capture_output=True, text=True, check=False,
+        env={"HOME": str(bench.home), "PATH": "/usr/bin:/bin", "LC_ALL": "C"}, **AS_PERSON,
+    )  # fmt: skip
+    assert not ran(bench).exists()
+    return done.stdout + done.stderr
+
+
+def stand_in(folder: Path) -> bool:
+    return {each.name for each in (folder / ".git").glob("*")} == {README}
+
+
+def test_the_agent_goes_on_with_it_and_nothing_of_it_runs_outside(bench: Bench) -> None:
+    """Within a moment of being made it is out of sight; at the end it is there, disabled, and named."""
+    then = (
+        f"cd sub; echo 2 > f; {QUIET} commit -qam two; {QUIET} switch -qc more; cd ..;"
+        f"{QUIET} clone -q sub copy; {QUIET} -C copy log --format='copy has %s'"
+    )
+    with launched(bench, "true", then) as running:
+        until(lambda: stand_in(bench.project / "sub"))
+        assert "not a git repository" in looks(bench, "sub")
+        (bench.project / "go").touch()
+        ended = running.end()
+    assert "copy has two" in ended.output
+    assert "sub/.git is a new repository. It is sub/.git.disarmed now" in ended.output
+    assert "copy/.git is a new repository" in ended.output
+    looks(bench, "sub")
+    assert (bench.project / "sub" / ".git.disarmed" / "refs" / "heads" / "more").exists()
+
+
+def test_a_repository_under_another_name(bench: Bench) -> None:
+    """Git looks into the folder that it is started in; what is not git's there stays in sight."""
+    first = (
+        "git init -q --bare x.git; cp sub/.git/config x.git/config; cp -r x.git y; touch y/mine;"
+        "git -C x.git config core.worktree ..; git -C y config core.worktree ..;"
+        "cp -r x.git other; mkdir g; mv other/HEAD g; echo ../other > g/commondir"
+    )
+    then = (
+        f"{QUIET} -C sub push -q {{project}}/x.git main:other;"
+        f"{QUIET} --git-dir=x.git symbolic-ref HEAD refs/heads/other;"
+        f"{QUIET} --git-dir=x.git log --format='bare has %s'; {QUIET} clone -q x.git copy;"
+        f"{QUIET} --git-dir=g symbolic-ref HEAD refs/heads/some;"
+        "cat g/commondir"
+    )
+    with launched(bench, first, then) as running:
+        for name in ("x.git", "y"):
+            until(lambda name=name: not list((bench.project / name / "refs").glob("*")))
+            assert "not a git repository" in looks(bench, name)
+        until(lambda: (bench.project / "g" / "commondir").stat().st_size == 0)
+        assert "commondir" in looks(bench, "g")
+        assert (bench.project / "y" / "mine").exists()
+        (bench.project / "go").touch()
+        ended = running.end()
+    assert "bare has one" in ended.output
+    assert "../other" in ended.output
+    for name in ("x.git", "y", "g"):
+        assert f"{name} is new and git would take it for a repository" in ended.output
+        looks(bench, name)
+    assert (bench.project / "x.git" / "refs" / "heads" / "other").exists()
+
+
+def test_a_folder_that_can_be_entered_and_not_listed(bench: Bench) -> None:
+    """Git needs no more, and looks through a project do: the folder is opened to be looked through."""
+    with launched(bench, "cp -r sub closed; chmod 0300 closed") as running:
+        until(lambda: stand_in(bench.project / "closed"))
+        looks(bench, "closed")
+        running.process.kill()
+        running.process.communicate(timeout=20)
+
+
+def test_a_file_that_leads_to_where_it_is_kept(bench: Bench) -> None:
+    """The agent reads in /proc where that is; nobody can enter it."""
+    then = (
+        "where=$(grep ' {project}/sub/.git ' /proc/self/mountinfo | cut -d' ' -f4); mkdir tree;"
+        'echo "gitdir: $where" > tree/.git; echo "it is $where"; touch led;'
+        "until [ -e end ]; do sleep 0.1; done"
+    )
+    with launched(bench, "true", then) as running:
+        until(lambda: stand_in(bench.project / "sub"))
+        (bench.project / "go").touch()
+        until((bench.project / "led").exists)
+        assert "not a git repository" in looks(bench, "tree")
+        (bench.project / "end").touch()
+        ended = running.end()
+    assert "/hidden/0/content" in ended.output
+    looks(bench, "tree")
+
+
+def test_after_a_kill_of_the_launcher_it_is_put_back(bench: Bench) -> None:
+    """SIGKILL while repositories are hidden: the console puts them back, the next launch says so."""
+    with launched(bench, "git init -q --bare x.git", "exec sleep 600") as running:
+        until(lambda: stand_in(bench.project / "sub"))
+        until(lambda: not list((bench.project / "x.git" / "refs").glob("*")))
+        running.process.kill()
+        running.process.communicate(timeout=20)
+    until(lambda: not list((bench.console.home / "git").glob("[!.]*")))
+    assert (bench.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
+    assert not (bench.project / "sub" / ".git").exists()
+    assert (bench.project / "x.git" / "HEAD.disarmed").exists()
+    assert (bench.project / "x.git" / "refs" / "heads").is_dir()
+    for name in ("sub", "x.git"):
+        looks(bench, name)
+    shutil.rmtree(bench.project / "sub")
+    shutil.rmtree(bench.project / "x.git")
+    (bench.project / "go").touch()
+    with launched(bench, "true") as running:
+        ended = running.end()
+    assert "after a launch that was killed: sub/.git is a new repository" in ended.output
+
+
+@pytest.mark.parametrize("name", ["sub", "x.git"])
+def test_the_program_runs_without_all_this(bench: Bench, name: str) -> None:
+    """What the tests above look for is there to be found."""
+    first = (
+        "git init -q --bare x.git; cp sub/.git/config x.git/config;"
+        "git -C x.git config core.worktree ..; mv sub/.git sub/kept; mv x.git/HEAD x.git/kept"
+    )
+    with launched(bench, first) as running:
+        running.process.kill()
+        running.process.communicate(timeout=20)
+    (bench.project / "sub" / "kept").rename(bench.project / "sub" / ".git")
+    (bench.project / "x.git" / "kept").rename(bench.project / "x.git" / "HEAD")
+    with pytest.raises(AssertionError):
+        looks(bench, name)

@@ -1,0 +1,339 @@
+"""Repositories that an agent makes while it runs: out of the person's sight, in the agent's, and never lost."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from git_bench import Agent, Bench, armed
+
+from aileron_core.containment.git import repository_hider
+from aileron_core.containment.git.hidden_repositories import README
+from aileron_core.containment.git.record import read_hidden
+from aileron_core.containment.git.repository import scan_project
+from aileron_core.containment.git.repository_hider import RepositoryHider
+from aileron_core.containment.sandbox_mounts import SandboxMount, mount_in_sandbox
+
+MADE = (
+    "git config --global user.name A; git config --global user.email a@b;"
+    "git init -q -b main sub; cd sub; echo one > f; git add f; git commit -qm one;"
+)
+
+
+def makes(bench: Bench, project: Path | None = None) -> str:
+    """Return a script that makes the repository `sub`, armed."""
+    evil, arm = armed(bench, project)
+    return f"{arm} {MADE} git config core.fsmonitor {evil};"
+
+
+def looks(bench: Bench, where: Path) -> None:
+    """Have the person run what obeys a repository's settings; nothing of the agent's may run."""
+    for words in (("status",), ("diff",)):
+        bench.git(*words, where=where, code=None)
+    assert not bench.ran.exists()
+
+
+def names(folder: Path) -> set[str]:
+    return {each.name for each in folder.iterdir()}
+
+
+def kept(agent: Agent) -> list[Path]:
+    """Return what the session hides now."""
+    return list((agent.folders.folder / "hidden").glob("*"))
+
+
+QUIET = "git -c core.fsmonitor=false"
+
+
+def test_the_agents_git_goes_on_and_the_persons_passes_it_by(bench: Bench) -> None:
+    """What the person's git met before would have run the agent's program."""
+    agent = bench.begin()
+    with agent.running() as shell:
+        shell.does(makes(bench))
+        shell.hide()
+        sub = bench.project / "sub"
+        assert names(sub / ".git") == {README}
+        assert "while an agent works" in (sub / ".git" / README).read_text()
+        looks(bench, sub)
+        assert bench.git("rev-parse", "--show-toplevel", where=sub) == str(bench.project)
+        shell.does(f"cd sub; echo two > f; {QUIET} commit -qam two; {QUIET} switch -qc more")
+        assert shell.does(f"cd sub; {QUIET} log --format=%s%d") == "two (HEAD -> more, main)\none"
+        shell.does(f"{QUIET} clone -q sub copy; {QUIET} -C sub worktree add -q ../tree")
+        assert shell.does(f"{QUIET} -C copy log --format=%s") == "two\none"
+        shell.hide()
+        assert names(bench.project / "copy" / ".git") == {README}
+        shell.does(f"cd tree; echo 3 > f; {QUIET} commit -qam three; cd ..; mv sub moved")
+        assert (
+            shell.does(
+                f"{QUIET} -C copy fetch -q ../moved tree; {QUIET} -C copy log --format=%s -1 FETCH_HEAD"
+            )
+            == "three"
+        )
+        looks(bench, bench.project / "tree")
+    reported = agent.end()
+    for name in ("moved", "copy"):
+        assert f"{name}/.git is a new repository. It is {name}/.git.disarmed now" in reported
+        assert not (bench.project / name / ".git").exists()
+        looks(bench, bench.project / name)
+    git = bench.project / "moved" / ".git.disarmed"
+    (git / "HEAD.disarmed").rename(git / "HEAD")
+    git.rename(git.with_name(".git"))
+    assert (
+        bench.git("-c", "core.fsmonitor=", "log", "--format=%s", where=bench.project / "moved")
+        == "two\none"
+    )
+    assert not list((bench.aileron / "git").iterdir())
+
+
+def test_what_the_agent_removed_it_can_make_again(bench: Bench) -> None:
+    """It cannot remove what is mounted there; once emptied it is gone with the next look."""
+    agent = bench.begin()
+    with agent.running() as shell:
+        shell.does(makes(bench))
+        shell.hide()
+        shell.does("rm -rf sub", code=1)
+        shell.hide()
+        shell.does(f"rm -rf sub; {MADE}")
+        assert kept(agent) == []
+        shell.hide()
+        assert names(bench.project / "sub" / ".git") == {README}
+        assert shell.does("git -C sub log --format=%s") == "one"
+    assert "sub/.git is a new repository" in agent.end()
+
+
+def test_a_file_that_leads_to_a_git_folder_of_the_sessions(bench: Bench) -> None:
+    """The agent reads in /proc where its own git folder lies outside, and it may write its settings."""
+    evil, arm = armed(bench)
+    agent = bench.begin()
+    with agent.running() as shell:
+        shell.does(f"{arm} git config core.fsmonitor {evil}; mkdir a b")
+        own = agent.folders.folder / "0" / "git"
+        shell.does(f"echo 'gitdir: {own}' > a/.git; ln -s {own} b/.git; mkdir c; echo no > c/.git")
+        shell.hide()
+        for name in ("a", "b", "c"):
+            looks(bench, bench.project / name)
+        assert os.path.lexists(bench.project / "b" / ".git.disarmed")
+        assert (bench.project / "c" / ".git").exists()
+    assert "a/.git is a new repository. It is a/.git.disarmed now" in agent.end()
+
+
+def test_nobody_can_enter_where_it_is_kept(bench: Bench) -> None:
+    """So that no file leads there; root may, and passes this test by the other rule."""
+    agent = bench.begin()
+    with agent.running() as shell:
+        shell.does(makes(bench))
+        shell.hide()
+        (place,) = kept(agent)
+        assert place.stat().st_mode & 0o777 == 0
+        mounts = shell.does("cat /proc/self/mountinfo")
+        assert f"{place}/content" in mounts
+    agent.end()
+
+
+@pytest.mark.parametrize(
+    "closed", ["chmod 0 sub/.git", "chmod 0300 sub", "chmod 0555 sub sub/.git"]
+)
+def test_modes_keep_nothing_in_sight(bench: Bench, closed: str) -> None:
+    """A folder that cannot be listed may still be entered."""
+    agent = bench.begin()
+    with agent.running() as shell:
+        shell.does(makes(bench) + f"cd ..; {closed}")
+        shell.hide()
+        shell.hide()
+        assert names(bench.project / "sub" / ".git") == {README}
+        assert shell.does(f"chmod -R u+rwx sub; {QUIET} -C sub log --format=%s") == "one"
+    assert "sub/.git is a new repository" in agent.end()
+
+
+@pytest.mark.parametrize("inner", ["in", README])
+def test_a_git_folder_that_is_none_may_hold_one(bench: Bench, inner: str) -> None:
+    """A file of git's can lead into it."""
+    agent = bench.begin()
+    with agent.running() as shell:
+        moves = f"cd ..; mkdir -p x/.git; mv sub/.git x/.git/{inner}"
+        shell.does(f"{makes(bench)} {moves}; echo 'gitdir: ../x/.git/{inner}' > sub/.git")
+        shell.hide()
+        looks(bench, bench.project / "sub")
+        assert shell.does(f"{QUIET} -C sub log --format=%s") == "one"
+    agent.end()
+    looks(bench, bench.project / "sub")
+
+
+def test_a_project_that_was_no_repository(bench: Bench) -> None:
+    """The agent makes one of the project itself."""
+    project = bench.folder / "plain"
+    project.mkdir()
+    evil, arm = armed(bench, project)
+    agent = bench.begin(project=project)
+    with agent.running() as shell:
+        shell.does(
+            f"cd {project}; {arm} {MADE} mv .git ..; cd ..; git config core.fsmonitor {evil}"
+        )
+        shell.hide()
+        assert names(project / ".git") == {README}
+        looks(bench, project)
+        assert shell.does(f"{QUIET} -C {project} log --format=%s") == "one"
+    assert ".git is a new repository. It is .git.disarmed now" in agent.end()
+
+
+def test_where_the_sandbox_cannot_be_joined_it_is_disabled_at_once(bench: Bench) -> None:
+    """The person's safety comes first; the agent's git loses the repository, and the person is told."""
+    agent = bench.begin()
+    agent.does(makes(bench))
+    hider = RepositoryHider(agent.folders.folder, agent.folders.record, os.getppid() + 2**22)
+    hider.hide(scan_project(bench.project))
+    looks(bench, bench.project / "sub")
+    assert (bench.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
+    assert kept(agent) == []
+    reported = agent.end()
+    assert "sub/.git is a new repository. It is sub/.git.disarmed now" in reported
+    assert (
+        "This was done while the agent ran, whose git lost it (the sandbox cannot be joined"
+        in reported
+    )
+    assert names(bench.project / "sub") == {"f", ".git.disarmed"}
+
+
+def test_on_another_file_system_it_is_disabled_at_once(bench: Bench) -> None:
+    """Nothing can be moved from there to Aileron's home."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == bench.folder.stat().st_dev:
+        pytest.skip("needs a second file system")
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        project = Path(folder)
+        agent = bench.begin(project=project)
+        with agent.running() as shell:
+            shell.does(makes(bench, project))
+            shell.hide()
+            looks(bench, project / "sub")
+            assert names(project / "sub") == {"f", ".git.disarmed"}
+        assert "This was done while the agent ran" in agent.end()
+
+
+def test_a_folder_that_is_gone_at_the_end(bench: Bench) -> None:
+    """The repository is not lost with it."""
+    agent = bench.begin()
+    with agent.running() as shell:
+        shell.does(makes(bench))
+        shell.hide()
+    (bench.project / "sub").rename(bench.folder / "elsewhere")
+    reported = agent.end()
+    kept_at = bench.aileron / "aside" / "ses-1" / "hidden-0"
+    assert f"It is {kept_at} now" in reported
+    assert (kept_at / "HEAD.disarmed").exists()
+
+
+def test_of_two_sessions_in_a_project_none_loses_or_arms_anything(bench: Bench) -> None:
+    """Whichever hides it, the agents of both go on with it; the other passes the stand-in by, at its end too."""
+    one, two = bench.begin("ses-1"), bench.begin("ses-2")
+    with one.running() as first, two.running() as second:
+        for shell in (first, second, first, second):  # to know of each other
+            shell.hide()
+        first.does(makes(bench))
+        second.hide()
+        first.hide()
+        assert (len(kept(one)), len(kept(two))) == (0, 1)
+        looks(bench, bench.project / "sub")
+        first.does(f"cd sub; echo 2 > f; {QUIET} commit -qam two")
+        assert second.does(f"{QUIET} -C sub log --format=%s") == "two\none"
+        assert "sub" not in one.end()
+        looks(bench, bench.project / "sub")
+        assert second.does(f"{QUIET} -C sub log --format=%s") == "two\none"
+    assert "sub/.git is a new repository" in two.end()
+    looks(bench, bench.project / "sub")
+    assert (bench.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
+
+
+@pytest.mark.parametrize("mounted", [False, True])
+def test_two_sessions_that_hide_the_same_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, mounted: bool
+) -> None:
+    """The second finds the first one's stand-in in its hands, and puts it back."""
+    one, two = bench.begin("ses-1"), bench.begin("ses-2")
+    with one.running() as first, two.running() as second:
+        first.does(makes(bench))
+
+        def first_is_quicker(namespace: int, mounts: Sequence[SandboxMount]) -> list[str | None]:
+            monkeypatch.undo()
+            results = mount_in_sandbox(namespace, mounts) if mounted else None
+            first.hide()
+            return results or mount_in_sandbox(namespace, mounts)
+
+        monkeypatch.setattr(repository_hider, "mount_in_sandbox", first_is_quicker)
+        second.hide()
+        assert (len(kept(one)), len(kept(two))) == (1, 0)
+        assert first.does(f"{QUIET} -C sub log --format=%s") == "one"
+        looks(bench, bench.project / "sub")
+    two.end()
+    assert "sub/.git is a new repository" in one.end()
+    assert names(bench.project / "sub") == {"f", ".git.disarmed"}
+
+
+@pytest.mark.parametrize(
+    ("at", "swap"),
+    [
+        ("mount_in_sandbox", "rmdir $sub/.git.ses-1-0; ln -s $mine $sub/.git.ses-1-0"),
+        ("mount_in_sandbox", "ln -s $mine/.git/config $sub/.git.ses-1-0/README-aileron.txt"),
+        ("mount_in_sandbox", "mv $sub/.git.ses-1-0 $sub/x; mv $mine $sub/.git.ses-1-0"),
+        ("after", "rmdir $sub/.git.ses-1-0; ln -s $mine $sub/.git.ses-1-0"),
+        ("after", "mv $sub/.git.ses-1-0 $sub/x; mv $mine $sub/.git.ses-1-0"),
+        ("exchange_names", "mv $sub/.git $sub/x; ln -s $mine/.git $sub/.git"),
+        ("exchange_names", "mv $sub $sub.x; ln -s $mine $sub"),
+        ("exchange_names", "rm -r $sub/.git; touch $sub/.git"),
+    ],
+)
+def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, at: str, swap: str
+) -> None:
+    """Nothing of the person's is written to, renamed or lost, wherever a link leads."""
+    mine = bench.folder / "mine"
+    mine.mkdir()
+    bench.git("init", "-q", where=mine)
+    agent = bench.begin()
+    with agent.running() as shell:
+        shell.does(makes(bench))
+        before = {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()}
+        name = "mount_in_sandbox" if at == "after" else at
+        original = getattr(repository_hider, name)
+
+        def swapped(*args: Any) -> Any:
+            monkeypatch.undo()
+            done = original(*args) if at == "after" else None
+            script = swap.replace("$sub", f"{bench.project}/sub").replace("$mine", str(mine))
+            subprocess.run(["sh", "-ec", script], check=True)
+            return done or original(*args)
+
+        monkeypatch.setattr(repository_hider, name, swapped)
+        for _ in range(2):
+            shell.hide()
+        for folder in bench.project.glob("*/"):
+            looks(bench, folder)
+    agent.end()
+    if mine.exists():
+        assert {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()} == before
+    else:  # it was moved into the project, as every program of the person's could
+        (moved,) = bench.project.glob("sub/.git*/.git*/HEAD*")
+        assert moved.read_text() == before[mine / ".git" / "HEAD"].decode()
+
+
+@pytest.mark.parametrize("at", ["mount_in_sandbox", "exchange_names"])
+def test_a_kill_in_the_middle_of_it(bench: Bench, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    """The record is written before anything in the project changes, and what is left at any point ends well."""
+    agent = bench.begin()
+    with agent.running() as shell:
+        shell.does(makes(bench))
+
+        def killed(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(repository_hider, at, killed)
+            with pytest.raises(KeyboardInterrupt):
+                shell.hide()
+        assert len(read_hidden(agent.folders.folder).hidden) == 1
+    assert agent.end().count("sub/.git is a new repository") == 1
+    assert names(bench.project / "sub") == {"f", ".git.disarmed"}
+    assert not list((bench.aileron / "git").iterdir())
