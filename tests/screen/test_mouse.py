@@ -3,7 +3,7 @@
 import pytest
 from textual.events import MouseScrollDown
 
-from aileron_core.console_port import Refresh
+from aileron_core.console_port import RefreshPreview
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.rows import RowList
 from tests.screen.driving import Console, console, mail, short, start
@@ -76,7 +76,7 @@ async def test_a_click_on_any_other_key_does_what_the_key_does() -> None:
     async with console(start(short(1), short(2)), size=(200, 60)) as shown:
         await shown.rest()
         await click(shown, *place(shown, -1, "refetch"))
-        assert shown.port.intents == [Refresh(approval_id=key(1))]
+        assert shown.port.intents == [RefreshPreview(approval_id=key(1))]
         await click(shown, *place(shown, -1, "filter"))
         assert shown.app._model.panel == "filter"
         await click(shown, *place(shown, -1, "show all"))
