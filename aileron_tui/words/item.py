@@ -20,7 +20,7 @@ TAGS: Final = {
     "gone": "gone",
 }
 ROW_STATES: Final = {
-    "checking": "… checking again",
+    "checking": "… checking",
     "approved": "✓ approved",
     "executing": "▶ running",
     "completed": "✓ done",

@@ -121,7 +121,7 @@ async def test_a_click_changes_nothing_while_a_question_is_asked() -> None:
     async with console(start(short(1), short(2))) as shown:
         await shown.rest()
         await shown.press_alone("d")
-        await shown.shows("What shall codex be told?")
+        await shown.shows("Reason (codex will read it):")
         region = shown.app.screen.query_one("#queue", RowList).region
         await click(shown, region.x + 5, region.y + 2)
         assert shown.selected == key(1)

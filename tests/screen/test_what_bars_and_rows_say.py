@@ -75,7 +75,7 @@ def test_a_call_that_is_looked_at_once_more_says_so_in_its_row() -> None:
     queue = Queue()
     queue.load((short(1, state="checking"),), ())
     (row,) = row_lines(queue.items[0], 80, NOW, hidden=False, selected=False, compact=True)
-    assert plain_text(row).rstrip().endswith("… checking again")
+    assert plain_text(row).rstrip().endswith("… checking")
 
 
 def test_a_summary_of_the_hour_ends_with_a_whole_part() -> None:
