@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,10 @@ from tests.support.server_harness import (
     CLI,
     DRAFT,
     ROOT,
+    Attend,
     Attended,
     Console,
+    Serve,
     aileron,
     aileron_json,
     eventually,
@@ -92,6 +94,7 @@ def test_status_says_how_it_is(console: Console) -> None:
     (waiting,) = found.pop("waiting")
     assert (waiting["action"], waiting["agent"]) == ("send-draft", "test")
     assert waiting["requested_at"].endswith("Z")
+    assert found.pop("unknown") == []
     assert found == {
         "running": True,
         "url": console.url,
@@ -101,7 +104,7 @@ def test_status_says_how_it_is(console: Console) -> None:
         "sessions": 1,
     }
     absent = aileron_json("status", home=console.home.parent / "none", code=69)
-    assert set(absent) == {*found, "waiting"}
+    assert set(absent) == {*found, "waiting", "unknown"}
     told = aileron("status", home=console.home, env={"TZ": "UTC-2"}).stdout
     assert "1 call waits" in told
     assert f"{waiting['approval_id']}  send-draft, asked by test at " in told
@@ -311,9 +314,7 @@ def test_a_failing_op_is_1(console: Console, mailbox: Mailbox) -> None:
     assert aileron("action", "run", "nope", home=console.home, code=1).stdout == ""
 
 
-def test_an_unaccepted_action_is_a_conflict(
-    serve: Callable[..., Console], mailbox: Mailbox
-) -> None:
+def test_an_unaccepted_action_is_a_conflict(serve: Serve, mailbox: Mailbox) -> None:
     """Exit 1, and the sentence says what a person has to do."""
     console = serve(mailbox, accept=False)
     error = aileron_json("action", "run", "list-drafts", home=console.home, code=1)["error"]
@@ -376,7 +377,7 @@ def test_a_run_that_is_denied_is_76(attended: Attended) -> None:
     assert "\x1b" not in out + err
 
 
-def test_a_run_that_expires_is_76(home: Path, attend: Callable[..., Attended]) -> None:
+def test_a_run_that_expires_is_76(home: Path, attend: Attend) -> None:
     """Nobody answered in time."""
     (home / "config.toml").write_text("[approval]\nexpires_seconds = 1\n")
     attend()
