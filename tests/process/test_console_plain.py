@@ -182,12 +182,12 @@ def test_quitting_while_something_waits_asks_once(console: Plain) -> None:
     """The first `q` says what stays behind."""
     asked_to_send(console)
     console.answer("q")
-    console.read_until("q again quits.")
+    console.read_until("Press q again to quit.")
     console.asked()
     console.answer("1")  # any other answer takes it back
     console.asked()
     console.answer("q")
-    console.read_until("q again quits.")
+    console.read_until("Press q again to quit.")
     console.asked()
     console.answer("q")
     assert console.pty.ended() == 0
@@ -379,7 +379,9 @@ def test_everything_is_stopped_from_the_keyboard(console: Plain, mailbox: Mailbo
     """The second answer denies what waits and ends the session, in the real core."""
     asked_to_send(console)
     console.answer("stop")
-    assert "Stop everything? It denies 1 call, ends 1 session, stops 0 runs." in console.asked()
+    assert (
+        "Stop everything? This denies 1 call, ends 1 session and stops 0 runs." in console.asked()
+    )
     assert console.rows("state") == [("pending",)]
     console.answer("\x0b")  # the same by its key
     console.read_until("✗ Everything stopped: 1 call denied, 1 session ended, 0 runs stopped.")

@@ -3,12 +3,11 @@
 import contextlib
 import json
 import socket
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.server_harness import DRAFT, Console
+from tests.support.server_harness import DRAFT, Console, Serve
 
 MIB = 1024 * 1024
 RUN = "/v1/actions/list-drafts/run"
@@ -391,7 +390,7 @@ def test_what_is_no_approval_id_has_no_page(shared: Console, word: str) -> None:
     assert answer.error["class"] == "not_found"
 
 
-def test_a_fault_of_ours_is_500_in_the_one_error_body(serve: Callable[..., Console]) -> None:
+def test_a_fault_of_ours_is_500_in_the_one_error_body(serve: Serve) -> None:
     """Without a word on what it was, on the wire or on stderr; the log has its kind."""
     console = serve(accept=False)
     token = console.session()["token"]

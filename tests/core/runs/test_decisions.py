@@ -23,67 +23,58 @@ def outcome(caught: pytest.ExceptionInfo[Conflict]) -> object:
     return caught.value.details.get("outcome")
 
 
-async def test_the_second_answer_is_refused_and_names_the_first(home: Path) -> None:
+async def test_the_second_answer_is_refused_and_names_the_first(
+    core: Core, mailbox: Mailbox
+) -> None:
     """At most one decision wins; the next gets Conflict and the first one's outcome."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            await core.app.approvals.deny(view.approval_id, "not now")
-            denied = await core.ended(view)
-            assert (denied.state, denied.reason, denied.decided_by) == (
-                "denied",
-                "not now",
-                "person",
-            )
-            for again in (core.approve(view), core.app.approvals.deny(view.approval_id, "")):
-                with pytest.raises(Conflict) as caught:
-                    await again
-                assert outcome(caught) == "denied"
-            with pytest.raises(Conflict) as caught:
-                await core.app.approvals.withdraw(core.session.session_id, view.approval_id, "")
-            assert outcome(caught) == "denied"
-            assert [r["state"] for r in await core.records("approval.denied")] == ["denied"]
-        assert mailbox.state()["sent"] == []
+    view = await core.ask()
+    await core.app.approvals.deny(view.approval_id, "not now")
+    denied = await core.ended(view)
+    assert (denied.state, denied.reason, denied.decided_by) == (
+        "denied",
+        "not now",
+        "person",
+    )
+    for again in (core.approve(view), core.app.approvals.deny(view.approval_id, "")):
+        with pytest.raises(Conflict) as caught:
+            await again
+        assert outcome(caught) == "denied"
+    with pytest.raises(Conflict) as caught:
+        await core.app.approvals.withdraw(core.session.session_id, view.approval_id, "")
+    assert outcome(caught) == "denied"
+    assert [r["state"] for r in await core.records("approval.denied")] == ["denied"]
+    assert mailbox.state()["sent"] == []
 
 
-async def test_of_many_answers_at_once_exactly_one_wins(home: Path) -> None:
+async def test_of_many_answers_at_once_exactly_one_wins(core: Core, mailbox: Mailbox) -> None:
     """Yes, no and withdrawal in the same turn of the loop; one outcome, one effect at most."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            ends = await asyncio.gather(
-                *(core.approve(view) for _ in range(5)), return_exceptions=True
-            )
-            assert sum(end is None for end in ends) == 1
-            assert all(end is None or isinstance(end, Conflict) for end in ends)
-            assert (await core.ended(view)).state == "completed"
-        assert len(mailbox.state()["sent"]) == 1
+    view = await core.ask()
+    ends = await asyncio.gather(*(core.approve(view) for _ in range(5)), return_exceptions=True)
+    assert sum(end is None for end in ends) == 1
+    assert all(end is None or isinstance(end, Conflict) for end in ends)
+    assert (await core.ended(view)).state == "completed"
+    assert len(mailbox.state()["sent"]) == 1
 
 
-async def test_a_no_while_it_is_checked_wins(home: Path) -> None:
+async def test_a_no_while_it_is_checked_wins(home: Path, mailbox: Mailbox) -> None:
     """During `checking` a deny wins; the recheck that then holds starts nothing."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            with hold_answers(mailbox, f"GET {DRAFT}") as reached:
+    async with Core.open(home, mailbox) as core:
+        view = await core.ask()
+        with hold_answers(mailbox, f"GET {DRAFT}") as reached:
+            await core.approve(view)
+            assert core.views(view.approval_id)[-1].state == "checking"
+            with pytest.raises(Conflict) as caught:
                 await core.approve(view)
-                assert core.views(view.approval_id)[-1].state == "checking"
-                with pytest.raises(Conflict) as caught:
-                    await core.approve(view)
-                assert outcome(caught) == "checking"
-                await reached()
-                await core.app.approvals.deny(view.approval_id, "stop")
-            # Served only once the carrier has let the connector go.
-            await core.call("list-drafts", {})
-            assert (await core.ended(view)).state == "denied"
-        assert mailbox.state()["sent"] == []
-        assert writes(mailbox).count(f"GET {DRAFT}") == 2
+            assert outcome(caught) == "checking"
+            await reached()
+            await core.app.approvals.deny(view.approval_id, "stop")
+        # Served only once the carrier has let the connector go.
+        await core.call("list-drafts", {})
+        assert (await core.ended(view)).state == "denied"
+    assert mailbox.state()["sent"] == []
+    assert writes(mailbox).count(f"GET {DRAFT}") == 2
 
 
 async def test_no_run_of_the_connector_comes_between_recheck_and_effect(home: Path) -> None:
@@ -106,87 +97,72 @@ async def test_no_run_of_the_connector_comes_between_recheck_and_effect(home: Pa
         assert "anna" in mailbox.state()["sent"][0]["to"]
 
 
-async def test_approving_before_the_first_answer_does_nothing(home: Path) -> None:
+async def test_approving_before_the_first_answer_does_nothing(core: Core, mailbox: Mailbox) -> None:
     """The console is still fetching and nothing is decided; once it has answered, the yes counts."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            with hold_answers(mailbox, f"GET {DRAFT}"):
-                answer = await core.call()
-                approval_id = answer.row.approval_id or ""
-                assert answer.row.state == "pending"
-                with pytest.raises(Conflict, match="Still looking"):
-                    await core.app.approvals.approve(approval_id, "")
-            view = await core.looked(approval_id)
-            with pytest.raises(Conflict, match="It changed"):
-                await core.app.approvals.approve(approval_id, "")
-            await core.approve(view)
-            assert (await core.ended(view)).state == "completed"
+    with hold_answers(mailbox, f"GET {DRAFT}"):
+        answer = await core.call()
+        approval_id = answer.row.approval_id or ""
+        assert answer.row.state == "pending"
+        with pytest.raises(Conflict, match="Still looking"):
+            await core.app.approvals.approve(approval_id, "")
+    view = await core.looked(approval_id)
+    with pytest.raises(Conflict, match="It changed"):
+        await core.app.approvals.approve(approval_id, "")
+    await core.approve(view)
+    assert (await core.ended(view)).state == "completed"
 
 
-async def test_only_the_requester_withdraws_and_only_before_it_begins(home: Path) -> None:
+async def test_only_the_requester_withdraws_and_only_before_it_begins(
+    core: Core, mailbox: Mailbox
+) -> None:
     """Withdraw of one's own approval; 409 once it has ended; a foreign one is not found."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            other = await core.another_session()
-            for session_id, approval_id in (
-                (other.session_id, view.approval_id),
-                (core.session.session_id, "act-20260101T000000-0000000000000000"),
-            ):
-                with pytest.raises(NotFound, match="There is no approval"):
-                    await core.app.approvals.withdraw(session_id, approval_id, "")
-                with pytest.raises(NotFound, match="There is no approval"):
-                    await core.app.approvals.wait_for_result(session_id, approval_id, 0)
-            row = await core.app.approvals.withdraw(
-                core.session.session_id, view.approval_id, "a\ud800b"
-            )
-            assert (row.state, row.reason) == ("withdrawn", "a?b")
-            with pytest.raises(Conflict) as caught:
-                await core.approve(view)
-            assert outcome(caught) == "withdrawn"
-            # Its answer told the agent, so an equal call asks anew.
-            again = await core.call()
-            assert not again.attached
-            assert again.row.approval_id != view.approval_id
-        assert mailbox.state()["sent"] == []
+    view = await core.ask()
+    other = await core.another_session()
+    for session_id, approval_id in (
+        (other.session_id, view.approval_id),
+        (core.session.session_id, "act-20260101T000000-0000000000000000"),
+    ):
+        with pytest.raises(NotFound, match="There is no approval"):
+            await core.app.approvals.withdraw(session_id, approval_id, "")
+        with pytest.raises(NotFound, match="There is no approval"):
+            await core.app.approvals.wait_for_result(session_id, approval_id, 0)
+    row = await core.app.approvals.withdraw(core.session.session_id, view.approval_id, "a\ud800b")
+    assert (row.state, row.reason) == ("withdrawn", "a?b")
+    with pytest.raises(Conflict) as caught:
+        await core.approve(view)
+    assert outcome(caught) == "withdrawn"
+    # Its answer told the agent, so an equal call asks anew.
+    again = await core.call()
+    assert not again.attached
+    assert again.row.approval_id != view.approval_id
+    assert mailbox.state()["sent"] == []
 
 
-async def test_a_reason_is_cut_at_two_thousand_characters(home: Path) -> None:
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            await core.app.approvals.deny(view.approval_id, "ä" * 3000)
-            assert (await core.ended(view)).reason == "ä" * 2000
+async def test_a_reason_is_cut_at_two_thousand_characters(core: Core) -> None:
+    view = await core.ask()
+    await core.app.approvals.deny(view.approval_id, "ä" * 3000)
+    assert (await core.ended(view)).reason == "ä" * 2000
 
 
-async def test_a_deadline_ends_it_and_a_late_yes_does_nothing(home: Path) -> None:
+async def test_a_deadline_ends_it_and_a_late_yes_does_nothing(home: Path, mailbox: Mailbox) -> None:
     """Expiry is a deadline on the row; it ends the run as `expired`."""
     install_examples(home)
     clock = FrozenClock()
 
-    with Mailbox() as mailbox:
-        async with Core.open(
-            home, mailbox, clock=clock, settings=Settings(expires_seconds=60)
-        ) as core:
-            first, second = await core.ask(), await core.ask("r-8842190312")
-            assert first.expires_at == clock.now() + 60
-            clock.advance(59.9)
-            await core.app.approvals.expire_overdue()
-            assert core.views(first.approval_id)[-1].state == "pending"
-            clock.advance(0.1)
-            with pytest.raises(Conflict) as caught:
-                await core.approve(first)
-            assert outcome(caught) == "expired"
-            await core.app.approvals.expire_overdue()
-            for view in (first, second):
-                assert (await core.ended(view)).state == "expired"
-        assert mailbox.state()["sent"] == []
+    async with Core.open(home, mailbox, clock=clock, settings=Settings(expires_seconds=60)) as core:
+        first, second = await core.ask(), await core.ask("r-8842190312")
+        assert first.expires_at == clock.now() + 60
+        clock.advance(59.9)
+        await core.app.approvals.expire_overdue()
+        assert core.views(first.approval_id)[-1].state == "pending"
+        clock.advance(0.1)
+        with pytest.raises(Conflict) as caught:
+            await core.approve(first)
+        assert outcome(caught) == "expired"
+        await core.app.approvals.expire_overdue()
+        for view in (first, second):
+            assert (await core.ended(view)).state == "expired"
+    assert mailbox.state()["sent"] == []
 
 
 async def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(home: Path) -> None:
@@ -208,34 +184,27 @@ async def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(home: 
         assert mailbox.state()["sent"] == []
 
 
-async def test_without_a_deadline_it_waits_for_ever(home: Path) -> None:
+async def test_without_a_deadline_it_waits_for_ever(home: Path, mailbox: Mailbox) -> None:
     """0 is never, and the digest says null."""
     install_examples(home)
     clock = FrozenClock()
 
-    with Mailbox() as mailbox:
-        async with Core.open(
-            home, mailbox, clock=clock, settings=Settings(expires_seconds=0)
-        ) as core:
-            view = await core.ask()
-            assert view.expires_at is None
-            clock.advance(10 * 365 * 86400)
-            await core.app.approvals.expire_overdue()
-            await core.approve(view)
-            assert (await core.ended(view)).state == "completed"
+    async with Core.open(home, mailbox, clock=clock, settings=Settings(expires_seconds=0)) as core:
+        view = await core.ask()
+        assert view.expires_at is None
+        clock.advance(10 * 365 * 86400)
+        await core.app.approvals.expire_overdue()
+        await core.approve(view)
+        assert (await core.ended(view)).state == "completed"
 
 
-async def test_the_end_of_a_session_leaves_its_approval_and_marks_it(home: Path) -> None:
-    """The console says that its agent's session has ended; a person may still answer."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            assert not view.requester_gone
-            await core.app.session_service.end(core.session.session_id, "it was ended")
-            gone = core.views(view.approval_id)[-1]
-            assert (gone.state, gone.requester_gone) == ("pending", True)
-            assert core.app.sessions.authenticate(core.token) is None
-            await core.approve(gone)
-            assert (await core.ended(gone)).state == "completed"
+async def test_the_end_of_a_session_leaves_its_approval_and_marks_it(core: Core) -> None:
+    """The console says that the requester is gone; a person may still answer."""
+    view = await core.ask()
+    assert not view.requester_gone
+    await core.app.session_service.end(core.session.session_id, "it was ended")
+    gone = core.views(view.approval_id)[-1]
+    assert (gone.state, gone.requester_gone) == ("pending", True)
+    assert core.app.sessions.authenticate(core.token) is None
+    await core.approve(gone)
+    assert (await core.ended(gone)).state == "completed"

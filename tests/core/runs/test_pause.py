@@ -42,29 +42,27 @@ async def runs(core: Core) -> list[tuple[str, str]]:
     return await core.app.database.read(lambda c: c.execute(query).fetchall())
 
 
-async def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) -> None:
+async def test_an_ungated_call_is_held_before_its_row_and_then_runs(
+    core: Core, mailbox: Mailbox
+) -> None:
     """Held while the person pauses, not a row and not a request; it runs once calls go on."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            await pause(core)
-            call = call_in_background(core)
-            # The gated call goes through the same gate after it: by then the first is held.
-            await core.ask(OTHER)
-            assert not call.done()
-            assert await runs(core) == [("send-draft", "pending")]
-            assert writes(mailbox) == [f"GET {OTHER}"]
-            await go_on(core)
-            assert (await call).row.state == "completed"  # type: ignore[attr-defined]
-            events = [record["event"] for record in await core.records()]
-            for earlier, later in (
-                ("console.paused", "console.resumed"),
-                ("console.resumed", "run.started"),
-            ):
-                assert events.index(earlier) < events.index(later)
-            changes = [event.paused_at for event in core.events if isinstance(event, PauseChanged)]
-            assert (len(changes), changes[0] is None, changes[1]) == (2, False, None)
+    await pause(core)
+    call = call_in_background(core)
+    # The gated call goes through the same gate after it: by then the first is held.
+    await core.ask(OTHER)
+    assert not call.done()
+    assert await runs(core) == [("send-draft", "pending")]
+    assert writes(mailbox) == [f"GET {OTHER}"]
+    await go_on(core)
+    assert (await call).row.state == "completed"  # type: ignore[attr-defined]
+    events = [record["event"] for record in await core.records()]
+    for earlier, later in (
+        ("console.paused", "console.resumed"),
+        ("console.resumed", "run.started"),
+    ):
+        assert events.index(earlier) < events.index(later)
+    changes = [event.paused_at for event in core.events if isinstance(event, PauseChanged)]
+    assert (len(changes), changes[0] is None, changes[1]) == (2, False, None)
 
 
 async def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: Path) -> None:
@@ -88,125 +86,110 @@ async def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(h
         assert writes(mailbox) == [f"GET {DRAFT}"]
 
 
-async def test_while_paused_a_person_says_no_but_not_yes(home: Path) -> None:
+async def test_while_paused_a_person_says_no_but_not_yes(core: Core, mailbox: Mailbox) -> None:
     """Nothing approved starts, so no yes is taken that a later key would set free; a no is."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            await pause(core)
-            view, other = await core.ask(), await core.ask(OTHER)
-            with pytest.raises(Paused, match="nothing was decided"):
-                await core.approve(view)
-            assert core.views(view.approval_id)[-1].state == "pending"
-            await core.app.approvals.deny(other.approval_id, "no")
-            await go_on(core)
-            await core.approve(view)
-            assert (await core.ended(view)).state == "completed"
-        assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
+    await pause(core)
+    view, other = await core.ask(), await core.ask(OTHER)
+    with pytest.raises(Paused, match="nothing was decided"):
+        await core.approve(view)
+    assert core.views(view.approval_id)[-1].state == "pending"
+    await core.app.approvals.deny(other.approval_id, "no")
+    await go_on(core)
+    await core.approve(view)
+    assert (await core.ended(view)).state == "completed"
+    assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
 
 
-async def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(home: Path) -> None:
+async def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(
+    core: Core, mailbox: Mailbox
+) -> None:
     """The pause comes while the yes is rechecked; it is the person's again, with a note."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            with hold_answers(mailbox, f"GET {DRAFT}") as reached:
-                await core.approve(view)
-                await reached()
-                await pause(core)
-            back = await core.view(
-                view.approval_id, lambda v: v.state == "pending", after=view.version + 1
-            )
-            assert "on hold before it began. Nothing ran" in back.note
-            await go_on(core)
-            await core.call("list-drafts", {})  # the connector is free again
-            assert core.views(view.approval_id)[-1].state == "pending"
-            assert mailbox.state()["sent"] == []
-            await core.approve(back)
-            assert (await core.ended(view)).state == "completed"
-        assert len(mailbox.state()["sent"]) == 1
+    view = await core.ask()
+    with hold_answers(mailbox, f"GET {DRAFT}") as reached:
+        await core.approve(view)
+        await reached()
+        await pause(core)
+    back = await core.view(view.approval_id, lambda v: v.state == "pending", after=view.version + 1)
+    assert "on hold before it began. Nothing ran" in back.note
+    await go_on(core)
+    await core.call("list-drafts", {})  # the connector is free again
+    assert core.views(view.approval_id)[-1].state == "pending"
+    assert mailbox.state()["sent"] == []
+    await core.approve(back)
+    assert (await core.ended(view)).state == "completed"
+    assert len(mailbox.state()["sent"]) == 1
 
 
-async def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Path) -> None:
+@pytest.mark.actions(update_draft=UPDATE_DRAFT)
+async def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(
+    core: Core, mailbox: Mailbox
+) -> None:
     """It had passed the door before; the connector is let go while calls are held."""
-    install_examples(home, update_draft=UPDATE_DRAFT)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            with hold_answers(mailbox, "POST send") as reached:
-                await core.approve(view)
-                await reached()
-                call = call_in_background(core, "update-draft")
-                async with asyncio.timeout(PATIENCE):
-                    while len(core.app.registry._by_run) < 2:
-                        await asyncio.sleep(0)
-                await pause(core)
-            assert (await core.ended(view)).state == "completed"
-            await core.ask(OTHER)  # goes by it, and through the same connector
-            assert [action for action, _ in await runs(core)] == ["send-draft"] * 2
-            assert not any(request.startswith("PUT") for request in writes(mailbox))
-            await go_on(core)
-            assert (await call).row.state == "failed"  # type: ignore[attr-defined]
+    view = await core.ask()
+    with hold_answers(mailbox, "POST send") as reached:
+        await core.approve(view)
+        await reached()
+        call = call_in_background(core, "update-draft")
+        async with asyncio.timeout(PATIENCE):
+            while len(core.app.registry._by_run) < 2:
+                await asyncio.sleep(0)
+        await pause(core)
+    assert (await core.ended(view)).state == "completed"
+    await core.ask(OTHER)  # goes by it, and through the same connector
+    assert [action for action, _ in await runs(core)] == ["send-draft"] * 2
+    assert not any(request.startswith("PUT") for request in writes(mailbox))
+    await go_on(core)
+    assert (await call).row.state == "failed"  # type: ignore[attr-defined]
 
 
-async def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path) -> None:
+async def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path, mailbox: Mailbox) -> None:
     """What was withdrawn, and whose session ended, during the pause does not run after it."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            other = await core.another_session()
-            digest = {each.name: each.sha256 for each in core.app.library.ready()}["get-draft"]
-            await pause(core)
-            gone, refused = call_in_background(core, session=other), call_in_background(core)
-            await core.ask(OTHER)
-            await core.app.session_service.end(other.session_id, "it was ended")
-            await core.app.console.carry_out(
-                WithdrawAcceptance(kind="action", name="get-draft", digest=digest)
-            )
-            await go_on(core)
-            with pytest.raises(Unauthorized, match="has ended"):
-                await gone
-            with pytest.raises(Conflict, match="is not accepted"):
-                await refused
-        assert writes(mailbox) == [f"GET {OTHER}"]
+    async with Core.open(home, mailbox) as core:
+        other = await core.another_session()
+        digest = {each.name: each.sha256 for each in core.app.library.ready()}["get-draft"]
+        await pause(core)
+        gone, refused = call_in_background(core, session=other), call_in_background(core)
+        await core.ask(OTHER)
+        await core.app.session_service.end(other.session_id, "it was ended")
+        await core.app.console.carry_out(
+            WithdrawAcceptance(kind="action", name="get-draft", digest=digest)
+        )
+        await go_on(core)
+        with pytest.raises(Unauthorized, match="has ended"):
+            await gone
+        with pytest.raises(Conflict, match="is not accepted"):
+            await refused
+    assert writes(mailbox) == [f"GET {OTHER}"]
 
 
-async def test_a_gated_call_of_an_ended_session_does_not_become_pending(home: Path) -> None:
+async def test_a_gated_call_of_an_ended_session_does_not_become_pending(core: Core) -> None:
     """A session's token opens nothing once it has ended, also where it was just checked."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            other = await core.another_session()
-            await core.app.session_service.end(other.session_id, "it was ended")
-            with pytest.raises(Unauthorized):
-                await core.call(session=other)
-            assert await runs(core) == []
-            assert [r["class"] for r in await core.records("call.refused")] == ["unauthorized"]
+    other = await core.another_session()
+    await core.app.session_service.end(other.session_id, "it was ended")
+    with pytest.raises(Unauthorized):
+        await core.call(session=other)
+    assert await runs(core) == []
+    assert [r["class"] for r in await core.records("call.refused")] == ["unauthorized"]
 
 
-async def test_a_pause_is_at_once_and_ends_with_the_process(home: Path) -> None:
+async def test_a_pause_is_at_once_and_ends_with_the_process(home: Path, mailbox: Mailbox) -> None:
     """Held even where that cannot be put on record, and said so; the next console starts without."""
     install_examples(home)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            core.app.database._stopped = StorageUnavailable("full")
-            with pytest.raises(StorageUnavailable, match="All calls are on hold, but"):
-                await pause(core)
-            assert (await core.app.console.snapshot()).paused_at is not None
-            with pytest.raises(StorageUnavailable):  # and they go on only on record
-                await go_on(core)
-            assert core.app.pause.is_on
-            core.app.database._stopped = None
-        async with Core.open(home, mailbox) as core:
-            assert (await core.app.console.snapshot()).paused_at is None
-            assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
+    async with Core.open(home, mailbox) as core:
+        core.app.database._stopped = StorageUnavailable("full")
+        with pytest.raises(StorageUnavailable, match="All calls are on hold, but"):
+            await pause(core)
+        assert (await core.app.console.snapshot()).paused_at is not None
+        with pytest.raises(StorageUnavailable):  # and they go on only on record
+            await go_on(core)
+        assert core.app.pause.is_on
+        core.app.database._stopped = None
+    async with Core.open(home, mailbox) as core:
+        assert (await core.app.console.snapshot()).paused_at is None
+        assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
 
 
 async def test_waiting_for_the_end_of_a_pause_is_bounded_over_several_pauses() -> None:

@@ -55,9 +55,7 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             end = await lost(core, mailbox, clock)
-            first_answer = await core.app.approvals.wait_for_result(
-                core.session.session_id, end.approval_id, 0
-            )
+            first_answer = await core.result(end.approval_id)
             mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
             clock.advance(1)
             await core.app.console.carry_out(RefetchPreview(approval_id=end.approval_id))
@@ -73,35 +71,32 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
                 "unknown",
             )
             assert (await core.app.audit.verify()).problems == ()
-            again = await core.app.approvals.wait_for_result(
-                core.session.session_id, end.approval_id, 0
-            )
+            again = await core.result(end.approval_id)
             assert replace(again, last_record=0) == replace(first_answer, last_record=0), (
                 "told no agent"
             )
         assert writes(mailbox) == [GET, GET, "POST send", GET]
 
 
-async def test_one_can_look_again_after_a_crash_too(home: Path) -> None:
+async def test_one_can_look_again_after_a_crash_too(home: Path, mailbox: Mailbox) -> None:
     """The console that asked is gone: what it had shown is lost, and how it is now can be read."""
     short_of_time(home)
     clock = FrozenClock()
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            end = await lost(core, mailbox, clock)
-            assert end.can_fetch_again
-        async with Core.open(home, mailbox, clock=clock) as core:
-            recovered = (await core.app.console.snapshot()).approvals
-            (view,) = [each for each in recovered if each.approval_id == end.approval_id]
-            assert (view.state, view.preview.status, view.can_fetch_again) == (
-                "unknown",
-                "none",
-                True,
-            )
-            await core.app.approvals.refetch_preview(view.approval_id)
-            seen = core.views(view.approval_id)[-1]
-            assert (seen.state, seen.preview.status) == ("unknown", "ready")
+    async with Core.open(home, mailbox, clock=clock) as core:
+        end = await lost(core, mailbox, clock)
+        assert end.can_fetch_again
+    async with Core.open(home, mailbox, clock=clock) as core:
+        recovered = (await core.app.console.snapshot()).approvals
+        (view,) = [each for each in recovered if each.approval_id == end.approval_id]
+        assert (view.state, view.preview.status, view.can_fetch_again) == (
+            "unknown",
+            "none",
+            True,
+        )
+        await core.app.approvals.refetch_preview(view.approval_id)
+        seen = core.views(view.approval_id)[-1]
+        assert (seen.state, seen.preview.status) == ("unknown", "ready")
 
 
 async def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> None:
@@ -120,30 +115,29 @@ async def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> No
 
 
 async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_more(
-    home: Path,
+    home: Path, mailbox: Mailbox
 ) -> None:
     """A look is only for what is an open question, and through what still counts."""
     short_of_time(home)
     clock = FrozenClock()
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            with pytest.raises(NotFound):
-                await core.app.approvals.refetch_preview("act-20260101T000000-0123456789abcdef")
-            view = await core.ask()
-            with pytest.raises(Conflict, match="no open question"):
-                await core.app.approvals.refetch_preview(view.approval_id)
-            end = await lost(core, mailbox, clock)
-            library = (await core.app.console.snapshot()).library
-            send = next(each for each in library if each.name == "send-draft")
-            await core.app.console.carry_out(
-                WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest)
-            )
-            asked = len(writes(mailbox))
-            with pytest.raises(Conflict, match="Look at the service itself"):
-                await core.app.approvals.refetch_preview(end.approval_id)
-            assert len(writes(mailbox)) == asked
-            assert await core.records("outcome.looked_at") == []
+    async with Core.open(home, mailbox, clock=clock) as core:
+        with pytest.raises(NotFound):
+            await core.app.approvals.refetch_preview("act-20260101T000000-0123456789abcdef")
+        view = await core.ask()
+        with pytest.raises(Conflict, match="no open question"):
+            await core.app.approvals.refetch_preview(view.approval_id)
+        end = await lost(core, mailbox, clock)
+        library = (await core.app.console.snapshot()).library
+        send = next(each for each in library if each.name == "send-draft")
+        await core.app.console.carry_out(
+            WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest)
+        )
+        asked = len(writes(mailbox))
+        with pytest.raises(Conflict, match="Look at the service itself"):
+            await core.app.approvals.refetch_preview(end.approval_id)
+        assert len(writes(mailbox)) == asked
+        assert await core.records("outcome.looked_at") == []
 
 
 def acknowledgement(view: ApprovalView) -> Acknowledge:
