@@ -23,7 +23,7 @@ _GOES_ON: Line = (Piece(" "), Piece("┊ ", "attn"))
 def approval_head(
     view: ApprovalView, warning_lines: Sequence[Line], now: float, width: int, *, compact: bool
 ) -> tuple[Line, ...]:
-    """Return the head's lines: 2 to 4 where *compact*, else 3 and more."""
+    """Return the head's lines: 2 to 5 where *compact*, else 3 and more."""
     bar = 10 if width >= 90 else 8
     waiting = view.state in WAITING_STATES
     right = deadline_bar(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view)
@@ -36,7 +36,9 @@ def approval_head(
     containment = words.item.CONTAINMENT[view.containment]
     if compact:
         how = () if view.containment == "verified" else (Piece(f"{containment}, ", "muted"),)
-        lines.append(truncate(line(*who, *how, Piece("on ", "muted"), *where), width - 1))
+        # Two lines at most: after its end a call may have asked any number of hosts.
+        asks = truncate(line(*who, *how, Piece("on ", "muted"), *where), 2 * (width - 6) - 5)
+        lines.extend(_wrapped(asks, width))
     else:
         about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
         if view.containment != "verified":
@@ -46,7 +48,7 @@ def approval_head(
             about += [Piece(" · session ", "muted"), *brief(view.session_label, "muted")]
         if view.cwd:
             about += [Piece(" · in ", "muted"), *brief(view.cwd, "muted")]
-        lines.append(truncate(line(*who, *about), width - 1))
+        lines.extend(_wrapped(line(*who, *about), width))
         via = line(" ", Piece("via ", "muted"), *_via(view))
         lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
     lines.extend(_warning_lines(warning_lines, width, compact=compact))
@@ -171,9 +173,28 @@ def _wrapped(pieces: Line, width: int) -> Sequence[Line]:
     ]
 
 
+def warnings_beyond_head(warning_lines: Sequence[Line], width: int, *, compact: bool) -> list[Line]:
+    """Return the warnings that a *compact* head has no room for, or may cut: the record has them."""
+    rows, last_rows = _warning_rows(warning_lines, width)
+    if not compact or len(rows) <= WARNING_LINES_COMPACT:
+        return []
+    pairs = zip(warning_lines, last_rows, strict=True)
+    return [text for text, last in pairs if last >= WARNING_LINES_COMPACT - 1]
+
+
 def _warning_lines(warning_lines: Sequence[Line], width: int, *, compact: bool) -> list[Line]:
     """Return the warnings, three blanks between them, each whole where it fits a line."""
+    rows, _ = _warning_rows(warning_lines, width)
+    if compact and len(rows) > WARNING_LINES_COMPACT:
+        hidden = Piece(f"+{len(rows) - WARNING_LINES_COMPACT} more in the record ", "attn")
+        rows = [rows[0], justify(rows[1], (hidden,), width)]
+    return rows
+
+
+def _warning_rows(warning_lines: Sequence[Line], width: int) -> tuple[list[Line], list[int]]:
+    """Return every line of the warnings, and in which of these lines each warning ends, from 0."""
     rows: list[Line] = []
+    last_rows: list[int] = []
     current: Line = ()
     for text in warning_lines:
         marked: Line = (Piece("▲ ", "attn"), *text)
@@ -182,14 +203,12 @@ def _warning_lines(warning_lines: Sequence[Line], width: int, *, compact: bool) 
             current = ()
         if current:
             current = (*current, Piece("   "), *marked)
-            continue
-        *full, last = wrap(marked, width - 4)
-        for row, each in enumerate(full):
-            rows.append((*(_GOES_ON if row else (Piece(" "),)), *each.pieces))
-        current = (*(_GOES_ON if full else (Piece(" "),)), *last.pieces)
+        else:
+            *full, last = wrap(marked, width - 4)
+            for row, each in enumerate(full):
+                rows.append((*(_GOES_ON if row else (Piece(" "),)), *each.pieces))
+            current = (*(_GOES_ON if full else (Piece(" "),)), *last.pieces)
+        last_rows.append(len(rows))
     if current:
         rows.append(current)
-    if compact and len(rows) > WARNING_LINES_COMPACT:
-        hidden = Piece(f"+{len(rows) - WARNING_LINES_COMPACT} more in the record ", "attn")
-        rows = [rows[0], justify(rows[1], (hidden,), width)]
-    return rows
+    return rows, last_rows

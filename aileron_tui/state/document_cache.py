@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from aileron_core.console_port import ApprovalView, FieldView
 from aileron_tui import words
-from aileron_tui.draw.blocks import Block, Layout, blank, lay_out, value
+from aileron_tui.draw.blocks import COMPACT_GUTTER, Block, Layout, blank, lay_out, value
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.document import (
     approval_blocks,
@@ -14,7 +14,7 @@ from aileron_tui.draw.document import (
     first_heading,
     problem_blocks,
 )
-from aileron_tui.draw.header import warnings
+from aileron_tui.draw.header import warnings, warnings_beyond_head
 from aileron_tui.draw.hidden_characters import HiddenCharacters, hidden_characters_of
 from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import Line, Piece
@@ -224,10 +224,11 @@ class DocumentCache:
         if item.approval is not None:
             if warnings is None:
                 warnings = self.warnings(item, file_changed=options.file_changed)
+            compact = options.gutter == COMPACT_GUTTER
             return approval_blocks(
                 item.approval,
                 now,
-                warnings,
+                warnings_beyond_head(warnings, options.width, compact=compact),
                 unfold=options.unfold,
                 refresh_key=self._registry.key_label("refresh"),
                 look_key=self._registry.key_label("look_again"),

@@ -9,7 +9,8 @@ from aileron_core.console_port import Containment
 WHO_ASKS: Final = "WHO ASKS"
 BY_KERNEL: Final = "confirmed by the kernel"
 BY_LAUNCHER: Final = "according to its launcher"
-SELF_DECLARED: Final = "unverified"
+ITS_OWN_WORDS: Final = "the agent's words; not checked"
+NOT_CHECKED: Final = "not checked"
 RECENT_RUNS: Final = "EARLIER CALLS"
 NEWEST_FIRST: Final = "of this session, newest first"
 NOTHING_BEFORE: Final = "none in this session"
@@ -20,7 +21,7 @@ CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
     {
         "verified": "yes",
         "other_user": "runs as another user",
-        "claimed": "contained (unverified)",
+        "claimed": "said to be; not confirmed",
         "none": "no: it can do whatever your account can",
     }
 )

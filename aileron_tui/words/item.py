@@ -60,7 +60,7 @@ WILL_HAPPEN: Final = "WILL HAPPEN"
 NOW: Final = "NOW"
 CHANGED: Final = "CHANGED"
 RECORD: Final = "RECORD"
-CHANGED_REMARK: Final = "after you looked. Nothing has run. What you saw, and what it is now:"
+CHANGED_REMARK: Final = "after you looked. Nothing has run. Then and now:"
 GONE_REMARK: Final = "after you looked. Nothing has run. The preview can no longer be fetched:"
 SENT_REMARK: Final = "the agent's words, exactly as they go out; not checked"
 SENT_NOTHING: Final = "nothing"
@@ -93,7 +93,7 @@ CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
     {
         "verified": "contained",
         "other_user": "runs as another user",
-        "claimed": "contained (unverified)",
+        "claimed": "said to be contained",
         "none": "not contained",
     }
 )

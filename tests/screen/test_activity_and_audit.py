@@ -65,7 +65,7 @@ async def test_a_row_keeps_its_place_while_its_call_goes_on() -> None:
         shown.port.tell(
             recorded(101, "run.requested", "run-a"), recorded(102, "run.requested", "run-b")
         )
-        await shown.shows("2 new above, f follows.")
+        await shown.shows("2 new above; f jumps to the newest.")
         assert shown.row == below
         shown.port.tell(recorded(103, "run.completed", "run-a"))
         calls = [line for line in shown.lines if "send-draft" in line]
@@ -83,7 +83,7 @@ async def test_f_follows_the_newest_again() -> None:
         await shown.until(lambda: "● waiting" in shown.row)
         await shown.go("j", "f follow")
         shown.port.tell(recorded(102, "run.requested", "run-b"))
-        await shown.shows("1 new above, f follows.")
+        await shown.shows("1 new above; f jumps to the newest.")
         await shown.go("f", "Newest first.")
         assert shown.app.screen.query_one("#list", RowList)._selected == 0
         assert "f follow" not in shown.keys

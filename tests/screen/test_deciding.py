@@ -20,7 +20,7 @@ from aileron_core.console_port import (
 from aileron_tui.draw.bars import footer_line
 from aileron_tui.input.situation import Situation
 from aileron_tui.widgets.line_input import LineInput
-from tests.screen.driving import NOW, console, mail, short, start
+from tests.screen.driving import NOW, Console, console, mail, short, start
 
 HELD = NotAcceptedView(
     kind="action",
@@ -34,17 +34,15 @@ HELD = NotAcceptedView(
 )
 
 
-async def test_approve_names_the_digest_that_stood_on_screen() -> None:
+async def test_approve_names_the_digest_that_stood_on_screen(shown: Console) -> None:
     """A read item at rest is approved by one press, for exactly its digest."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        assert "  a  approve" in shown.keys
-        await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
-        view = shown.port.snapshot.approvals[0]
-        assert shown.port.intents == [
-            Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=0)
-        ]
+    assert "  a  approve" in shown.keys
+    await shown.press_alone("a")
+    await shown.until(lambda: bool(shown.port.intents))
+    view = shown.port.snapshot.approvals[0]
+    assert shown.port.intents == [
+        Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=0)
+    ]
 
 
 async def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
@@ -67,45 +65,39 @@ async def test_moving_and_approving_in_one_breath_does_nothing() -> None:
         assert shown.port.intents == []
 
 
-async def test_a_paste_that_begins_with_the_decide_key_decides_nothing() -> None:
+async def test_a_paste_that_begins_with_the_decide_key_decides_nothing(shown: Console) -> None:
     """Keys that come at once are a paste; the status line says how many were dropped."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        driver = shown.app._driver
-        assert driver is not None
-        for char in "approve it now":
-            key = "space" if char == " " else char
-            event = events.Key(key, char)
-            driver.process_message(event)
-        await shown.settled()
-        shown.clock.advance(0.05)
-        await shown.shows("keys arrived at once. Nothing was decided.")
-        assert shown.port.intents == []
+    driver = shown.app._driver
+    assert driver is not None
+    for char in "approve it now":
+        key = "space" if char == " " else char
+        event = events.Key(key, char)
+        driver.process_message(event)
+    await shown.settled()
+    shown.clock.advance(0.05)
+    await shown.shows("keys arrived at once. Nothing was decided.")
+    assert shown.port.intents == []
 
 
-async def test_a_bracketed_paste_before_the_key_makes_the_key_rest() -> None:
+async def test_a_bracketed_paste_before_the_key_makes_the_key_rest(shown: Console) -> None:
     """A paste counts as a key."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        driver = shown.app._driver
-        assert driver is not None
-        driver.process_message(events.Paste("a"))
-        await shown.settled()
-        await shown.press_alone("a")
-        assert shown.port.intents == []
+    driver = shown.app._driver
+    assert driver is not None
+    driver.process_message(events.Paste("a"))
+    await shown.settled()
+    await shown.press_alone("a")
+    assert shown.port.intents == []
 
 
-async def test_a_pane_without_focus_decides_nothing() -> None:
+async def test_a_pane_without_focus_decides_nothing(shown: Console) -> None:
     """Keys that come while the pane is not in focus were not typed into it."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        shown.app.post_message(events.AppBlur())
-        await shown.until(lambda: not shown.armed)
-        shown.clock.advance(1)
-        await shown.press_alone("a")
-        assert shown.port.intents == []
-        shown.app.post_message(events.AppFocus())
-        await shown.until(lambda: "All seen." in shown.status_line)
+    shown.app.post_message(events.AppBlur())
+    await shown.until(lambda: not shown.armed)
+    shown.clock.advance(1)
+    await shown.press_alone("a")
+    assert shown.port.intents == []
+    shown.app.post_message(events.AppFocus())
+    await shown.until(lambda: "All seen." in shown.status_line)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
@@ -240,57 +232,49 @@ async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() ->
         assert shown.port.intents == []
 
 
-async def test_deny_tells_the_agent_the_reason_that_was_typed() -> None:
+async def test_deny_tells_the_agent_the_reason_that_was_typed(shown: Console) -> None:
     """`d`, a reason, `enter` after a rest."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        await shown.press_alone("d")
-        await shown.shows('Deny "Send a mail draft". will read it codex be told?')
-        shown.clock.advance(0.1)
-        await shown.press(*"wrong", "space", *"list")
-        await shown.shows("wrong list")
-        await shown.rest()
-        await shown.press_alone("enter")
-        await shown.until(lambda: bool(shown.port.intents))
-        assert shown.port.intents == [Deny(approval_id=mail().approval_id, reason="wrong list")]
+    await shown.press_alone("d")
+    await shown.shows('Deny "Send a mail draft". Reason (codex will read it):')
+    shown.clock.advance(0.1)
+    await shown.press(*"wrong", "space", *"list")
+    await shown.shows("wrong list")
+    await shown.rest()
+    await shown.press_alone("enter")
+    await shown.until(lambda: bool(shown.port.intents))
+    assert shown.port.intents == [Deny(approval_id=mail().approval_id, reason="wrong list")]
 
 
-async def test_enter_right_after_typing_does_not_deny() -> None:
+async def test_enter_right_after_typing_does_not_deny(shown: Console) -> None:
     """An unbracketed paste turns line ends into `enter`: it needs its own rest."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        await shown.press_alone("d")
-        await shown.shows("will read it codex be told?")
-        shown.clock.advance(0.1)
-        await shown.press("x", "enter")
-        await shown.passes(1)
-        assert shown.port.intents == []
+    await shown.press_alone("d")
+    await shown.shows("Reason (codex will read it):")
+    shown.clock.advance(0.1)
+    await shown.press("x", "enter")
+    await shown.passes(1)
+    assert shown.port.intents == []
 
 
-async def test_a_burst_that_opens_the_panel_writes_nothing_into_it() -> None:
+async def test_a_burst_that_opens_the_panel_writes_nothing_into_it(shown: Console) -> None:
     """What was pasted around the `d` does not become a reason."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        driver = shown.app._driver
-        assert driver is not None
-        for char in "deny":
-            driver.process_message(events.Key(char, char))
-        await shown.shows("will read it codex be told?")
-        await shown.shows("optional")
+    driver = shown.app._driver
+    assert driver is not None
+    for char in "deny":
+        driver.process_message(events.Key(char, char))
+    await shown.shows("Reason (codex will read it):")
+    await shown.shows("optional")
 
 
-async def test_escape_leaves_it_waiting_and_approve_works_afterwards() -> None:
+async def test_escape_leaves_it_waiting_and_approve_works_afterwards(shown: Console) -> None:
     """Leaving the panel decides nothing, and the keys are back."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        await shown.press_alone("d")
-        await shown.shows("will read it codex be told?")
-        await shown.press_alone("escape")
-        await shown.until(lambda: "will read it codex be told?" not in shown.text)
-        assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
+    await shown.press_alone("d")
+    await shown.shows("Reason (codex will read it):")
+    await shown.press_alone("escape")
+    await shown.until(lambda: "Reason (codex will read it):" not in shown.text)
+    assert shown.port.intents == []
+    await shown.rest()
+    await shown.press_alone("a")
+    await shown.until(lambda: bool(shown.port.intents))
 
 
 async def test_drift_disarms_and_shows_both_readings() -> None:
@@ -339,17 +323,15 @@ async def test_a_near_deadline_is_shown_as_what_it_is() -> None:
         await shown.shows("Expires in 30 s.")
 
 
-async def test_an_audit_that_cannot_be_written_stops_every_decision() -> None:
+async def test_an_audit_that_cannot_be_written_stops_every_decision(shown: Console) -> None:
     """The banner and the status line say so; no decide key works."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        shown.port.tell(StorageHealth(writable=False, message="The disk is full."))
-        await shown.shows("NOTHING CAN RUN: the audit cannot be written. The disk is full.")
-        shown.clock.advance(1)
-        await shown.press_alone("a")
-        await shown.press_alone("d")
-        assert shown.port.intents == []
-        assert "will read it" not in shown.text
+    shown.port.tell(StorageHealth(writable=False, message="The disk is full."))
+    await shown.shows("NOTHING CAN RUN: the audit cannot be written. The disk is full.")
+    shown.clock.advance(1)
+    await shown.press_alone("a")
+    await shown.press_alone("d")
+    assert shown.port.intents == []
+    assert "Reason (" not in shown.text
 
 
 async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
@@ -396,18 +378,16 @@ async def test_a_file_that_changes_on_disk_must_be_looked_at_anew() -> None:
         )
 
 
-async def test_a_refused_decision_is_said_and_can_be_made_again() -> None:
+async def test_a_refused_decision_is_said_and_can_be_made_again(shown: Console) -> None:
     """The core's sentence stands in the status line; the item still waits."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
-        refused = IntentRefused(approval_id=short().approval_id, message="Answered elsewhere.")
-        shown.port.tell(refused)
-        await shown.shows("Answered elsewhere.")
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.until(lambda: len(shown.port.intents) == 2)
+    await shown.press_alone("a")
+    await shown.until(lambda: bool(shown.port.intents))
+    refused = IntentRefused(approval_id=short().approval_id, message="Answered elsewhere.")
+    shown.port.tell(refused)
+    await shown.shows("Answered elsewhere.")
+    await shown.rest()
+    await shown.press_alone("a")
+    await shown.until(lambda: len(shown.port.intents) == 2)
 
 
 async def test_quit_asks_once_while_something_waits() -> None:
@@ -415,32 +395,30 @@ async def test_quit_asks_once_while_something_waits() -> None:
     async with console(start(short())) as shown:
         await shown.rest()
         await shown.press_alone("q")
-        await shown.shows("1 waits. It stays waiting and expires on time. q again quits.")
+        await shown.shows(
+            "1 call is waiting. It keeps waiting and expires on time. Press q again to quit."
+        )
         assert shown.app.is_running
         await shown.press("q")
     assert shown.app.return_code == 0
 
 
-async def test_a_pane_that_is_too_small_decides_nothing() -> None:
+async def test_a_pane_that_is_too_small_decides_nothing(shown: Console) -> None:
     """Below 60 x 16 one sentence stands there and no key decides."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        await shown.resize(50, 12)
-        await shown.shows("Make this pane at least 60 x 16. 1 call waits.")
-        shown.clock.advance(1)
-        await shown.press_alone("a")
-        await shown.press_alone("d")
-        assert shown.port.intents == []
+    await shown.resize(50, 12)
+    await shown.shows("Make this pane at least 60 x 16. 1 call waits.")
+    shown.clock.advance(1)
+    await shown.press_alone("a")
+    await shown.press_alone("d")
+    assert shown.port.intents == []
 
 
-async def test_a_resize_makes_the_key_rest() -> None:
+async def test_a_resize_makes_the_key_rest(shown: Console) -> None:
     """What moved under the eye is not decided by a key on its way."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        await shown.resize(100, 30)
-        await shown.until(lambda: not shown.armed)
-        await shown.press_alone("a")
-        assert shown.port.intents == []
+    await shown.resize(100, 30)
+    await shown.until(lambda: not shown.armed)
+    await shown.press_alone("a")
+    assert shown.port.intents == []
 
 
 async def test_a_file_that_was_not_accepted_can_be_tried_again() -> None:
@@ -456,16 +434,14 @@ async def test_a_file_that_was_not_accepted_can_be_tried_again() -> None:
         await shown.until(lambda: len(shown.port.intents) == 2)
 
 
-async def test_what_comes_in_one_breath_with_the_key_that_asks_is_not_written_into_the_field() -> (
-    None
-):
+async def test_what_comes_in_one_breath_with_the_key_that_asks_is_not_written_into_the_field(
+    shown: Console,
+) -> None:
     """Typed ahead or pasted: the rest of it is no reason; what is typed after a moment is."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        await shown.press("d", "a", "p", "p")
-        field = shown.app.screen.query_one("#reason", LineInput)
-        await shown.shows('Deny "Send a mail draft"')
-        assert field.value == ""
-        await shown.type("no")
-        assert field.value == "no"
-        assert shown.port.intents == []
+    await shown.press("d", "a", "p", "p")
+    field = shown.app.screen.query_one("#reason", LineInput)
+    await shown.shows('Deny "Send a mail draft"')
+    assert field.value == ""
+    await shown.type("no")
+    assert field.value == "no"
+    assert shown.port.intents == []

@@ -159,7 +159,9 @@ async def test_the_status_line_says_how_many_were_denied() -> None:
     async with console(state, answers=True) as shown:
         await ask(shown, "wrong list")
         await shown.press_alone("ctrl+s")
-        await shown.shows('✗ Denied: Send a mail draft, 3 equal calls. codex is told: "wrong list"')
+        await shown.shows(
+            '✗ Denied: Send a mail draft, 3 equal calls. codex will read: "wrong list"'
+        )
         assert shown.selected == short(4).approval_id
         assert not shown.armed
 

@@ -26,29 +26,27 @@ def other_size(shown: Console) -> None:
 
 @pytest.mark.parametrize("happen", [other_content, other_size])
 async def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
-    happen: Callable[[Console], None],
+    shown: Console, happen: Callable[[Console], None]
 ) -> None:
     """It came within the silence after the press: what was pressed on stands there no more."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        await shown.press("a")
-        assert shown.app._model.arming.awaits_silence
-        happen(shown)
-        shown.clock.advance(0.03)
-        shown.app._screens["waiting"].settle(shown.clock.monotonic())
-        assert shown.port.intents == []
+    await shown.press("a")
+    assert shown.app._model.arming.awaits_silence
+    happen(shown)
+    shown.clock.advance(0.03)
+    shown.app._screens["waiting"].settle(shown.clock.monotonic())
+    assert shown.port.intents == []
 
 
-async def test_a_key_that_was_read_takes_the_press_back_before_its_event_is_there() -> None:
+async def test_a_key_that_was_read_takes_the_press_back_before_its_event_is_there(
+    shown: Console,
+) -> None:
     """The press falls due between the reader's word that something came and the key itself."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        await shown.press("a")
-        shown.app.on_input_received(InputReceived("key"))
-        shown.clock.advance(0.03)
-        shown.app._screens["waiting"].settle(shown.clock.monotonic())
-        assert shown.port.intents == []
-        await shown.shows("Nothing was decided.")
+    await shown.press("a")
+    shown.app.on_input_received(InputReceived("key"))
+    shown.clock.advance(0.03)
+    shown.app._screens["waiting"].settle(shown.clock.monotonic())
+    assert shown.port.intents == []
+    await shown.shows("Nothing was decided.")
 
 
 async def test_input_that_lies_in_the_terminal_is_known_before_anybody_reads_it() -> None:
@@ -69,19 +67,17 @@ async def test_input_that_lies_in_the_terminal_is_known_before_anybody_reads_it(
             os.close(writer)
 
 
-async def test_a_yes_that_is_on_its_way_cannot_be_given_twice() -> None:
+async def test_a_yes_that_is_on_its_way_cannot_be_given_twice(shown: Console) -> None:
     """Until the core has answered the key is gone; a no can still be given."""
-    async with console(start(short())) as shown:
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.until(lambda: len(shown.port.intents) == 1)
-        await shown.shows("Sending your decision …")
-        assert "approve" not in shown.keys
-        assert "d deny" in shown.keys
-        shown.clock.advance(2)
-        await shown.press_alone("a")
-        await shown.passes(1)
-        assert len(shown.port.intents) == 1
+    await shown.press_alone("a")
+    await shown.until(lambda: len(shown.port.intents) == 1)
+    await shown.shows("Sending your decision …")
+    assert "approve" not in shown.keys
+    assert "d deny" in shown.keys
+    shown.clock.advance(2)
+    await shown.press_alone("a")
+    await shown.passes(1)
+    assert len(shown.port.intents) == 1
 
 
 async def test_what_a_pager_had_covered_rests_anew_before_a_key_counts() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from aileron_core.console_port import CoreLost, StorageHealth
 from tests.screen.driving import NOW, Console, start
-from tests.screen.picturing import LARGE, SMALL, Snap, at_rest, picture, select
+from tests.screen.picturing import LARGE, SMALL, Snap, at_rest, picture, picture_of, select
 from tests.support.screens.calls import snapshot
 
 
@@ -33,69 +33,53 @@ def test_a_file_that_is_not_accepted(snap_compare: Snap) -> None:
     assert picture(snap_compare, LARGE, select(7))
 
 
-def test_the_reason_for_a_no(snap_compare: Snap) -> None:
+@picture_of(size=LARGE)
+async def test_the_reason_for_a_no(shown: Console) -> None:
     """The item stays readable above the question."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.rest()
-        await shown.press_alone("d")
-        shown.clock.advance(0.1)
-        await shown.press(*"wrong")
-        await shown.rest()
-
-    assert picture(snap_compare, LARGE, scenario)
+    await shown.rest()
+    await shown.press_alone("d")
+    shown.clock.advance(0.1)
+    await shown.press(*"wrong")
+    await shown.rest()
 
 
-def test_activity(snap_compare: Snap) -> None:
+@picture_of(size=LARGE)
+async def test_activity(shown: Console) -> None:
     """Records newest first; at 80 columns columns drop, none is squeezed."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.rest()
-        await shown.press_alone("2")
-
-    assert picture(snap_compare, LARGE, scenario)
+    await shown.rest()
+    await shown.press_alone("2")
 
 
-def test_help(snap_compare: Snap) -> None:
+@picture_of(size=LARGE)
+async def test_help(shown: Console) -> None:
     """Every key of the page, from the registry."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.rest()
-        await shown.press_alone("question_mark")
-
-    assert picture(snap_compare, LARGE, scenario)
+    await shown.rest()
+    await shown.press_alone("question_mark")
 
 
-def test_nothing_waits(snap_compare: Snap) -> None:
+@picture_of(
+    start(*tuple(v for v in snapshot(NOW).approvals if v.state in ("denied", "unknown"))),
+    size=LARGE,
+)
+async def test_nothing_waits(shown: Console) -> None:
     """A nearly empty screen: the last decision, who is at work."""
-    ended = tuple(v for v in snapshot(NOW).approvals if v.state in ("denied", "unknown"))
-
-    async def scenario(shown: Console) -> None:
-        await shown.shows("Nothing is waiting.")
-
-    assert picture(snap_compare, LARGE, scenario, start(*ended))
+    await shown.shows("Nothing is waiting.")
 
 
-def test_nothing_can_run(snap_compare: Snap) -> None:
+@picture_of(size=LARGE)
+async def test_nothing_can_run(shown: Console) -> None:
     """An audit that cannot be written stands above all, and takes the keys away."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.rest()
-        shown.port.tell(StorageHealth(writable=False, message="The disk of the home is full."))
-        await shown.shows("NOTHING CAN RUN")
-
-    assert picture(snap_compare, LARGE, scenario)
+    await shown.rest()
+    shown.port.tell(StorageHealth(writable=False, message="The disk of the home is full."))
+    await shown.shows("NOTHING CAN RUN")
 
 
-def test_the_core_has_ended(snap_compare: Snap) -> None:
+@picture_of(size=LARGE)
+async def test_the_core_has_ended(shown: Console) -> None:
     """The screen greys, decide keys are gone, one sentence says what to do."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.rest()
-        shown.port.tell(CoreLost(message="The database was taken over by another console."))
-        await shown.shows("THE SERVER HAS STOPPED")
-
-    assert picture(snap_compare, LARGE, scenario)
+    await shown.rest()
+    shown.port.tell(CoreLost(message="The database was taken over by another console."))
+    await shown.shows("THE SERVER HAS STOPPED")
 
 
 def test_standing_warnings(snap_compare: Snap) -> None:

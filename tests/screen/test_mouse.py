@@ -95,16 +95,14 @@ async def test_a_click_takes_back_the_first_of_two_presses() -> None:
         assert shown.app._model.pressed_once == ""
 
 
-async def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys() -> None:
+async def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys(shown: Console) -> None:
     """What only looks elsewhere may be clicked."""
-    async with console(start(short(1))) as shown:
-        await shown.rest()
-        await click(shown, *place(shown, 0, "Activity"))
-        await shown.until(lambda: shown.app._model.view == "activity")
-        await click(shown, *place(shown, 0, "Waiting"))
-        await shown.until(lambda: shown.app._model.view == "waiting")
-        await click(shown, *place(shown, -1, "help"))
-        await shown.shows("fetch the preview again")
+    await click(shown, *place(shown, 0, "Activity"))
+    await shown.until(lambda: shown.app._model.view == "activity")
+    await click(shown, *place(shown, 0, "Waiting"))
+    await shown.until(lambda: shown.app._model.view == "waiting")
+    await click(shown, *place(shown, -1, "help"))
+    await shown.shows("fetch the preview again")
 
 
 async def test_a_click_on_read_on_reads_on() -> None:

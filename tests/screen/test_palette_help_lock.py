@@ -122,7 +122,7 @@ async def test_help_stands_beside_the_view_and_scrolls_to_its_end() -> None:
         await shown.resize(80, 24)
         await shown.shows("j k read on")
         await shown.press_alone("end")
-        await shown.shows("the agent says so")
+        await shown.shows("claimed by the agent")
         await shown.go("escape", "Waiting  2")
 
 
@@ -131,11 +131,11 @@ async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_e
     async with console(STATE, lock_seconds=60.0) as shown:
         await shown.rest()
         shown.clock.advance(70)
-        await shown.shows("Locked. 2 calls wait.")
+        await shown.shows("Locked. 2 calls are waiting.")
         for word in ("Q3", "codex", "SEND", "WILL", "gmail"):
             assert word not in shown.text
         shown.port.tell(ApprovalUpdated(view=short(3)))
-        await shown.shows("Locked. 3 calls wait.")
+        await shown.shows("Locked. 3 calls are waiting.")
         assert "Q3" not in shown.text
         shown.clock.advance(5)
         await shown.press_alone("a")
@@ -169,7 +169,7 @@ async def test_the_lock_covers_what_stood_over_the_page() -> None:
         await shown.go("d", "What shall codex be told?")
         await shown.type("no")
         shown.clock.advance(70)
-        await shown.shows("Locked. 2 calls wait.")
+        await shown.shows("Locked. 2 calls are waiting.")
         await shown.press_alone("enter")
         await shown.shows("What shall codex be told?")
         assert shown.port.intents == []
@@ -184,14 +184,14 @@ async def test_the_key_that_ends_the_lock_moves_nothing_either() -> None:
         await shown.rest()
         before = shown.selected
         shown.clock.advance(70)
-        await shown.shows("Locked. 2 calls wait.")
+        await shown.shows("Locked. 2 calls are waiting.")
         await shown.press_alone("j")
         await shown.shows("WILL HAPPEN")
         assert shown.selected == before
         await shown.go("d", "What shall codex be told?")
         await shown.type("no")
         shown.clock.advance(70)
-        await shown.shows("Locked. 2 calls wait.")
+        await shown.shows("Locked. 2 calls are waiting.")
         await shown.press_alone("x")
         await shown.shows("What shall codex be told?")
         assert shown.app.screen.query_one("#reason", LineInput).value == "no"

@@ -23,7 +23,7 @@ async def test_p_holds_all_calls_at_once_and_a_banner_says_so_in_every_view() ->
         await shown.shows("WILL HAPPEN")
         await shown.press_alone("P")
         await shown.until(lambda: shown.port.intents == [SetPause(paused=True)])
-        await shown.shows("▲ All calls are on hold. P lets them go on. Held since 14:02.")
+        await shown.shows("▲ All calls are on hold. P resumes. On hold since 14:02.")
         for view in "2345":
             await shown.go(view, "All calls are on hold.")
         await shown.go("1", "WILL HAPPEN")
@@ -37,7 +37,7 @@ async def test_going_on_obeys_the_arming() -> None:
         await shown.passes(0.1)
         assert shown.port.intents == []
         await shown.rest()
-        assert " P  let calls go on" in shown.keys
+        assert " P  resume" in shown.keys
         assert "P pause" not in shown.keys
         await shown.press("j", "P")
         await shown.passes(1)
@@ -90,7 +90,7 @@ async def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
     """Two calls, three sessions, one run; `esc` leaves it all; the key itself decides nothing."""
     async with console(STATE, answers=True) as shown:
         await shown.rest()
-        question = "Stop everything? It denies 2 calls, ends 3 sessions, stops 1 run."
+        question = "Stop everything? This denies 2 calls, ends 3 sessions and stops 1 run."
         await shown.go("ctrl+k", question)
         assert "WILL HAPPEN" in shown.text, "the item stays readable"
         await shown.press_alone("enter")

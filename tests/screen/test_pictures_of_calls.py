@@ -10,7 +10,16 @@ from aileron_core.console_port import (
     PreviewView,
 )
 from tests.screen.driving import NOW, Console, mail, short, start
-from tests.screen.picturing import Look, Scenario, Snap, at_rest, dark, dark_and_light, taken
+from tests.screen.picturing import (
+    Look,
+    Scenario,
+    Snap,
+    at_rest,
+    dark,
+    dark_and_light,
+    picture_of,
+    taken,
+)
 from tests.support.screens.calls import later_steps, snapshot
 
 WITHOUT = PreviewView(status="none")
@@ -27,15 +36,12 @@ def test_one_call_read_to_its_end_has_a_filled_key(snap_compare: Snap, look: Loo
 
 
 @dark
-def test_half_of_a_long_mail_is_read(snap_compare: Snap, look: Look) -> None:
+@picture_of(start(mail()))
+async def test_half_of_a_long_mail_is_read(shown: Console) -> None:
     """How many lines are left is said, and the track at the right shows where they are."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.rest()
-        await shown.press("space")
-        await shown.rest()
-
-    assert taken(snap_compare, look, scenario, start(mail()))
+    await shown.rest()
+    await shown.press("space")
+    await shown.rest()
 
 
 @dark
@@ -55,17 +61,13 @@ def test_approve_with_lines_unread_asks_for_a_second_press(snap_compare: Snap, l
 
 
 @dark
-def test_approve_without_a_preview_asks_for_a_second_press(snap_compare: Snap, look: Look) -> None:
+@picture_of(start(snapshot(NOW).approvals[2]))
+async def test_approve_without_a_preview_asks_for_a_second_press(shown: Console) -> None:
     """`Preview unavailable` with its reason stands above the inputs; once more, and it is a yes."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.read_all()
-        await shown.press_alone("a")
-        await shown.shows("Press a again")
-        await shown.rest()
-
-    gone = snapshot(NOW).approvals[2]
-    assert taken(snap_compare, look, scenario, start(gone))
+    await shown.read_all()
+    await shown.press_alone("a")
+    await shown.shows("Press a again")
+    await shown.rest()
 
 
 @dark
@@ -169,16 +171,13 @@ def test_a_deadline_within_the_minute(snap_compare: Snap, look: Look) -> None:
 
 
 @dark
-def test_code_points_of_what_hides(snap_compare: Snap, look: Look) -> None:
+@picture_of(start(snapshot(NOW).approvals[4]))
+async def test_code_points_of_what_hides(shown: Console) -> None:
     """Every mark with its code point, nothing folded; `u` folds it again."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.rest()
-        await shown.press_alone("u")
-        await shown.shows("U+202E")
-        await shown.rest()
-
-    assert taken(snap_compare, look, scenario, start(snapshot(NOW).approvals[4]))
+    await shown.rest()
+    await shown.press_alone("u")
+    await shown.shows("U+202E")
+    await shown.rest()
 
 
 @dark
@@ -203,25 +202,17 @@ def test_a_preview_that_went_away_after_the_look(snap_compare: Snap, look: Look)
 
 
 @dark
-def test_a_call_is_looked_at_once_more_before_it_runs(snap_compare: Snap, look: Look) -> None:
+@picture_of(start(short(1, state="checking", decided_at=NOW - 1, decided_by="person"), short(2)))
+async def test_a_call_is_looked_at_once_more_before_it_runs(shown: Console) -> None:
     """The yes is taken, nothing has run yet, and a no still wins."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.shows("Checking once more")
-
-    view = short(1, state="checking", decided_at=NOW - 1, decided_by="person")
-    assert taken(snap_compare, look, scenario, start(view, short(2)))
+    await shown.shows("Checking once more")
 
 
 @dark
-def test_a_call_that_waits_for_the_vault(snap_compare: Snap, look: Look) -> None:
+@picture_of(start(short(1, state="awaiting_vault", digest="", words=None, preview=WITHOUT)))
+async def test_a_call_that_waits_for_the_vault(shown: Console) -> None:
     """It cannot be approved, and says until when."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.shows("The vault is locked")
-
-    view = short(1, state="awaiting_vault", digest="", words=None, preview=WITHOUT)
-    assert taken(snap_compare, look, scenario, start(view))
+    await shown.shows("The vault is locked")
 
 
 def _ends(state: str, outcome: str = "") -> Scenario:
@@ -249,7 +240,7 @@ def _ends(state: str, outcome: str = "") -> Scenario:
 @dark
 def test_a_call_that_failed_under_the_cursor(snap_compare: Snap, look: Look) -> None:
     """Its outcome is the first section, in the head and in the status line; no key decides it."""
-    scenario = _ends("failed", "Nothing ran: the action file Changed after you looked.")
+    scenario = _ends("failed", "Nothing ran: the action file changed after you looked.")
     assert taken(snap_compare, look, scenario, start(short(1), short(2)))
 
 

@@ -17,6 +17,7 @@ from tests.screen.picturing import (
     every_look,
     opened,
     picture,
+    picture_of,
     taken,
     to_row,
 )
@@ -103,20 +104,17 @@ def test_a_call_of_the_past_tells_its_whole_story(snap_compare: Snap, look: Look
 
 
 @dark
-def test_rows_that_came_in_above_are_counted(snap_compare: Snap, look: Look) -> None:
+@picture_of()
+async def test_rows_that_came_in_above_are_counted(shown: Console) -> None:
     """The cursor stays on its row; one key follows the newest again."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.go("2", "Newest first.")
-        await shown.go("j", "f follow")
-        await shown.go("j", "f follow")
-        newest = records(NOW)[-2]
-        for number in range(3):
-            later = replace(newest, seq=100 + number, run_id=f"run-{number}-later", at=NOW)
-            shown.port.tell(Recorded(record=later, head_words=("olive", "pixel")))
-        await shown.shows("3 new above")
-
-    assert taken(snap_compare, look, scenario)
+    await shown.go("2", "Newest first.")
+    await shown.go("j", "f follow")
+    await shown.go("j", "f follow")
+    newest = records(NOW)[-2]
+    for number in range(3):
+        later = replace(newest, seq=100 + number, run_id=f"run-{number}-later", at=NOW)
+        shown.port.tell(Recorded(record=later, head_words=("olive", "pixel")))
+    await shown.shows("3 new above")
 
 
 # Audit
@@ -142,23 +140,20 @@ def test_a_record_stands_whole_as_it_is_stored(snap_compare: Snap, look: Look) -
 
 
 @every_look
-def test_the_screen_as_it_was_seen_says_that_it_is_not_live(snap_compare: Snap, look: Look) -> None:
+@picture_of(start(mail(), mail(2)), answers=True)
+async def test_the_screen_as_it_was_seen_says_that_it_is_not_live(shown: Console) -> None:
     """Head and document as they stood at the yes; the banner says when, and what was unread."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.shows("Press a again")
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.shows("✓ Approved")
-        shown.clock.advance(60)
-        await shown.go("3", "records")
-        await to_row(shown, "approval.approved")
-        await shown.go("s", "not live")
-        await shown.rest()
-
-    assert taken(snap_compare, look, scenario, start(mail(), mail(2)), answers=True)
+    await shown.rest()
+    await shown.press_alone("a")
+    await shown.shows("Press a again")
+    await shown.rest()
+    await shown.press_alone("a")
+    await shown.shows("✓ Approved")
+    shown.clock.advance(60)
+    await shown.go("3", "records")
+    await to_row(shown, "approval.approved")
+    await shown.go("s", "not live")
+    await shown.rest()
 
 
 @dark
@@ -171,45 +166,36 @@ def test_a_decision_in_the_audit_says_whether_its_screen_is_kept(
 
 
 @dark_and_light
-def test_an_audit_that_was_verified_says_when(snap_compare: Snap, look: Look) -> None:
+@picture_of()
+async def test_an_audit_that_was_verified_says_when(shown: Console) -> None:
     """How many records, that no number is missing, and until when the chain holds."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.go("3", "not verified since")
-        await shown.go("V", "chain verified")
-
-    assert taken(snap_compare, look, scenario)
+    await shown.go("3", "not verified since")
+    await shown.go("V", "chain verified")
 
 
 @dark_and_light
-def test_an_audit_that_does_not_hold_names_what_is_wrong(snap_compare: Snap, look: Look) -> None:
+@picture_of()
+async def test_an_audit_that_does_not_hold_names_what_is_wrong(shown: Console) -> None:
     """Each problem by its record; red, and a sign before it."""
     wrong = (
         "Record 7 was changed after it was written.",
         "Record 9 is missing.",
         "The head outside the database names another record 36.",
     )
-
-    async def scenario(shown: Console) -> None:
-        shown.port.deaf = True
-        await shown.go("3", "not verified since")
-        await shown.go("V", "verifying")
-        shown.port.tell(AuditVerified(records=36, problems=wrong, at=NOW, seconds=1.25))
-        await shown.shows("3 problems")
-
-    assert taken(snap_compare, look, scenario)
+    shown.port.deaf = True
+    await shown.go("3", "not verified since")
+    await shown.go("V", "verifying")
+    shown.port.tell(AuditVerified(records=36, problems=wrong, at=NOW, seconds=1.25))
+    await shown.shows("3 problems")
 
 
 @dark
-def test_an_audit_is_being_verified(snap_compare: Snap, look: Look) -> None:
+@picture_of()
+async def test_an_audit_is_being_verified(shown: Console) -> None:
     """It says so, and does not offer to begin once more."""
-
-    async def scenario(shown: Console) -> None:
-        shown.port.deaf = True
-        await shown.go("3", "not verified since")
-        await shown.go("V", "verifying")
-
-    assert taken(snap_compare, look, scenario)
+    shown.port.deaf = True
+    await shown.go("3", "not verified since")
+    await shown.go("V", "verifying")
 
 
 @dark
@@ -221,16 +207,13 @@ def test_a_record_that_is_missing_leaves_its_place(snap_compare: Snap, look: Loo
 
 
 @dark
-def test_a_filter_over_the_audit_says_how_far_it_looked(snap_compare: Snap, look: Look) -> None:
+@picture_of()
+async def test_a_filter_over_the_audit_says_how_far_it_looked(shown: Console) -> None:
     """What it found, of how many."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.go("3", "not verified since")
-        await shown.go("slash", "Show rows that match:")
-        await shown.type("agent:claude")
-        await shown.go("enter", "match agent:claude")
-
-    assert taken(snap_compare, look, scenario)
+    await shown.go("3", "not verified since")
+    await shown.go("slash", "Show rows that match:")
+    await shown.type("agent:claude")
+    await shown.go("enter", "match agent:claude")
 
 
 # Actions and connectors
@@ -261,16 +244,13 @@ def test_an_action_is_read_before_it_is_accepted(snap_compare: Snap, look: Look)
 
 
 @dark
-def test_an_action_that_was_accepted_counts(snap_compare: Snap, look: Look) -> None:
+@picture_of(HOME, answers=True)
+async def test_an_action_that_was_accepted_counts(shown: Console) -> None:
     """Who accepted it and when; now it could be withdrawn."""
-
-    async def scenario(shown: Console) -> None:
-        await row("4", "in error", "post-invoice", "THE FILE")(shown)
-        await shown.press_alone("t")
-        await shown.shows("Accepted: post-invoice")
-        await shown.shows("● ready")
-
-    assert taken(snap_compare, look, scenario, HOME, answers=True)
+    await row("4", "in error", "post-invoice", "THE FILE")(shown)
+    await shown.press_alone("t")
+    await shown.shows("Accepted: post-invoice")
+    await shown.shows("● ready")
 
 
 @dark
@@ -325,27 +305,21 @@ def test_a_session_that_nothing_contains(snap_compare: Snap, look: Look) -> None
 
 
 @dark
-def test_a_session_that_opened_itself(snap_compare: Snap, look: Look) -> None:
+@picture_of(HOME)
+async def test_a_session_that_opened_itself(shown: Console) -> None:
     """No kernel told of it; its name is a claim like everything else it says."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.go("5", "sessions open")
-        await shown.go("end", "it connected by itself")
-        await opened(shown, "the kernel did not report who connected")
-
-    assert taken(snap_compare, look, scenario, HOME)
+    await shown.go("5", "sessions open")
+    await shown.go("end", "it connected by itself")
+    await opened(shown, "the kernel did not report who connected")
 
 
 @dark
-def test_the_end_of_a_session_is_asked_first(snap_compare: Snap, look: Look) -> None:
+@picture_of(HOME)
+async def test_the_end_of_a_session_is_asked_first(shown: Console) -> None:
     """Whose it is, that its tokens open nothing, and that what it asked for stays."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.go("5", "sessions open")
-        await shown.go("x", "End the session of codex?")
-        await shown.rest()
-
-    assert taken(snap_compare, look, scenario, HOME)
+    await shown.go("5", "sessions open")
+    await shown.go("x", "End the session of codex?")
+    await shown.rest()
 
 
 # Help
@@ -379,6 +353,6 @@ def test_help_ends_with_the_signs(snap_compare: Snap, size: tuple[int, int]) -> 
         await shown.rest()
         await shown.go("question_mark", "KEYS")
         await shown.press_alone("end")
-        await shown.shows("the agent says so")
+        await shown.shows("claimed by the agent")
 
     assert picture(snap_compare, size, scenario, start(short(1), short(2)))

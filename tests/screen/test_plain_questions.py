@@ -9,7 +9,7 @@ import pytest
 
 from tests.screen.plain_reading import Reader
 
-ASKS_STOP = "Stop everything? It denies 7 calls, ends 3 sessions, stops 1 run."
+ASKS_STOP = "Stop everything? This denies 7 calls, ends 3 sessions and stops 1 run."
 REST = 0.4
 """Seconds between what is printed and its question."""
 LEFT = "Cancelled. Nothing was stopped or ended."
@@ -199,7 +199,7 @@ def test_the_line_that_ends_the_lock_does_nothing_else(tmp_path: Path, typed: by
     try:
         person.asked()
         output = person.asked()
-        assert "Locked. 7 calls wait.\n" in output
+        assert "Locked. 7 calls are waiting.\n" in output
         assert "Press Enter to show everything again; it does nothing else." in output
         assert "Send" not in output
         person.pty.type(typed)

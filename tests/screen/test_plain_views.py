@@ -65,7 +65,7 @@ def test_what_is_not_listed_is_counted_and_the_key_of_the_screen_lists_on(person
     page = person.answers("3")
     numbers = [int(number) for number in RECORD.findall(page)]
     assert numbers == list(range(1_137, 1_117, -1))
-    assert "and 1,117 more; pgdn lists on." in page
+    assert "and 1,117 more; pgdn shows more." in page
     assert "ReadRecords" not in person.intents
     for last in (1_097, 1_077):
         page = person.answers("pgdn")

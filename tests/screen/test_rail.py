@@ -81,7 +81,7 @@ def test_how_its_agent_is_contained_stands_there_as_far_as_it_was_seen() -> None
     """What a launcher said is no more than that."""
     for containment, words in (
         ("verified", "yes"),
-        ("claimed", "contained (unverified)"),
+        ("claimed", "said to be; not confirmed"),
         ("other_user", "runs as another user"),
     ):
         assert f"contained {words}" in rail_text(requester_section(mail(containment=containment)))
@@ -91,8 +91,10 @@ def test_where_the_kernel_saw_nothing_nobody_says_that_it_did() -> None:
     """What a launcher or the agent itself says is called that."""
     assert rail_text(requester_section(mail()))[0] == "WHO ASKS  according to its launcher"
     lines = rail_text(requester_section(mail(self_opened=True, requester_gone=True)))
-    assert lines[0] == "WHO ASKS  its own word"
-    assert "agent     codex  its own word" in lines
+    assert lines[0] == "WHO ASKS  the agent's words; not checked"
+    assert "agent     codex" in lines
+    seen = rail_text(requester_section(mail(self_opened=True, process=PROCESS)))
+    assert seen[:2] == ["WHO ASKS  confirmed by the kernel", "agent     codex  not checked"]
     assert "waits     its agent's session has ended" in lines
 
 
@@ -113,7 +115,7 @@ def test_the_last_runs_of_its_session_are_reported_as_far_as_they_came() -> None
         record(11, "run.requested", "run-4", action=None),
     ]
     assert rail_text(recent_runs_section(records, view)) == [
-        "BEFORE THIS  of this session, newest first",
+        "EARLIER CALLS  of this session, newest first",
         "● 13:45:31  run.requested",
         "✗ 13:45:27  list-drafts",
         "✗ 13:45:25  send-draft",
@@ -121,7 +123,7 @@ def test_the_last_runs_of_its_session_are_reported_as_far_as_they_came() -> None
     ]
     many = [record(n, "run.completed", f"run-{n}") for n in range(1, 40)]
     assert len(recent_runs_section(many, view).details) == MAX_RUNS
-    assert rail_text(recent_runs_section([], view)) == ["BEFORE THIS  none in this session"]
+    assert rail_text(recent_runs_section([], view)) == ["EARLIER CALLS  none in this session"]
 
 
 def decided(number: int, state: str, **changes: object) -> ApprovalView:

@@ -30,7 +30,7 @@ async def test_each_session_says_whether_it_is_there_and_whether_something_conta
         (
             "claimed",
             "said to be",
-            "contained (unverified)",
+            "said to be contained",
             "could not confirm that all its processes",
         ),
         ("other_user", "other user", "runs as another user", "can do whatever that account can"),

@@ -157,7 +157,7 @@ def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     rows = banner_lines(
         lost=None, storage="disk full", warnings=standing, width=100, help_key="?", paused="Held."
     )
-    assert plain_text(rows[-1]) == " ▲ 7 standing warnings: ? shows every one"
+    assert plain_text(rows[-1]) == " ▲ 7 warnings: ? lists them"
     rows = banner_lines(
         lost="x", storage="y", warnings=standing[:1], width=100, help_key="?", paused="Held."
     )

@@ -17,7 +17,7 @@ from aileron_tui.screens.palette import commands
 from aileron_tui.state.queue import Queue
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.sessions import SessionsTable
-from tests.screen.driving import NOW, console, mail, short, start
+from tests.screen.driving import NOW, Console, console, mail, short, start
 from tests.support.screens.home import records, sessions
 
 
@@ -120,7 +120,7 @@ async def test_a_call_whose_action_file_changed_is_not_said_to_run() -> None:
 
 def test_the_outcome_of_a_failed_call_is_said_once_in_its_document() -> None:
     """Above all; the record does not say it again."""
-    drawn = "Nothing ran: the action file Changed after you looked."
+    drawn = "Nothing ran: the action file changed after you looked."
     view = mail(1, state="failed", outcome=drawn, decided_at=NOW, decided_by="person")
     warned = warnings(view, HiddenCharacters(), file_changed=False)
     assert drawn in [plain_text(each) for each in warned]
@@ -141,7 +141,7 @@ def test_the_calm_screen_of_an_empty_home_is_read_whole_in_a_narrow_pane() -> No
     rows = empty_lines(last=None, connected=0, actions_ready=0, now=NOW, width=60, height=12)
     assert all(cell_width(row) <= 60 for row in rows)
     drawn = " ".join(" ".join(plain_text(row) for row in rows).split())
-    assert "`aileron init --example`, or `aileron action add PATH`." in drawn
+    assert "`aileron init --example` or `aileron action add PATH`." in drawn
 
 
 def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> None:
@@ -178,15 +178,13 @@ async def test_the_key_of_code_points_says_what_its_next_press_does() -> None:
         await shown.until(lambda: " u " not in shown.keys, "nothing marked")
 
 
-async def test_no_key_of_the_page_is_named_while_help_covers_it() -> None:
+async def test_no_key_of_the_page_is_named_while_help_covers_it(shown: Console) -> None:
     """Neither the footer's keys nor the status line's: only those of the help work."""
-    async with console(start(short(1))) as shown:
-        await shown.rest()
-        assert "approve" in shown.keys
-        await shown.go("question_mark", "KEYS")
-        assert shown.keys.split() == ["j", "k", "read", "on", "esc", "close"]
-        assert "Press a to" not in shown.text
-        await shown.go("escape", "Press a to")
+    assert "approve" in shown.keys
+    await shown.go("question_mark", "KEYS")
+    assert shown.keys.split() == ["j", "k", "read", "on", "esc", "close"]
+    assert "Press a to" not in shown.text
+    await shown.go("escape", "Press a to")
 
 
 @pytest.mark.parametrize(

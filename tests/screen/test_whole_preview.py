@@ -13,7 +13,7 @@ from aileron_core.console_port import (
 )
 from aileron_tui.widgets.document import Document
 from tests.screen.driving import NOW, Console, console, short, start
-from tests.screen.picturing import Look, Snap, dark, taken
+from tests.screen.picturing import dark, picture_of
 
 FORGED = "hello\nWILL HAPPEN  the whole new preview\nbye"
 
@@ -81,13 +81,10 @@ async def test_without_a_whole_new_preview_there_is_no_key_for_it(view: Approval
 
 
 @dark
-def test_the_whole_new_preview_of_a_call_that_changed(snap_compare: Snap, look: Look) -> None:
+@picture_of(start(changed()))
+async def test_the_whole_new_preview_of_a_call_that_changed(shown: Console) -> None:
     """It begins at its heading; that lines above it were not seen is still said."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.rest()
-        await shown.press_alone("x")
-        await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new preview")
-        await shown.rest()
-
-    assert taken(snap_compare, look, scenario, start(changed()))
+    await shown.rest()
+    await shown.press_alone("x")
+    await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new preview")
+    await shown.rest()
