@@ -51,7 +51,7 @@ def approval_head(
         lines.extend(_wrapped(line(*who, *about), width))
         via = line(" ", Piece("via ", "muted"), *_via(view))
         lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
-    lines.extend(_warning_lines(warning_lines, width, compact=compact))
+    lines.extend(draw_warnings(warning_lines, width, compact=compact))
     return tuple(lines)
 
 
@@ -85,7 +85,7 @@ def file_head(file: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line
     lines = [justify(first, (), width), truncate(second, width - 1)]
     if not compact:
         lines.extend(_wrapped(why, width))
-    lines.extend(_warning_lines(warning_lines, width, compact=compact))
+    lines.extend(draw_warnings(warning_lines, width, compact=compact))
     return tuple(lines)
 
 
@@ -182,7 +182,7 @@ def warnings_beyond_head(warning_lines: Sequence[Line], width: int, *, compact: 
     return [text for text, last in pairs if last >= WARNING_LINES_COMPACT - 1]
 
 
-def _warning_lines(warning_lines: Sequence[Line], width: int, *, compact: bool) -> list[Line]:
+def draw_warnings(warning_lines: Sequence[Line], width: int, *, compact: bool) -> list[Line]:
     """Return the warnings, three blanks between them, each whole where it fits a line."""
     rows, _ = _warning_rows(warning_lines, width)
     if compact and len(rows) > WARNING_LINES_COMPACT:
