@@ -22,7 +22,7 @@ CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
         "verified": "yes",
         "other_user": "runs as another user",
         "claimed": "said to be; not confirmed",
-        "none": "no: it can do whatever your account can",
+        "none": "no: it can do what your account can",
     }
 )
 REQUESTER_GONE: Final = "its agent's session has ended"

@@ -27,7 +27,7 @@ async def ask(shown: Console, text: str = "") -> None:
     """Open the panel on what is selected, and write *text*."""
     await shown.rest()
     await shown.press_alone("d")
-    await shown.shows("shall codex be told?")
+    await shown.shows("(codex will read it)")
     await shown.type(text)
     await shown.rest()
 
@@ -173,7 +173,7 @@ async def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> 
         await shown.press_alone("enter")
         await shown.until(lambda: bool(shown.port.intents))
         shown.port.tell(ApprovalUpdated(view=equal(1, state="withdrawn", ended_at=NOW)))
-        await shown.shows("withdrawn without a key of yours")
+        await shown.shows("withdrawn, not by you")
         assert "✓ Approved" not in shown.text
 
 
@@ -202,7 +202,7 @@ async def test_without_an_earlier_reason_the_key_is_not_there() -> None:
         await ask(shown)
         assert "earlier" not in shown.keys
         await shown.press_alone("enter")
-        await shown.shows("gave no reason")
+        await shown.shows("gets no reason")
         await ask(shown)
         assert "earlier" not in shown.keys
 

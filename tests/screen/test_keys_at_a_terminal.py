@@ -23,7 +23,7 @@ TRIES = 16
 KEY_FILLED = ";48;2;95;201;184"
 """Ink on teal: the very next press decides."""
 NOTHING = "Nothing was decided."
-ASKED = "will read it codex be told?"
+ASKED = "(codex will read it)"
 
 
 class Person:

@@ -90,7 +90,7 @@ def test_help_shows_the_keys_that_the_person_gave() -> None:
     """And how long they rest."""
     registry = remap_keys((("approve", "y"), ("copy", "c")))
     text = [plain_text(row) for row in help_lines(registry, "waiting", 68, 0.6)]
-    assert any(re.match(r" y +approve what stands", line) for line in text)
+    assert any(re.match(r" y +approve exactly what", line) for line in text)
     assert not any(re.match(r" a +approve", line) for line in text)
     assert any("0.6 s" in line for line in text)
 
@@ -166,12 +166,12 @@ async def test_the_lock_covers_what_stood_over_the_page() -> None:
     """Help, palette and an open question come back with the key."""
     async with console(STATE, lock_seconds=60.0) as shown:
         await shown.rest()
-        await shown.go("d", "What shall codex be told?")
+        await shown.go("d", "Reason (codex will read it):")
         await shown.type("no")
         shown.clock.advance(70)
         await shown.shows("Locked. 2 calls are waiting.")
         await shown.press_alone("enter")
-        await shown.shows("What shall codex be told?")
+        await shown.shows("Reason (codex will read it):")
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("enter")
@@ -188,10 +188,10 @@ async def test_the_key_that_ends_the_lock_moves_nothing_either() -> None:
         await shown.press_alone("j")
         await shown.shows("WILL HAPPEN")
         assert shown.selected == before
-        await shown.go("d", "What shall codex be told?")
+        await shown.go("d", "Reason (codex will read it):")
         await shown.type("no")
         shown.clock.advance(70)
         await shown.shows("Locked. 2 calls are waiting.")
         await shown.press_alone("x")
-        await shown.shows("What shall codex be told?")
+        await shown.shows("Reason (codex will read it):")
         assert shown.app.screen.query_one("#reason", LineInput).value == "no"

@@ -43,7 +43,7 @@ def test_a_filter_that_is_not_understood_or_finds_nothing_says_so(person: Reader
     assert "No item matches agent:nobody. esc shows all 8." in person.answers("/agent:nobody")
     assert "SEND" not in person.answers("1")
     assert "This list has no colour: filter." in person.answers("/ colour:red")
-    assert "blue is no age." in person.answers("/ age:blue")
+    assert "blue is not a time." in person.answers("/ age:blue")
     assert "The filter is off; everything is shown." in person.answers("esc")
     assert "✓ Approved: Send a mail draft" in person.answers("a")
 

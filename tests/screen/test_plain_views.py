@@ -143,7 +143,7 @@ def test_an_unknown_outcome_waits_first_until_it_is_acknowledged(person: Reader)
     person.answers("a")
     listed = next(row for row in person.answers("1").splitlines() if " 1. " in row)
     assert "? unknown, " in listed
-    assert "Post a message" in listed
+    assert "#incidents · 348 people" in listed
     page = next(page for _ in range(10) if "OUTCOME  unknown" in (page := person.answers("n")))
     assert "A request had been sent, and no answer came." in page
     assert "l looks again, m acknowledges." in page

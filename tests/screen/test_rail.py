@@ -70,7 +70,7 @@ def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None
         "session   q3-report",
         "folder    /home/ana/work/q3",
         "started   13:32",
-        "contained no: it can do whatever your account can",
+        "contained no: it can do what your account can",
         "asked     3 times",
         "waits     stopped waiting at 14:01",
         "┊ client  codex-mcp-client 0.61",

@@ -104,7 +104,7 @@ async def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> No
     async with console(start(short(), short(2)), answers=True) as shown:
         await shown.rest()
         await shown.press_alone("d")
-        await shown.shows("What shall codex be told?")
+        await shown.shows("Reason (codex will read it):")
         await shown.rest()
         await shown.press_alone("enter")
         await shown.shows("✗ Denied")

@@ -115,7 +115,7 @@ def test_without_colour_no_code_of_a_colour_is_written(
         shown.shows("WILL HAPPEN", since=shown.press(b"\x1b"))
         shown.shows("Newest first.", since=shown.press(b"2"))
         shown.shows("WILL HAPPEN", since=shown.press(b"1"))
-        shown.shows("What shall codex be told?", since=shown.press(b"d"))
+        shown.shows("Reason (codex will read it):", since=shown.press(b"d"))
         assert shown.codes & COLOURS == set()
         assert {1, 3, 4, 7} <= shown.codes
 
