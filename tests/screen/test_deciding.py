@@ -406,7 +406,7 @@ async def test_quit_asks_once_while_something_waits() -> None:
 async def test_a_pane_that_is_too_small_decides_nothing(shown: Console) -> None:
     """Below 60 x 16 one sentence stands there and no key decides."""
     await shown.resize(50, 12)
-    await shown.shows("Make this pane at least 60 x 16. 1 call waits.")
+    await shown.shows("Make this pane at least 60 x 16.")
     shown.clock.advance(1)
     await shown.press_alone("a")
     await shown.press_alone("d")

@@ -160,7 +160,7 @@ async def test_the_sentence_of_a_pane_that_is_too_small_is_wrapped() -> None:
     """It is read whole at 30 columns."""
     async with console(start(short(1))) as shown:
         await shown.resize(30, 12)
-        sentence = "Make this pane at least 60 x 16. 1 call waits."
+        sentence = "Make this pane at least 60 x 16. 1 call is waiting."
         await shown.until(lambda: sentence in " ".join(shown.text.split()))
 
 

@@ -125,7 +125,7 @@ async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_m
         with pytest.raises(NotFound):
             await core.app.approvals.refetch_preview("act-20260101T000000-0123456789abcdef")
         view = await core.ask()
-        with pytest.raises(Conflict, match="no open question"):
+        with pytest.raises(Conflict, match="already known"):
             await core.app.approvals.refetch_preview(view.approval_id)
         end = await lost(core, mailbox, clock)
         library = (await core.app.console.snapshot()).library
