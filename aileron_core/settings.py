@@ -161,7 +161,7 @@ def _unknown(path: Path, content: Mapping[str, Any]) -> list[Problem]:
     for section, table in content.items():
         known = _KEYS.get(section)
         if known is None or not isinstance(table, Mapping):
-            problems.append(_problem(path, "is no section that Aileron knows", section))
+            problems.append(_problem(path, "is not a section that Aileron knows", section))
             continue
         keys = cast("Mapping[str, Any]", table)
         problems += [

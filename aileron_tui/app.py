@@ -444,10 +444,10 @@ class AileronApp(App[int], inherit_bindings=False):
             code = EXIT_CORE_LOST if model is not None else 0
             self.exit(code, return_code=code)
             return
-        if model.queue.waiting and not self._quit_asked:
+        if model.queue.undecided and not self._quit_asked:
             self._quit_asked = True
             model.say(
-                words.status.confirm_quit(model.queue.waiting, self._keys.key_label("quit")),
+                words.status.confirm_quit(model.queue.undecided, self._keys.key_label("quit")),
                 self._clock.monotonic(),
             )
             self.draw_all()

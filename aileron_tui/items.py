@@ -95,15 +95,26 @@ class Item:
 
     @property
     def is_waiting(self) -> bool:
+        """A person has not answered yet, or not acknowledged that an outcome is unknown."""
         if self.approval is not None:
-            return self.approval.state in WAITING_STATES
+            return self.approval.state in WAITING_STATES or self.is_unacknowledged
         return self.file is not None or self.suite is not None
 
     @property
+    def is_unacknowledged(self) -> bool:
+        """Nobody knows how the call ended, and no person has taken note of that."""
+        return self.approval is not None and self.approval.awaits_acknowledgement
+
+    @property
+    def deadline(self) -> float | None:
+        """Epoch seconds of its deadline; None where it has none or needs no answer any more."""
+        view = self.approval
+        return view.expires_at if view is not None and view.state in WAITING_STATES else None
+
+    @property
     def ends_at(self) -> float:
-        """Epoch seconds of its deadline; infinite where it has none or waits no more."""
-        ends = self.approval.expires_at if self.approval is not None and self.is_waiting else None
-        return ends if ends is not None else inf
+        """The deadline, infinite where there is none."""
+        return self.deadline if self.deadline is not None else inf
 
     @property
     def version(self) -> tuple[str, ...]:

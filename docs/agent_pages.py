@@ -35,11 +35,11 @@ def _page(agent: Agent) -> Iterator[str]:
     yield ""
     yield "## What Aileron controls"
     yield ""
-    yield from (f"* {sentence}" for sentence in agent.controls)
+    yield from (f"* {sentence}" for sentence in (*agent.controls, agent.passes_gateway))
     yield ""
     yield "## What stays outside"
     yield ""
-    yield from (f"* {sentence}" for sentence in agent.not_controlled)
+    yield from (f"* {sentence}" for sentence in (*agent.not_controlled, agent.bypasses_gateway))
     yield ""
     yield from _wiring(agent)
     yield from _traffic(agent)

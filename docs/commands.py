@@ -46,6 +46,12 @@ def _section(name: str, command: click.Command) -> Iterator[str]:
     yield f"    {name} {usage}".rstrip()
     yield ""
     yield from _help(cleandoc(command.help or ""))
+    _, _, *examples = (command.epilog or "\b\nExamples:").split("\n")
+    if examples:
+        yield "Examples:"
+        yield ""
+        yield from (f"    {line.strip()}" for line in examples)
+        yield ""
     if records:
         yield "| option | |"
         yield "|---|---|"

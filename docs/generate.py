@@ -21,6 +21,7 @@ SNAPSHOTS = DOCS.parent / "tests" / "screen" / "__snapshots__"
 _CALLS, _PANELS, _VIEWS = "test_looks", "test_pictures_of_panels", "test_pictures_of_views"
 PICTURES = {
     "console.svg": ("test_layouts", "test_a_mail_that_waits[120x36]"),
+    "before-after.svg": ("test_effects", "test_a_change_in_sight[120x36]"),
     "changed.svg": (_CALLS, "test_changed_after_the_look"),
     "hostile.svg": (_CALLS, "test_hostile_text"),
     "filter.svg": (_PANELS, "test_a_filter_that_is_kept_stands_above_the_rows[120x36]"),

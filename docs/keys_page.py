@@ -21,20 +21,20 @@ _HEAD = """\
 # Keys
 
 Made from the registry in `aileron_tui/input/commands.py` by `docs/generate.py`; footer, help and palette read the same one.
-`?` in the console shows the keys of the view that you are in, with the ones you gave yourself.
+`?` in the console shows the keys of the current view, including those that you changed.
 
 ## When a key counts
 
 A key that decides counts only if
 
-* the item was drawn whole and unchanged, with nothing over it, for `arm_ms` (400 ms; 250 at least). Another selection, a new preview, another size or theme, a closed panel begin that anew;
-* no other key came in that time before it, and none in the 20 ms after it: this drops keys that are held, pasted, typed ahead or sent in a burst;
-* the pane has the focus, where the terminal tells, and had it that long;
-* the console did not stand still meanwhile: a key that it reads 0.2 s late counts for nothing;
-* the database can be written, no decision on the item is under way, and its deadline is more than a second away.
+* the item was shown whole and unchanged, with nothing over it, for `arm_ms` (400 ms; 250 at least). Another selection, a new preview, another size or theme, and a closed panel start this time again;
+* no other key came during that time, and none in the 20 ms after it: keys that are held down, pasted, typed ahead or sent in a burst are ignored;
+* the pane has had the focus that long, if the terminal reports that;
+* the console did not stall meanwhile: a key that decides is ignored if it is read 0.2 s late;
+* the database can be written, no decision on the item is in progress, and its deadline is more than a second away.
 
-A line counts as seen once it stood on the screen for 100 ms, however fast one scrolls. While lines are unseen the first press names how many, and a second one decides; so it is where no preview could be fetched. The number goes to the audit.
-After a decision the next item starts unarmed. `esc` leaves everything waiting. The mouse, and `enter` in a list, decide nothing.
+A line counts as seen once it was on the screen for 100 ms, however fast you scroll. While lines are unseen, the first press says how many, and a second one decides; the same applies where no preview could be fetched. The audit records the number.
+After a decision the next item has to rest on the screen again first. `esc` leaves everything waiting. The mouse, and `enter` in a list, decide nothing.
 
 ## Other keys
 
@@ -43,7 +43,8 @@ In `config.toml`, by the name in the second column:
     [console.keys]
     approve = "y"
 
-Two keys that decide cannot be the same, `esc` decides nothing, and a key that you give to a decision takes neither ctrl nor alt. A table that breaks this is refused at the start, naming the key and what is wrong with it.
+`y` was the key of `copy`. If the key that you choose belongs to a command that neither decides nor asks, the two swap keys: `copy` is then on `a`. To have it elsewhere, give it a key too.
+Two keys that decide cannot be the same, `esc` decides nothing, and a key for a decision cannot use ctrl or alt. If a table breaks these rules the console does not start, and names the key and what is wrong with it.
 """
 
 

@@ -135,7 +135,7 @@ class _Check:
             return value
         if isinstance(value, float):
             if not math.isfinite(value):
-                self._note(where, "is no number that JSON has")
+                self._note(where, "is not a number that JSON can express")
             return value
         return self._nested(value, where, depth)
 

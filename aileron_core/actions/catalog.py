@@ -184,7 +184,7 @@ def _read(name: str, folder_handle: int, folder: Path) -> bytes:
     if stat.S_ISLNK(os.stat(name, dir_fd=folder_handle, follow_symlinks=False).st_mode):
         target = os.path.realpath(folder / name)
         if os.path.dirname(target) != os.path.realpath(folder):  # noqa: PTH120 - text, not a look
-            raise OSError(0, "is a link that leaves the folder; put the file itself there")
+            raise OSError(0, "is a link that points outside the folder; put the file itself there")
         name = os.path.basename(target)  # noqa: PTH119
     # NOFOLLOW: a link put there since is refused. NONBLOCK: a FIFO must not hold us up.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -113,12 +113,12 @@ def _findings_of_inputs(stated: Sequence[Input], softened: Sequence[Input]) -> I
         for spelling in dict.fromkeys(spelling for _, spelling in spellings)
     )
     yield from _warning(
-        names, f"is taken as it stands; the strict form of a name is {STRICT_NAME.pattern}"
+        names, f"is accepted as it is; the strict form of a name is {STRICT_NAME.pattern}"
     )
     if spellings:
-        yield _leniency(spellings[0][0], f"is taken leniently: {read_as}")
+        yield _leniency(spellings[0][0], f"is accepted leniently: {read_as}")
     yield from _warning(
-        any_json, f"is no type that is checked ({'|'.join(INPUT_TYPES)}): any JSON is taken"
+        any_json, f"is not a type that can be checked ({'|'.join(INPUT_TYPES)}): any JSON is taken"
     )
     yield from _warning(
         blank, f"has a blank description: agents read {NO_DESCRIPTION} and must guess"

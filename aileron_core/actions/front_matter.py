@@ -111,6 +111,7 @@ def _preview(table: "_FrontMatterTable") -> Preview:
         render=table.labels("render"),
         multiline=frozenset(table.texts("multiline")),
         gist=table.optional_text("gist"),
+        changes=table.labels("changes"),
     )
     if table.flag("recheck", default=True) is False:
         message = "must be true: what a person saw is always checked again before it runs"
@@ -262,7 +263,7 @@ def _leaf_problem(value: object) -> str | None:
     if isinstance(value, int):
         return None if abs(value) <= MAX_INTEGER else "is an integer beyond 2^53: write it as text"
     if isinstance(value, float):
-        return None if math.isfinite(value) else "is no number that JSON has"
+        return None if math.isfinite(value) else "is not a number that JSON can express"
     if isinstance(value, datetime):
         return None if value.tzinfo else "is a time without an offset: add one, or write it as text"
     return None if isinstance(value, date) else "is a time without a date: write it as text"

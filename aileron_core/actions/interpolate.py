@@ -81,6 +81,18 @@ def template_problems(
             yield place, "a `${` is not closed: write ${args.NAME} or ${STEP.path}"
 
 
+def argument_problems(text: str, declared: Collection[str]) -> Iterator[str]:
+    """Yield what is wrong with each reference in *text*, which may name arguments alone."""
+    for match in _REFERENCE.finditer(text):
+        head, dot, path = match[1].partition(".")
+        if head != _ARGS or not (dot and path):
+            yield f"{quoted(match[0])} names no argument: write ${{args.NAME}}"
+        elif problem := _reference_problem(match[1], declared, ()):
+            yield f"{quoted(match[0])} {problem}"
+    if _OPEN in _REFERENCE.sub("", text):
+        yield "a `${` is not closed: write ${args.NAME}"
+
+
 def interpolate(
     template: JsonObject,
     args: JsonObject,
@@ -123,6 +135,13 @@ def op_arguments(
     if step.inputs is None:
         return {name: args[name] for name in declared if name in args}
     return interpolate(step.inputs, args, outputs, declared=declared, unknown=unknown)
+
+
+def whole_argument(template: str) -> str | None:
+    """Return the name of the argument that *template* is, type and all; None for any other text."""
+    whole = _REFERENCE.fullmatch(template)
+    head, _, name = whole[1].partition(".") if whole else ("", "", "")
+    return name if head == _ARGS else None
 
 
 def uses_earlier_output(step: Step) -> bool:
@@ -217,7 +236,7 @@ def _as_text(value: "Json | _Absent") -> str:
 def _reference_problem(inner: str, declared: Collection[str], steps: Collection[str]) -> str | None:
     head, dot, path = inner.partition(".")
     if not (head and dot and path):
-        return "is no reference: write ${args.NAME} or ${STEP.path}"
+        return "is not a reference: write ${args.NAME} or ${STEP.path}"
     if head == _ARGS:
         if path in declared:
             return None

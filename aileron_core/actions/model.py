@@ -97,6 +97,8 @@ class Preview:
     multiline: frozenset[str] = frozenset()
     gist: str | None = None
     """A template over the shown fields for a one-line summary."""
+    changes: tuple[tuple[str, str], ...] = ()
+    """Label of a shown field, and a template over the arguments for the value that it gets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ _OUR_KEYS: tuple[tuple[str, ...], ...] = (
     ("limits", "memory_mib"),
     ("approval", "effect"),
     ("approval", "preview", "gist"),
+    ("approval", "preview", "changes"),
     ("approval", "preview", "recheck"),
 )
 
@@ -27,9 +28,13 @@ def portability_problems(document: Mapping[str, object], action: Action) -> Iter
     """
     for path in _OUR_KEYS:
         if _states(document, path):
-            yield _refused(path, "is a key of Aileron's own; upstream's schema does not know it")
+            yield _refused(
+                path, "is a key that only Aileron knows; upstream's schema does not have it"
+            )
     if document.get("limits") == {}:
-        yield _refused(("limits",), "is a table of Aileron's own; upstream's schema has none")
+        yield _refused(
+            ("limits",), "is a table that only Aileron knows; upstream's schema does not have it"
+        )
     yield from _inputs(action)
     for index, step in enumerate(action.steps):
         for place, reference in placed_references(step.inputs or {}):

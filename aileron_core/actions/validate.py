@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 
-from aileron_core.actions.interpolate import template_problems
+from aileron_core.actions.interpolate import argument_problems, references, template_problems
 from aileron_core.actions.model import (
     ANY,
     BUILT_IN_TOOLS,
@@ -64,6 +64,7 @@ def _all_problems(action: Action) -> _Problems:
     declared = dict.fromkeys(action.input_names)  # in their order, and found at once in a long list
     if action.approval.preview is not None:
         yield from _preview(action.approval.preview, declared)
+        yield from _changes(action)
     yield from _steps(action, declared)
     effect = action.approval.effect
     if effect is not None and effect not in EFFECTS:
@@ -77,7 +78,10 @@ def _head(action: Action) -> _Problems:
     elif not _ACTION_NAME.fullmatch(action.name):
         yield ("name",), f"{quoted(action.name)} must match {_ACTION_NAME.pattern}"
     elif action.tool_name in BUILT_IN_TOOLS:
-        yield ("name",), f"its tool name {action.tool_name} is that of a tool of Aileron's own"
+        yield (
+            ("name",),
+            f"its tool name {action.tool_name} is the name of one of Aileron's own tools",
+        )
     yield from _version(action.version, ("version",))
     if not action.source:
         yield ("source",), "is required"
@@ -164,14 +168,41 @@ def _preview(preview: Preview, declared: Collection[str]) -> _Problems:
             yield (*path, "render", label), "has an empty path"
     labels = {label for label, _ in preview.render}
     for label in sorted(preview.multiline - labels):
-        yield (*path, "multiline"), f"names {quoted(label)}, which is no label of render"
+        yield (*path, "multiline"), f"names {quoted(label)}, which is not a label of render"
     if preview.gist is None:
         return
     for match in _LABEL_REFERENCE.finditer(preview.gist):
         if match[1] not in labels:
-            yield (*path, "gist"), f"names {quoted(match[1])}, which is no label of render"
+            yield (*path, "gist"), f"names {quoted(match[1])}, which is not a label of render"
     if "${" in _LABEL_REFERENCE.sub("", preview.gist):
         yield (*path, "gist"), "a `${` is not closed: write ${Label}"
+
+
+def _changes(action: Action) -> _Problems:
+    """Yield what is wrong with the new values that a person would be shown."""
+    preview = action.approval.preview
+    if preview is None or not preview.changes:
+        return
+    path: KeyPath = ("approval", "preview", "changes")
+    if action.approval.effect != "change":
+        yield path, 'goes only with effect = "change"'
+    labels, declared = {label for label, _ in preview.render}, frozenset(action.input_names)
+    passed_on = {
+        reference.path
+        for step in action.steps
+        for reference in references(dict(step.inputs or {}))
+        if reference.is_argument
+    }
+    if any(step.inputs is None for step in action.steps):
+        passed_on.update(action.input_names)
+    for label, template in preview.changes:
+        if label not in labels:
+            yield (*path, label), f"names {quoted(label)}, which is not a label of render"
+        for message in argument_problems(template, declared):
+            yield (*path, label), message
+        for reference in references(template):
+            if reference.is_argument and reference.path in declared - passed_on:
+                yield (*path, label), f"{quoted(str(reference))} is an input of no step"
 
 
 def _steps(action: Action, declared: Collection[str]) -> _Problems:

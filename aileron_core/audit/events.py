@@ -20,6 +20,8 @@ class AuditEvent(StrEnum):
     RUN_COMPLETED = "run.completed"
     RUN_FAILED = "run.failed"
     RUN_UNKNOWN = "run.unknown"
+    RUN_ACKNOWLEDGED = "run.acknowledged"
+    """A person took note that nobody knows how it ended; until then it waits for one."""
     RUN_RECOVERED = "run.recovered"
     RUN_DELIVERED = "run.delivered"
     CALL_REFUSED = "call.refused"
@@ -91,6 +93,7 @@ _OF_PEOPLE = frozenset(
         AuditEvent.APPROVAL_APPROVED,
         AuditEvent.APPROVAL_DENIED,
         AuditEvent.OUTCOME_LOOKED_AT,
+        AuditEvent.RUN_ACKNOWLEDGED,
         AuditEvent.LIBRARY_ACCEPTED,
         AuditEvent.LIBRARY_WITHDRAWN,
         AuditEvent.LIBRARY_TAKEN_IN,

@@ -139,7 +139,7 @@ def operations(value: Any) -> str | None:
         return "must name at least one operation"
     for name, entry in cast("dict[str, Any]", value).items():
         if not _OPERATION.fullmatch(name):
-            return f"{name!r} is no name for an operation"
+            return f"{name!r} is not a valid name for an operation"
         table = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
         if set(table) - {"argv", "description"} or string_list(table.get("argv")) is not None:
             return f"operation {name!r} needs argv, a list of strings"

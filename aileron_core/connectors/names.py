@@ -36,7 +36,7 @@ class Fqn:
         if scheme not in names.SCHEMES:
             raise ValueError(f"scheme must be one of {', '.join(names.SCHEMES)}")
         if "@" in rest:
-            raise ValueError("must not contain '@': the version stands in a field of its own")
+            raise ValueError("must not contain '@': the version has its own field")
         owner, _, path = rest.partition("/")
         if not owner:
             raise ValueError("names no owner; it must look like local://owner/name")

@@ -121,7 +121,7 @@ def _content(body: bytes, kind: str, expected: re.Pattern[str]) -> dict[str, Any
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise ValueError("a key stands twice in its body")
+        raise ValueError("a key appears twice in its body")
     return members
 
 
@@ -151,7 +151,7 @@ def _check_graphql(content: Mapping[str, Any]) -> None:
     if not isinstance(document, str):
         raise ValueError("it holds no GraphQL document")
     if not isinstance(content.get("variables"), dict | None):
-        raise ValueError("its variables are no JSON object")
+        raise ValueError("its variables are not a JSON object")
     if _AMBIGUOUS.search(document):
         raise ValueError("its document holds what parsers take differently, such as a block string")
     if named not in (None, (name := _name_of_query(document))):
@@ -169,7 +169,7 @@ def _name_of_query(document: str) -> str | None:
     try:
         definitions = parse(document, no_location=True, max_tokens=_MAX_TOKENS).definitions
     except (GraphQLSyntaxError, RecursionError) as error:
-        raise ValueError("its document is no GraphQL, or too much to look through") from error
+        raise ValueError("its document is not GraphQL, or too large to check") from error
     operations = [each for each in definitions if isinstance(each, OperationDefinitionNode)]
     others = [
         each

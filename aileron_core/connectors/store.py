@@ -102,7 +102,7 @@ class ConnectorStore:
         problems: list[Problem] = []
         for folder in sorted(self._by_hash.glob("*")) if self._by_hash.is_dir() else ():
             if not _HEX.fullmatch(folder.name):
-                problems.append(Problem(file=str(folder), message="is no entry of the store"))
+                problems.append(Problem(file=str(folder), message="is not an entry of the store"))
                 continue
             try:
                 connectors.append(self.find("sha256:" + folder.name))

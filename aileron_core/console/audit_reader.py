@@ -83,7 +83,7 @@ class AuditReader:
             Unavailable: the database cannot be read, or the console stops.
         """
         if self._verifying:
-            raise Conflict("The audit is being verified already. Its answer comes by itself.")
+            raise Conflict("The audit is already being verified. The result will appear here.")
         self._verifying = True
         began, at = self._clock.monotonic(), self._clock.now()
         try:

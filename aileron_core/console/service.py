@@ -16,6 +16,7 @@ from aileron_core.console.view_mapping import records_from
 from aileron_core.console_port import (
     Accept,
     AcceptSuite,
+    Acknowledge,
     Approve,
     AuditExported,
     AuditVerified,
@@ -126,7 +127,7 @@ class ConsoleService:
             self._refuse(intent, error.message)
         except Exception as error:  # noqa: BLE001 - the task's edge: a key that does nothing must say so
             _log.error("an intent ended with %s", type(error).__name__)
-            self._refuse(intent, "A fault of Aileron's own; its log has the kind. Nothing changed.")
+            self._refuse(intent, "Aileron met an internal error; see its log. Nothing changed.")
 
     def _refuse(self, intent: Intent, message: str) -> None:
         about = getattr(intent, "approval_id", "")
@@ -139,16 +140,8 @@ class ConsoleService:
             AileronError: it did nothing, or only a part; the message is written for the person.
         """
         match intent:
-            case Approve():
-                await self.approvals.approve(
-                    intent.approval_id, intent.digest, unseen_lines=intent.unseen_lines
-                )
-            case Deny():
-                await self.approvals.deny(intent.approval_id, intent.reason)
-            case RefreshPreview():
-                await self.approvals.refresh(intent.approval_id)
-            case RefetchPreview():
-                await self.approvals.refetch_preview(intent.approval_id)
+            case Approve() | Deny() | RefreshPreview() | RefetchPreview() | Acknowledge():
+                await self._about_a_call(intent)
             case Accept() | AcceptSuite():
                 await self._accept(intent)
             case WithdrawAcceptance():
@@ -163,6 +156,24 @@ class ConsoleService:
                 await self.publisher.publish_approvals_after(intent.requested_at, intent.run_id)
             case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 self.events.publish(await self._read_audit(intent))
+
+    async def _about_a_call(
+        self, intent: Approve | Deny | RefreshPreview | RefetchPreview | Acknowledge
+    ) -> None:
+        approvals, approval_id = self.approvals, intent.approval_id
+        match intent:
+            case Approve():
+                await approvals.approve(
+                    approval_id, intent.digest, unseen_lines=intent.unseen_lines
+                )
+            case Deny():
+                await approvals.deny(approval_id, intent.reason)
+            case RefreshPreview():
+                await approvals.refresh(approval_id)
+            case RefetchPreview():
+                await approvals.refetch_preview(approval_id)
+            case Acknowledge():
+                await approvals.acknowledge(approval_id, intent.preview_at)
 
     async def _accept(self, intent: Accept | AcceptSuite) -> None:
         if isinstance(intent, AcceptSuite):
@@ -204,7 +215,7 @@ class ConsoleService:
             )
         except StorageUnavailable as error:
             raise StorageUnavailable(
-                f"All calls are held, but that could not be put on record: {error.message}"
+                f"All calls are on hold, but that could not be recorded: {error.message}"
             ) from error
 
     async def _end_session(self, session_id: str) -> None:

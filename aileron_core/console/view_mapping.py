@@ -29,6 +29,8 @@ from aileron_core.runs.preview.resolve import (
     PreviewField,
     argument_fields,
     compare_outputs,
+    new_values,
+    other_arguments,
     render_gist,
     resolve_fields,
     value_text,
@@ -48,7 +50,7 @@ def approval_view(
     row, session, resolved = run.row, run.session, run.resolved
     action = resolved.action if resolved else None
     assert row.approval_id is not None
-    step = _step_now(run, action)
+    step, new = _step_now(run, action), _new_values(run, action)
     return ApprovalView(
         approval_id=row.approval_id,
         run_id=row.run_id,
@@ -74,6 +76,8 @@ def approval_view(
         hosts_asked=run.hosts_asked,
         routed=resolved.routed if resolved else (),
         arguments=_sent(run, action),
+        new_values=new,
+        other_arguments=_other_arguments(run, action) if new else (),
         preview=_preview(run.preview, run, action, preview_seconds),
         drift=_drift(run.drift, action) if run.drift else None,
         digest=row.digest or "",
@@ -85,6 +89,7 @@ def approval_view(
         claims=_claims(run.claims),
         stopped_waiting_at=waiters.stopped_at(row.approval_id),
         can_fetch_again=run.can_refetch_preview,
+        awaits_acknowledgement=run.awaits_acknowledgement,
         decided_at=row.decided_at,
         decided_by=row.decided_by or "",
         reason=row.reason or "",
@@ -160,6 +165,18 @@ def _sent(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
     if action is None:
         return tuple(_input(name, value) for name, value in run.row.args.items())
     return tuple(_field(field) for field in argument_fields(action, run.row.args))
+
+
+def _new_values(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
+    if run.row.args is None or action is None:
+        return ()
+    return tuple(map(_field, new_values(action, run.row.args)))
+
+
+def _other_arguments(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
+    if run.row.args is None or action is None:
+        return ()
+    return tuple(map(_field, other_arguments(action, run.row.args)))
 
 
 def _field(field: PreviewField) -> FieldView:

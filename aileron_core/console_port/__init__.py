@@ -28,6 +28,7 @@ from aileron_core.console_port.events import (
 from aileron_core.console_port.intents import (
     Accept,
     AcceptSuite,
+    Acknowledge,
     Approve,
     Deny,
     EndSession,
@@ -68,6 +69,7 @@ __all__ = [
     "WAITING_STATES",
     "Accept",
     "AcceptSuite",
+    "Acknowledge",
     "ApprovalUpdated",
     "ApprovalView",
     "ApprovalsRead",

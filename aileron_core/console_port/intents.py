@@ -36,6 +36,15 @@ class RefetchPreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledge:
+    """Take note that a run ended as `unknown`: it waits for nobody any more."""
+
+    approval_id: str
+    preview_at: float
+    """`PreviewView.updated_at` of what was shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Accept:
     """Accept the file as it is, by the digest that was shown."""
 
@@ -126,6 +135,7 @@ Intent: TypeAlias = (
     | Deny
     | RefreshPreview
     | RefetchPreview
+    | Acknowledge
     | Accept
     | AcceptSuite
     | WithdrawAcceptance

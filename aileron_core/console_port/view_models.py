@@ -169,6 +169,11 @@ class ApprovalView:
 
     arguments: tuple[FieldView, ...]
     """The agent's arguments, in the declared order."""
+    new_values: tuple[FieldView, ...] = ()
+    """Values that fields of the preview get, by their labels: the agent's words, put where the
+    accepted action file says. Empty where it does not say so, and for any effect but CHANGE."""
+    other_arguments: tuple[FieldView, ...] = ()
+    """Those of `arguments` that do not stand whole among `new_values`; used where there are any."""
     preview: PreviewView
     drift: DriftView | None
     digest: str
@@ -187,6 +192,8 @@ class ApprovalView:
     """Since when no call of the agent waits for the answer; None while one does, or none ever did."""
     can_fetch_again: bool = False
     """Nobody knows how it ended, and its preview op can be asked how it is now."""
+    awaits_acknowledgement: bool = False
+    """Nobody knows how it ended, and no person has taken note of that."""
 
     decided_at: float | None = None
     decided_by: str = ""
@@ -199,6 +206,25 @@ class ApprovalView:
     outcome: str = ""
     """Our own sentence on how it ended, for failed and unknown; empty otherwise."""
     ended_at: float | None = None
+
+    @property
+    def was_looked_at_again(self) -> bool:
+        """Whether its preview was fetched after its end, which nobody knows."""
+        ended = self.ended_at
+        return self.state == "unknown" and ended is not None and self.preview.updated_at > ended
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether old and new values of its fields can be shown beside each other."""
+        if not self.new_values or self.preview.status != "ready" or self.was_looked_at_again:
+            return False
+        labels = {field.label for field in self.preview.fields}
+        return all(field.label in labels for field in self.new_values)
+
+    @property
+    def agent_fields(self) -> tuple[FieldView, ...]:
+        """Everything of the agent's that is shown, each once: new values come first."""
+        return (*self.new_values, *self.other_arguments) if self.is_compared else self.arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,9 @@ def find_program(name: str, path: str, project: Path) -> Path:
     ]
     program = shutil.which(name, path=os.pathsep.join(folders)) if folders else None
     if program is None or _inside(Path(program).resolve(), project):
-        raise NotFound(f"There is no program {name} on PATH outside the project {project}.")
+        raise NotFound(
+            f"{name} is not installed, or only inside the project {project}, which is not used."
+        )
     return Path(program)
 
 
@@ -76,13 +78,13 @@ def mount_roots(
         for kept in (home.resolve(), *(each.resolve() for each in excluded)):
             if kept.is_relative_to(root):
                 raise Forbidden(
-                    f"{program} lies so that its folder {root} would show {kept} in the sandbox. "
+                    f"{program} is installed in {root}, which would expose {kept} in the sandbox. "
                     "Install it elsewhere, or start it with --no-sandbox."
                 )
     if interpreter is not None and not _is_reachable(asked, interpreter, wanted):
         raise NotFound(
             f"{program} is a script for {asked}, and {interpreter} is not in the sandbox under that "
-            f"name. Install {program.name} with an interpreter of the system's or of its own folder, "
+            f"name. Install {program.name} with the system's interpreter or one in its own folder, "
             "or start it with --no-sandbox."
         )
     return wanted
@@ -135,7 +137,7 @@ def _interpreter(program: Path, asked: str, path: str, excluded: tuple[Path, ...
     for each in (program, Path(interpreter)):
         if each.parent.name == "shims":
             raise NotFound(
-                f"{each} is a stand-in of a version manager, which is not in the sandbox. Put the "
+                f"{each} is a version manager's shim, and version managers do not work in the sandbox. Put the "
                 f"folder of the real {each.name} first on PATH, or start it with --no-sandbox."
             )
     return Path(interpreter)

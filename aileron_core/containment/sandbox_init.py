@@ -110,14 +110,27 @@ def main() -> None:
         try:
             _start_forwarder(port)
         except OSError as error:
-            sys.exit(f"aileron launch: there is no way to the gateway ({error}). Launch again.")
+            sys.exit(f"aileron launch: the gateway cannot be reached ({error}). Launch again.")
     terminal = next((number for number in (0, 1, 2) if os.isatty(number)), None)
     if terminal is not None:
         os.setpgid(0, 0)
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         os.tcsetpgrp(terminal, os.getpgrp())
         signal.signal(signal.SIGTTOU, before)
-    os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - the point: no shell
+    try:
+        os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - the point: no shell
+    except OSError as error:
+        sys.stderr.write(f"aileron launch: {_reason(sys.argv[2], error)}\n")
+        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)  # as a shell does
+
+
+def _reason(program: str, error: OSError) -> str:
+    """Return why *program* cannot be started, and what to do."""
+    if isinstance(error, FileNotFoundError) and os.path.exists(program):  # noqa: PTH110 - starts sooner
+        why = "is a script whose interpreter is not in the sandbox. Install it with the system's interpreter or one in its own folder"
+    else:
+        why = f"cannot be started: {error.strerror}. Install it again"
+    return f"{program!a} {why}, or start it with --no-sandbox."
 
 
 if __name__ == "__main__":

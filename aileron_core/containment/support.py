@@ -73,7 +73,7 @@ def find_sandbox_support(*, offline: bool, allow_abstract: bool = False) -> Sand
     """
     if sys.platform != "linux":
         raise NotFound(
-            "There is no sandbox for agents on this system. Use a container or another user, or "
+            "This system has no sandbox for agents. Use a container or another user, or "
             "start with --no-sandbox: the console marks the session as uncontained."
         )
     refuse_root()
@@ -112,7 +112,7 @@ def refuse_root() -> None:
     """
     if is_root_outside(os.geteuid(), _uid_map()):
         raise Forbidden(
-            "As root nothing is contained: the kernel lets root's programs write its settings and "
+            "Agents cannot be sandboxed as root: the kernel lets root's programs write its settings and "
             "read every file, in a sandbox too. Run console and agent as an ordinary user "
             "(`runuser -u USER -- aileron console`, `runuser -u USER -- aileron launch ...`), or "
             "start with --no-sandbox to go without."

@@ -46,7 +46,9 @@ class LaunchDir:
 
     def __exit__(self, *_: object) -> None:
         if not remove_tree(self.path):
-            self._say(f"{self.path} could not be removed whole. It is no longer used: remove it.")
+            self._say(
+                f"{self.path} could not be removed completely. It is no longer used: remove it."
+            )
 
     def write(self, name: str, content: str | bytes, *, mode: int = 0o600) -> Path:
         """Write a new file at the relative path *name*; return its path."""
@@ -136,7 +138,7 @@ def _not_through(path: Path, error: OSError) -> str:
             f"{path} is reached through a link, and Aileron copies or puts nothing through links. "
             "Put the folder itself in the link's place, then launch again."
         )
-    return f"{path} cannot be used ({error.strerror}). Mend that, then launch again."
+    return f"{path} cannot be used ({error.strerror}). Fix that, then launch again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

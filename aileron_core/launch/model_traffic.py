@@ -57,7 +57,7 @@ def _read(path: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-        raise OSError(0, "is no file of settings")
+        raise OSError(0, "is not a settings file")
     return path.read_bytes().decode("utf-8")
 
 

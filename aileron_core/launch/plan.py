@@ -184,6 +184,16 @@ class Agent(Protocol):
         """What remains outside Aileron's control, one sentence each."""
         ...
 
+    @property
+    def passes_gateway(self) -> str:
+        """Under which conditions its model traffic passes the gateway, one sentence; `traffic` has what holds here."""
+        ...
+
+    @property
+    def bypasses_gateway(self) -> str:
+        """Under which conditions it goes past Aileron, one sentence."""
+        ...
+
     def plan(self, context: PlanContext) -> Plan:
         """Return how to start it.
 

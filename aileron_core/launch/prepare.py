@@ -1,6 +1,7 @@
 """Putting together how a launch will start before anything is changed; `--dry-run` shows the result."""
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from aileron_core.containment.bubblewrap import SANDBOX_LAUNCH_DIR, sandbox_environment
 from aileron_core.containment.programs import find_program, mount_roots, own_interpreter
 from aileron_core.containment.support import SandboxSupport, find_sandbox_support
+from aileron_core.errors import NotFound
 from aileron_core.launch.model_traffic import AgentSettings, bypass_proxies, model_traffic
 from aileron_core.launch.plan import Agent, ModelTraffic, Plan, PlanContext
 from aileron_core.launch.project import (
@@ -104,7 +106,7 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         if request.contained
         else None
     )
-    program = find_program(agent.program, request.env.get("PATH", os.defpath), request.project)
+    program = _installed(agent, request)
     project = read_project_settings(request.project, agent)
     of_person = person_settings(request.settings, agent, contained=request.contained)
     of_project = project.settings if project is not None else LaunchSettings()
@@ -137,6 +139,16 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         programs=_programs(request, program) if support else (),
         project_settings=project,
     )
+
+
+def _installed(agent: Agent, request: LaunchRequest) -> Path:
+    path = request.env.get("PATH", os.defpath)
+    try:
+        return find_program(agent.program, path, request.project)
+    except NotFound:
+        if shutil.which(agent.program, path=path):
+            raise  # the one inside the project, which is not used
+        raise NotFound(f"{agent.title} is not installed. Run {agent.package}.") from None
 
 
 def _programs(request: LaunchRequest, program: Path) -> tuple[Path, ...]:

@@ -42,7 +42,7 @@ def check_project(project: Path, home: Path, aileron_home: Path) -> None:
     """
     if home.resolve().is_relative_to(project):
         raise Forbidden(
-            f"{project} holds your home {home}, and an agent there could reach all of it. "
+            f"{project} contains your home {home}, and an agent there could reach all of it. "
             "Start in a folder of its own."
         )
     for shared in _SHARED:
@@ -53,14 +53,14 @@ def check_project(project: Path, home: Path, aileron_home: Path) -> None:
             )
     for system in _SYSTEM:
         if project.is_relative_to(system.resolve()):
-            raise Forbidden(f"{project} is a folder of the system's. Start in a folder of its own.")
+            raise Forbidden(f"{project} is a system folder. Start in a folder of its own.")
     if aileron_home.resolve().is_relative_to(project):
         raise Forbidden(
-            f"{aileron_home} lies inside {project}, so the agent could reach Aileron's own files. "
+            f"{aileron_home} is inside {project}, so the agent could reach Aileron's own files. "
             "Start in a folder below, or move the home (AILERON_HOME)."
         )
     if project.is_relative_to(aileron_home.resolve()):
-        raise Forbidden(f"{project} lies inside Aileron's home. Start in a project of yours.")
+        raise Forbidden(f"{project} is inside Aileron's home. Start in a project folder.")
 
 
 def settings_files(project: Path, agent: Agent) -> Mapping[str, str]:
@@ -83,11 +83,11 @@ def small_text(path: Path) -> str | None:
         return None
     try:
         if not path.is_file() or path.stat().st_size > _SETTINGS_BYTES:
-            raise Forbidden(f"{path} is no small file, so nobody can tell what it sets.")
+            raise Forbidden(f"{path} is not a small file, so its settings cannot be checked.")
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Forbidden(
-            f"{path} cannot be read ({error}), so nobody can tell what it sets."
+            f"{path} cannot be read ({error}), so its settings cannot be checked."
         ) from None
 
 
@@ -149,7 +149,7 @@ def _checked(path: Path, text: str, agent: Agent) -> LaunchSettings:
     for name, value in found.env:
         if name not in PROJECT_VARIABLES and not name.startswith("LC_"):
             message = (
-                f"is no variable that a project may set ({', '.join(sorted(PROJECT_VARIABLES))})"
+                f"is not a variable that a project may set ({', '.join(sorted(PROJECT_VARIABLES))})"
             )
             problems.append(_problem(path, f"{section}.env.{name}", message))
         elif not _PLAIN.fullmatch(value):
@@ -214,7 +214,7 @@ def person_settings(
     for name, _ in found.env:
         key = f"launch.{agent.name}.env.{name}"
         if not name or {*"=\0"} & {*name} or name.startswith("AILERON_"):
-            message = "is no name that a launch can set"
+            message = "is not a name that a launch can set"
         elif contained and (name in ("PATH", "HOME") or name.startswith("LD_")):
             message = "is set by the sandbox; it counts with --no-sandbox only"
         else:

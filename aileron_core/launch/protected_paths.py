@@ -293,7 +293,7 @@ def finish_sessions(aileron_home: Path) -> Iterator[str]:
             continue
         except (OSError, ValueError) as error:
             yield (
-                f"{escape(str(path))} cannot be read ({escape(str(error))}). It told what an agent may have left in a project: "
+                f"{escape(str(path))} cannot be read ({escape(str(error))}). It listed what an agent may have left in a project: "
                 "look for new files there, then remove it."
             )
             continue

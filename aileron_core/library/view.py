@@ -18,7 +18,7 @@ from aileron_core.library.preview_reads import KIND, reads_of
 ItemKey: TypeAlias = tuple[str, str]
 """`action` and the file's name, or `connector` and `fqn@version`."""
 _WITHDRAWN = "You withdrew its acceptance."
-_NEW = "Nobody has accepted it."
+_NEW = "It has not been accepted."
 _CHANGED = "It is not what was accepted: its bytes differ."
 _STORED = re.compile(r"(?:^|[/\\])sha256[/\\]([0-9a-f]{64})(?:[/\\]|$)")
 

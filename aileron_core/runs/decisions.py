@@ -159,10 +159,42 @@ class ApprovalService:
         """
         run = self._live_run(approval_id)
         if run.row.state is not RunState.UNKNOWN:
-            raise Conflict("Its outcome is no open question. Nothing was asked.")
+            raise Conflict("Its outcome is already known. Nothing was asked.")
         if not run.can_refetch_preview:
-            raise Conflict("There is no preview op to look through. Look at the service itself.")
+            raise Conflict("It has no preview to check with. Look at the service itself.")
         await self.runner.refetch_preview(run)
+
+    async def acknowledge(self, approval_id: str, preview_at: float) -> None:
+        """Record that a person took note of an unknown outcome, so that it waits for nobody any more.
+
+        Args:
+            approval_id: whose.
+            preview_at: when the preview that the person saw was read, in epoch seconds.
+
+        Raises:
+            NotFound: no such approval in this console.
+            Conflict: its outcome is known, it was acknowledged, or is not what the person saw.
+        """
+        run = self._live_run(approval_id)
+        async with run.lock:
+            if not run.awaits_acknowledgement:
+                raise Conflict("Its outcome is no open question. Nothing changed.")
+            if run.preview.fetched_at != preview_at:
+                raise Conflict("It was looked at again while you answered. Nothing changed.")
+            ended = run.row.ended_at or 0.0
+            looked = run.preview.status if run.preview.fetched_at > ended else "not looked at"
+            run.acknowledged = True
+            try:
+                await self.store.update(
+                    run,
+                    AuditEvent.RUN_ACKNOWLEDGED,
+                    f"A person acknowledged that the outcome of {run.row.action} is unknown",
+                    {"preview": looked},
+                )
+            except AileronError:
+                run.acknowledged = False
+                raise
+        self.registry.mark_finished(run)
 
     def refresh_previews_refused(self, read: str) -> None:
         """Fetch the previews again that were refused *read*, which has just been accepted."""
@@ -171,7 +203,7 @@ class ApprovalService:
                 tasks.spawn(self.previews.refresh(run), name="fetch a preview again")
 
     def requester_ended(self, session_id: str) -> None:
-        """Handle the end of a session: its approvals stay open, and the screen says that the requester is gone."""
+        """Handle the end of a session: its approvals stay open, and the screen says that the session has ended."""
         self.previews.forget_session(session_id)
         self.requester_changed(session_id)
 

@@ -187,7 +187,7 @@ async def _call(
         return OpResult(failure=error.to_failure())
     except Exception as error:  # noqa: BLE001 - a fault of the host's own; what had gone out is not known
         _log.error("a call of %s ended with %s", connector.identity.fqn, type(error).__name__)
-        fault = InternalError("A fault of Aileron's own ended the call. Its log has the kind.")
+        fault = InternalError("An internal error of Aileron ended the call. See its log.")
         return OpResult(
             failure=fault.to_failure(), requests_sent=1, writes_sent=1, writes_unanswered=1
         )
@@ -284,7 +284,7 @@ def _failed_outcome(step: Step, result: OpResult, outputs: Mapping[str, Json]) -
             kind="failed", steps=outputs, failure=failure, last_status=result.last_status
         )
     message = (
-        f"A request had gone out when the step {step.id} ended ({failure.message}). Whether it "
+        f"A request had been sent when the step {step.id} ended ({failure.message}). Whether it "
         "took effect is not known. It is not repeated; look at the service before you try again."
     )
     unknown = replace(

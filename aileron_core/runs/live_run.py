@@ -81,6 +81,8 @@ class LiveRun:
     """Columns of its row that another program was seen to have changed."""
     hosts_asked: tuple[str, ...] = ()
     """The `host:port` of each request that its own steps sent in this process."""
+    acknowledged: bool = False
+    """A person took note that its outcome is unknown; the record of that is in the audit."""
     claims: tuple[tuple[str, str], ...] = ()
     """What the agent's client claims about the call, as (our label, its text)."""
     admission: "asyncio.Future[None] | None" = None
@@ -95,6 +97,11 @@ class LiveRun:
     @property
     def is_waiting(self) -> bool:
         return self.row.state in (RunState.PENDING, RunState.AWAITING_VAULT)
+
+    @property
+    def awaits_acknowledgement(self) -> bool:
+        """Whether its outcome is unknown, and no person has taken note of that."""
+        return self.row.state is RunState.UNKNOWN and not self.acknowledged
 
     @property
     def has_preview(self) -> bool:

@@ -87,7 +87,7 @@ class PauseSwitch:
             Paused: all calls are held.
         """
         if self.is_on:
-            raise Paused("All calls are held, so nothing was decided. Let them go on first.")
+            raise Paused("All calls are on hold, so nothing was decided. Resume first.")
 
     def require_starts_allowed(self) -> None:
         """Refuse to begin an approved run during a pause.
@@ -96,6 +96,4 @@ class PauseSwitch:
             Paused: all calls are held.
         """
         if self.is_on:
-            raise Paused(
-                "All calls were held before it began. Nothing ran on your yes; answer again."
-            )
+            raise Paused("All calls were put on hold before it began. Nothing ran; decide again.")

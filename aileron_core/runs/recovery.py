@@ -28,8 +28,8 @@ BATCH_SIZE = 64
 """How many waiting runs are recovered together: they share a commit."""
 
 _NOTES = {
-    RunState.CHECKING: "The console stopped while it looked once more. Nothing ran on your yes; answer again.",
-    RunState.APPROVED: "The console stopped before it began. Nothing ran on your yes; answer again.",
+    RunState.CHECKING: "The console stopped during the last check. Nothing ran; decide again.",
+    RunState.APPROVED: "The console stopped before it began. Nothing ran; decide again.",
 }
 _UNKNOWN = (
     "The console stopped while it ran, so it may or may not have happened. It is not repeated; "
@@ -62,12 +62,15 @@ class Recovery:
             StorageUnavailable: it cannot be written.
         """
         waiting: list[LiveRun] = []
+        unacknowledged = await self.database.read(_unacknowledged_runs)
+        open_questions = {row.run_id for row in unacknowledged}
         for row in await self.database.read(_accounted_runs):
             run = LiveRun(
                 row=row,
                 session=self.get_session(row.session_id),
                 resolved=self._resolved(row),
                 preview=PreviewResult(status="none", fetched_at=row.requested_at),
+                acknowledged=row.state is RunState.UNKNOWN and row.run_id not in open_questions,
             )
             if run.is_final:
                 run.ended.set()
@@ -80,13 +83,14 @@ class Recovery:
                 waiting.append(run)
             else:
                 await self._recover(run)
-        for row in await self.database.read(_recent_runs):
+        for row in (*await self.database.read(_recent_runs), *unacknowledged):
             if self.registry.by_approval(row.approval_id or "") is None:
                 run = LiveRun(
                     row=row,
                     session=self.get_session(row.session_id),
                     resolved=self._resolved(row),
                     preview=PreviewResult(status="none"),
+                    acknowledged=row.state is RunState.UNKNOWN and row.run_id not in open_questions,
                 )
                 run.ended.set()
                 self.registry.add(run)
@@ -198,6 +202,11 @@ def _accounted_runs(connection: sqlite3.Connection) -> list[RunRecord]:
 def _recent_runs(connection: sqlite3.Connection) -> list[RunRecord]:
     """Return the last ended gated runs that records account for; old ones lack their arguments."""
     return [row for row in run_table.recently_ended(connection, 50) if _has_record(connection, row)]
+
+
+def _unacknowledged_runs(connection: sqlite3.Connection) -> list[RunRecord]:
+    """Return the runs of unknown outcome that records account for and nobody acknowledged."""
+    return [row for row in run_table.unacknowledged(connection) if _has_record(connection, row)]
 
 
 def _has_record(connection: sqlite3.Connection, row: RunRecord) -> bool:

@@ -57,12 +57,16 @@ class RunRegistry:
     def mark_finished(self, run: LiveRun) -> None:
         """Count *run* as finished; the oldest finished runs are dropped from memory (their rows stay).
 
+        One whose outcome is unknown is kept until a person acknowledged that: call this again then.
+
         An ungated one is dropped at once: its key is found in its row, and it must not push out a
         gated one that is undelivered.
         """
         self._waiting.get(run.row.session_id, set()).discard(run.row.run_id)
         if not run.row.gated:
             self.discard(run)
+            return
+        if run.awaits_acknowledgement:
             return
         self._finished[run.row.run_id] = None
         while (evicted := self._next_to_evict()) is not None:

@@ -4,8 +4,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.runs.model import COLUMNS, RunRecord
-from aileron_core.runs.transitions import FINAL, OPEN
+from aileron_core.runs.transitions import FINAL, OPEN, RunState
 from aileron_core.storage.database import Tx
 
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM runs"  # noqa: S608 - our own column names
@@ -70,6 +71,19 @@ def recently_ended(connection: sqlite3.Connection, limit: int) -> list[RunRecord
         [*final, limit],
     )
     return rows[::-1]
+
+
+def unacknowledged(connection: sqlite3.Connection) -> list[RunRecord]:
+    """Return the gated runs whose outcome is unknown and of which no record says that a person took note.
+
+    In order of arrival, however old they are.
+    """
+    return _read(
+        connection,
+        "WHERE gated = 1 AND state = ? AND NOT EXISTS (SELECT 1 FROM audit "
+        "WHERE audit.run = runs.run_id AND audit.event = ?) ORDER BY requested_at, run_id",
+        (str(RunState.UNKNOWN), AuditEvent.RUN_ACKNOWLEDGED),
+    )
 
 
 def by_approval(connection: sqlite3.Connection, approval_id: str) -> RunRecord | None:

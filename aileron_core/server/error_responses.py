@@ -55,5 +55,5 @@ def failure_from(error: Exception) -> Failure:
     # Type only: the message may quote arguments, which never reach a log.
     _log.error("a request ended with %s", type(error).__name__)
     return InternalError(
-        "A fault of Aileron's own. Its log has the kind; nothing is known to have run."
+        "An internal error of Aileron; see its log. Nothing is known to have run."
     ).to_failure()

@@ -89,7 +89,7 @@ def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse a repeated key: two readers of one body must not see two bodies."""
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key appears twice in one object")
     return members
 
 

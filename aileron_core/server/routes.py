@@ -17,7 +17,7 @@ from aileron_core.app import App
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import is_small
 from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound
-from aileron_core.ids import SESSION_ID
+from aileron_core.ids import APPROVAL_ID, SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.auth import bearer_token, challenge_proof, request_principal
@@ -194,7 +194,7 @@ async def end_session(request: Request) -> Response:
             return Response(status_code=204)
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):
-            raise NotFound("That is no session id.")
+            raise NotFound("That is not a session id.")
     await _app(request).session_service.end(session_id, "its agent said so")
     return Response(status_code=204)
 
@@ -306,8 +306,10 @@ terminal where <code>aileron console</code> runs. This page shows nothing and de
 """
 
 
-async def review(_request: Request) -> Response:
-    """Show the same page for every id."""
+async def review(request: Request) -> Response:
+    """Show the same page for every id of an approval, known or not."""
+    if not APPROVAL_ID.fullmatch(request.path_params["id"]):
+        raise NotFound("That is not an approval id.")
     headers = {
         "cache-control": "no-store",
         "referrer-policy": "no-referrer",

@@ -260,7 +260,7 @@ class Database:
             return error
         return StorageUnavailable(
             f"{self._path} cannot be written ({error}). Nothing runs until it can: "
-            "free some space or mend its permissions, then try again."
+            "free some space or fix its permissions, then try again."
         )
 
     def _answer(self, batch: list[_Job[Any]]) -> None:

@@ -16,7 +16,7 @@ from aileron_core.settings import Settings, load_settings
 from aileron_core.text import escape
 from aileron_mcp.translate import action_tool, builtin_tools, listed_bytes
 from aileron_tui.cli.accepted import load_acceptances
-from aileron_tui.cli.output import EXIT, CommandContext
+from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean
 
 _MARKS = {"ready": "✓", "held_back": "○", "error": "✗"}
 _STATES = {"ready": "", "held_back": "not accepted", "error": "error"}
@@ -124,7 +124,8 @@ def _print_end(
 
 def remove_action(context: CommandContext, name: str) -> int:
     home = Home(context.home)
-    for file in scan(home.actions).files:
+    files = scan(home.actions).files
+    for file in files:
         if (file.action and file.action.name == name) or file.file in (name, f"{name}.md"):
             note_removed(home.path, "action", file.file)
             (home.actions / file.file).unlink()
@@ -133,4 +134,6 @@ def remove_action(context: CommandContext, name: str) -> int:
             else:
                 context.say(f"removed {escape(file.file)}")
             return EXIT.DONE
-    raise NotFound(f"There is no action {name} in {home.actions}.")
+    known = (file.action.name if file.action else Path(file.file).stem for file in files)
+    meant = did_you_mean(name, known)
+    raise NotFound(f"There is no action {name} in {home.actions}.{meant}")

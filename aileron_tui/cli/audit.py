@@ -8,7 +8,8 @@ from aileron_core.errors import NotFound
 from aileron_core.home.layout import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
-from aileron_tui.cli.output import EXIT, CommandContext
+from aileron_tui.cli.completing import newest_ids
+from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, local_time
 
 
 def list_audit(context: CommandContext, limit: int) -> int:
@@ -24,7 +25,7 @@ def list_audit(context: CommandContext, limit: int) -> int:
     for record in records:
         of_run = f"  {record['run']}" if record["run"] else ""
         context.say(
-            f"{record['seq']:>7}  {_printable(record['at'])}  {_printable(record['event']):<22}  "
+            f"{record['seq']:>7}  {_printable(record['at']):<19}  {_printable(record['event']):<22}  "
             f"{_printable(record['actor']):<8}  {_printable(record['summary'])}{escape(of_run)}"
         )
     return EXIT.DONE
@@ -37,7 +38,10 @@ def show_audit(context: CommandContext, run: str) -> int:
     finally:
         connection.close()
     if not records:
-        raise NotFound(f"No record names {run}.")
+        known = (
+            each for each, _ in (*newest_ids(context.home, "run"), *newest_ids(context.home, "act"))
+        )
+        raise NotFound(f"No record names {run}.{did_you_mean(run, known, likeness=0.9)}")
     if context.json:
         context.show({"items": records})
         return EXIT.DONE
@@ -60,7 +64,7 @@ def _printable(value: Json) -> str:
 def _plain(value: Json) -> str:
     """Return *value* as a person reads it: a list of words as words, anything deeper as JSON."""
     if isinstance(value, str):
-        return value
+        return local_time(value)
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return ", ".join(str(each) for each in value)
     return json.dumps(value, ensure_ascii=False)

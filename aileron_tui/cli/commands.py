@@ -8,7 +8,15 @@ import click
 from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.text import escape
 from aileron_tui.cli import subcommands
-from aileron_tui.cli.options import Program, command_options, paths, shared_options
+from aileron_tui.cli.examples import add_examples
+from aileron_tui.cli.options import (
+    OneOf,
+    Program,
+    command_options,
+    limit_option,
+    paths,
+    shared_options,
+)
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.process import close_memory, drop_key_variables
 from aileron_tui.cli.scaffold import EXAMPLE_PORT
@@ -18,14 +26,17 @@ from aileron_tui.cli.scaffold import EXAMPLE_PORT
 @click.version_option(package_name="aileron", message="aileron %(version)s")
 @shared_options
 def aileron(home: str | None, as_json: bool, no_color: bool) -> None:
-    """The control plane and approval console for AI agents."""
+    """The control plane and approval console for AI agents.
+
+    The glossary, docs/glossary.md in the repository, explains the terms.
+    """
 
 
 @aileron.command()
 @click.option("--example", is_flag=True, help="Add an example connector with three actions.")
 @command_options
 def init(context: CommandContext, example: bool) -> int:
-    """Make a home, and say what to do next."""
+    """Create Aileron's home folder and print the next steps."""
     from aileron_tui.cli.init import init_home
 
     return init_home(context, example=example)
@@ -38,11 +49,11 @@ def init(context: CommandContext, example: bool) -> int:
     default=EXAMPLE_PORT,
     show_default=True,
     metavar="PORT",
-    help="Where on 127.0.0.1; 0 takes a free one.",
+    help="The port on 127.0.0.1; 0 picks a free one.",
 )
 @command_options
 def example_service(context: CommandContext, port: int) -> int:
-    """Run the mail service of `init --example`."""
+    """Run the example mail service that `init --example` uses."""
     from aileron_tui.cli.example import run_example
 
     return run_example(context, port)
@@ -52,14 +63,14 @@ def _console_options(function: Any) -> Any:
     function = click.option(
         "--accept-installed",
         is_flag=True,
-        help="Accept all actions and connectors that lie in the home, and reads by POST of previews as they come (said on screen and in the audit).",
+        help="Accept all installed actions and connectors without review, and every POST request of a preview (the screen and the audit say so).",
     )(function)
     return click.option(
         "--route",
         "routes",
         multiple=True,
         metavar="HOST:PORT=127.0.0.1:PORT",
-        help="Send a host's requests to this machine instead, in plain HTTP, without credential.",
+        help="For tests: send a host's requests to a service on this machine, over plain HTTP and without credentials.",
     )(function)
 
 
@@ -68,13 +79,13 @@ def _console_options(function: Any) -> Any:
 @click.option(
     "--plain",
     is_flag=True,
-    help="Line by line, for screen readers and terminals that draw nothing.",
+    help="Print line by line, for screen readers and simple terminals.",
 )
 @command_options
 def console(
     context: CommandContext, routes: tuple[str, ...], accept_installed: bool, plain: bool
 ) -> int:
-    """Open the console, with the server inside."""
+    """Open the console. It includes the server."""
     if context.json:
         raise CliError(
             EXIT.USAGE,
@@ -92,7 +103,7 @@ def console(
 @_console_options
 @command_options
 def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bool) -> int:
-    """Run the server without the console. Nobody can approve; calls wait."""
+    """Run the server without a console. Calls wait, because nobody can approve them."""
     close_memory()
     from aileron_tui.cli.runtime import run_serve
 
@@ -100,31 +111,35 @@ def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bo
 
 
 @aileron.command()
-@click.argument("agent", type=click.Choice(AGENT_NAMES))
+@click.argument("agent", type=OneOf(AGENT_NAMES), metavar="AGENT")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- ITS OWN ARGUMENTS]")
-@click.option("--dry-run", is_flag=True, help="Print what would be set, and start nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and start nothing.")
 @click.option(
     "--sandbox",
     type=click.Choice(["on", "offline"]),
     default="on",
     show_default=True,
-    help="offline: no network but Aileron, and its models through it.",
+    help="offline: no network except Aileron and, through it, the agent's models.",
 )
-@click.option("--no-sandbox", is_flag=True, help="Do not contain it: it reaches all that you can.")
-@click.option("--no-gateway", is_flag=True, help="Leave its model traffic its own way.")
+@click.option(
+    "--no-sandbox", is_flag=True, help="Run without a sandbox: the agent can do whatever you can."
+)
+@click.option("--no-gateway", is_flag=True, help="Do not send model traffic through Aileron.")
 @click.option(
     "--allow-abstract-sockets",
     is_flag=True,
-    help="Contain it although this kernel cannot keep it from abstract sockets.",
+    help="Use the sandbox even if this kernel cannot block abstract sockets.",
 )
 @click.option(
     "--accept-project",
     is_flag=True,
-    help="Say yes to the project's own settings without being asked.",
+    help="Accept the project's own settings without asking.",
 )
-@click.option("--console", is_flag=True, help="Open one in a new tmux pane if none runs.")
 @click.option(
-    "--label", default="", help="What the console calls the session (default: the folder)."
+    "--console", is_flag=True, help="Open a console in a new tmux pane if none is running."
+)
+@click.option(
+    "--label", default="", help="Name of the session in the console (default: the folder)."
 )
 @command_options
 def launch(
@@ -140,7 +155,7 @@ def launch(
     console: bool,
     label: str,
 ) -> int:
-    """Start AGENT here, wired to the console and contained.
+    """Start AGENT in a sandbox, connected to the console.
 
     AGENT is codex, claude, opencode, goose, pi or gemini. None of your files is changed.
     """
@@ -167,13 +182,13 @@ def launch(
     required=True,
     metavar="FILE",
     shell_complete=paths,
-    help="Write the relay there, as one file for Python 3.11 or newer.",
+    help="Where to write the relay, a single file for Python 3.11 or newer.",
 )
 @command_options
 def mcp_relay(context: CommandContext, file: str) -> int:
-    """Write `aileron-mcp` as one file, for a container.
+    """Write `aileron-mcp` as a single file, for use in a container.
 
-    It needs Python's standard library alone. An agent there starts it with python3 -I FILE.
+    It needs only Python's standard library. The agent starts it with python3 -I FILE.
     """
     from aileron_mcp.relay_copies import write_zipapp
 
@@ -185,17 +200,18 @@ def mcp_relay(context: CommandContext, file: str) -> int:
     return EXIT.DONE
 
 
-@aileron.command()
+@aileron.command(short_help="Check the installed agents and this machine's sandbox.")
 @click.argument(
     "agent",
     required=False,
-    type=click.Choice(AGENT_NAMES),
+    type=OneOf(AGENT_NAMES),
+    metavar="[AGENT]",
 )
 @command_options
 def doctor(context: CommandContext, agent: str | None) -> int:
-    """Say what a launch contains here, and what stays open.
+    """Check which agents are installed and how well this machine can sandbox them.
 
-    Also which agents are installed on this machine. With AGENT also what Aileron controls in it and what not. Changes nothing; 1 if something is broken.
+    With AGENT, also show what Aileron controls in it and what it does not. Changes nothing. Exit code 1 if something is broken.
     """
     from aileron_tui.cli.doctor import show_doctor
 
@@ -205,32 +221,24 @@ def doctor(context: CommandContext, agent: str | None) -> int:
 @aileron.command()
 @command_options
 def status(context: CommandContext) -> int:
-    """Say whether a console runs, and what waits in it."""
+    """Show whether a console is running, and what waits in it."""
     from aileron_tui.cli.status import show_status
 
     return show_status(context)
 
 
 @aileron.command()
-@click.option(
-    "-n",
-    "count",
-    type=click.IntRange(0, 1_000_000),
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="How many of the newest lines.",
-)
-@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@limit_option("lines", least=0)
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new lines until Ctrl-C.")
 @command_options
-def logs(context: CommandContext, count: int, follow: bool) -> int:
-    """Print Aileron's own log. It holds no arguments, previews or secrets.
+def logs(context: CommandContext, limit: int, follow: bool) -> int:
+    """Print Aileron's own log. It contains no arguments, previews or secrets.
 
     With --json one object; with --follow too, one object a line.
     """
     from aileron_tui.cli.logs import show_logs
 
-    return show_logs(context, count, follow=follow)
+    return show_logs(context, limit, follow=follow)
 
 
 @aileron.command()
@@ -248,10 +256,10 @@ def version(context: CommandContext) -> int:
 
 
 @aileron.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=OneOf(["bash", "zsh", "fish"]), metavar="SHELL")
 @command_options
 def completion(context: CommandContext, shell: str) -> int:
-    """Print the script that completes commands in your shell.
+    """Print the completion script for your shell.
 
     \b
     bash: eval "$(aileron completion bash)"     in ~/.bashrc
@@ -272,3 +280,4 @@ def completion(context: CommandContext, shell: str) -> int:
 
 for _group in (subcommands.action, subcommands.connector, subcommands.audit, subcommands.open_):
     aileron.add_command(_group)
+add_examples(aileron)

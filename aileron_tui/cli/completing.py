@@ -99,6 +99,14 @@ def _waiting_approvals(home: Home, _incomplete: str) -> list[tuple[str, str]]:
     return [(id_, description) for id_, description in rows if APPROVAL_ID.fullmatch(id_)]
 
 
+def newest_ids(home: Path, beginning: str) -> list[tuple[str, str]]:
+    """Return the newest ids of runs, or of approvals where *beginning* is `act`, to name one that is nearly it."""
+    try:
+        return _runs(Home(home), beginning)
+    except (AileronError, OSError, sqlite3.Error):
+        return []
+
+
 ready_actions = _completer(_ready_actions)
 """Accepted actions."""
 action_files = _completer(_action_files)

@@ -19,7 +19,7 @@ from aileron_core.library.removal import note_removed
 from aileron_core.text import escape
 from aileron_tui.cli.accepted import load_acceptances
 from aileron_tui.cli.arguments import json_argument, route_argument
-from aileron_tui.cli.output import EXIT, CommandContext, safe_json
+from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, safe_json
 
 
 def list_connectors(context: CommandContext) -> int:
@@ -90,7 +90,9 @@ def remove_connector(context: CommandContext, name: str) -> int:
     else:
         hashes = []
     if not hashes:
-        raise NotFound(f"No connector {name} is installed in {home.path}.")
+        known = {each for found in store.list() for each in _names(found.identity)}
+        meant = did_you_mean(name, known)
+        raise NotFound(f"No connector {name} is installed in {home.path}.{meant}")
     orphans = [
         each.action.name
         for each in scan(home.actions).files

@@ -37,7 +37,7 @@ def show_doctor(context: CommandContext, name: str | None) -> int:
     if name and reports[0].program is None:
         agent = reports[0].agent
         trouble = escape(reports[0].problem)
-        text = f"{trouble}." if trouble else f"{agent.title} is not installed: {agent.package}."
+        text = f"{trouble}." if trouble else f"{agent.title} is not installed. Run {agent.package}."
         findings.insert(0, Finding(level="broken", topic=name, text=text))
     broken = any(each.level == "broken" for each in findings)
     if context.json:
@@ -112,9 +112,9 @@ def _say_agent(context: CommandContext, report: AgentReport, *, whole: bool) -> 
         context.say(f"{agent.title}: {why}")
     else:
         tried = (
-            "tried"
+            "tested"
             if report.is_tested_version
-            else f"tried were {', '.join(agent.tested_versions)}"
+            else f"tested with {', '.join(agent.tested_versions)}"
         )
         version = f"{report.version}, {tried}" if report.version else report.problem
         context.say(f"{agent.title}: {escape(version)}  {escape(str(report.program))}", bold=True)
@@ -122,14 +122,16 @@ def _say_agent(context: CommandContext, report: AgentReport, *, whole: bool) -> 
         for sentence in agent.controls:
             context.say(f"  ✓ {sentence}")
         for sentence in agent.not_controlled:
-            context.say(f"  ▲ outside Aileron: {sentence}")
+            context.say(f"  ▲ not controlled by Aileron: {sentence}")
 
 
 def _say_traffic(context: CommandContext, agent: Agent) -> None:
     traffic = _traffic(context, agent)
     if traffic.providers:
         passing = ", ".join(sorted(traffic.providers))
-        context.say(f"  ✓ Launched here, its model traffic passes Aileron's gateway: {passing}.")
+        context.say(
+            f"  ✓ When launched here, its model traffic goes through Aileron's gateway: {passing}."
+        )
     for sentence in bypass_warnings(agent, traffic):
         context.say(f"  ▲ {escape(sentence)}")
 

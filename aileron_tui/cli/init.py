@@ -41,9 +41,9 @@ def init_home(context: CommandContext, *, example: bool) -> int:
     if context.json:
         context.show({"home": str(home.path), "config": config, "example": added, "next": steps})
         return EXIT.DONE
-    context.say(f"✓ {escape(str(home.path))} is yours alone.", fg="green")
+    context.say(f"✓ {escape(str(home.path))} is ready; only you can read it.", fg="green")
     context.say(f"    config.toml  {_CONFIG[config]}")
-    context.say("    actions/     what agents may ask for")
+    context.say("    actions/     what agents can ask for")
     if added is not None:
         context.say(f"    example      {added['connector']}")
         context.say(f"                 with {', '.join(added['actions'])}")
@@ -52,12 +52,12 @@ def init_home(context: CommandContext, *, example: bool) -> int:
     return EXIT.DONE
 
 
-_CONFIG = {"made": "every setting, with its default", "kept": "yours, left as it is"}
+_CONFIG = {"made": "every setting with its default", "kept": "kept as it was"}
 
 _OWN = (
-    "Next, for a first approval on this machine alone:",
+    "To try a first approval on this machine:",
     "    {0}",
-    "For a service of your own, a connector and the actions over it:",
+    "To use a service of your own, install a connector and add its actions:",
     "    {1}",
     "    {2}",
     "Then open the console, and give your agent the MCP server `aileron-mcp`:",
@@ -65,13 +65,13 @@ _OWN = (
 )
 
 _EXAMPLE = (
-    "Next, in three panes: an example mail service, the console, and a call.",
+    "Next, in three terminals: an example mail service, the console and a call.",
     "    {0}",
     "    {1}",
     "    {2}",
-    "The console shows what lies in the home. t accepts what is selected: the",
-    "connector first, then the actions; nothing can run before. Then make the call.",
-    "The console shows the draft as the mail service has it; a sends it, d says no.",
+    "The console lists what was just installed. Press t to accept the selected",
+    "item: first the connector, then the actions. Then make the call.",
+    "The console shows the draft as the mail service has it; a sends it, d denies.",
 )
 
 

@@ -175,7 +175,7 @@ def launch_agent(
     """
     agent = AGENTS.get(name)
     if agent is None:
-        raise NotFound(f"{name} is no agent that Aileron knows: {', '.join(AGENTS)}.")
+        raise NotFound(f"{name} is not an agent that Aileron knows: {', '.join(AGENTS)}.")
     settings = load_settings(Home(context.home).config)
     request = LaunchRequest(
         agent=agent,
@@ -246,19 +246,23 @@ def _show(context: CommandContext, request: LaunchRequest) -> int:
     context.say(f"  sandbox   {request.sandbox}")
     context.say(f"  command   {escape(shlex.join(plan.argv))}")
     if through:
-        context.say(f"  gateway   {escape(gateway)}  ({', '.join(through)})")
+        context.say(f"  gateway   {escape(gateway)}")
     for name, value in sorted(ours.items()):
         context.say(f"  sets      {name}={escape(value)}")
     for name in plan.files:
         context.say(f"  writes    <private>/{name}, gone at the end")
     for each in plan.injected_files:
         context.say(f"  adds      ~/{each.path}, removed at the end")
-    for sentence in past:
-        context.say(f"  ▲ {escape(sentence)}")
     for line in prepared.project_settings.lines() if prepared.project_settings else ():
         context.say(f"  project   {line}   (once you accept it)")
     for sentence in request.agent.controls:
         context.say(f"  ✓ {sentence}")
     for sentence in request.agent.not_controlled:
-        context.say(f"  ▲ outside Aileron: {sentence}")
+        context.say(f"  ▲ not controlled by Aileron: {sentence}")
+    if through:
+        context.say(f"  ✓ Its model traffic goes through Aileron's gateway: {', '.join(through)}.")
+    for sentence in past:
+        context.say(f"  ▲ {escape(sentence)}")
+    if prepared.traffic is None:
+        context.say("  ▲ not controlled by Aileron: its model traffic (--no-gateway).")
     return EXIT.DONE

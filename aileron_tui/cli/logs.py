@@ -11,7 +11,7 @@ from typing import Any, cast
 from aileron_core.home.layout import Home
 from aileron_core.text import escape
 from aileron_tui.cli.logfile import log_path
-from aileron_tui.cli.output import EXIT, CommandContext
+from aileron_tui.cli.output import EXIT, CommandContext, local_time
 
 _POLL_SECONDS = 0.2
 _COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
@@ -116,7 +116,7 @@ def _print(context: CommandContext, line: str) -> None:
         context.say(escape(f"? {line}"))
         return
     level = str(fields.pop("level", ""))
-    at, logger = fields.pop("at", ""), fields.pop("logger", "")
+    at, logger = local_time(str(fields.pop("at", ""))), fields.pop("logger", "")
     message = fields.pop("event", None) or fields.pop("message", "")
     fields.pop("message", None)
     more = "  ".join(f"{key}={value}" for key, value in fields.items())

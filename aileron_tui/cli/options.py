@@ -15,7 +15,14 @@ from click.shell_completion import CompletionItem
 from aileron_core.errors import AileronError, InvalidRequest
 from aileron_core.home.layout import DEFAULT_HOME
 from aileron_core.text import escape
-from aileron_tui.cli.output import EXIT, CliError, CommandContext, report_error, safe_json
+from aileron_tui.cli.output import (
+    EXIT,
+    CliError,
+    CommandContext,
+    did_you_mean,
+    report_error,
+    safe_json,
+)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _JSON_ASKED = "aileron.json"
@@ -78,9 +85,7 @@ def command_options(function: _F) -> _F:
             code = report_error(context, CliError(EXIT.FAILED, _system_refusal(error)))
         except Exception as error:  # noqa: BLE001 - the program's edge: no traceback on a terminal
             kind = type(error).__name__
-            sentence = (
-                f"A fault of Aileron's own ({kind}). Please report it with the command you gave."
-            )
+            sentence = f"An internal error of Aileron ({kind}). Please report it with the command you gave."
             code = report_error(context, CliError(EXIT.OUR_BUG, sentence))
         sys.exit(code or EXIT.DONE)
 
@@ -104,6 +109,36 @@ def group_options(function: Callable[[], None]) -> Callable[..., None]:
         return None
 
     return wrapped
+
+
+def limit_option(of_what: str, *, least: int = 1) -> Callable[[_F], _F]:
+    """Give a command that lists `-n` and `--limit`, spelled and bounded alike in every command."""
+    return click.option(
+        "-n",
+        "--limit",
+        type=click.IntRange(least, 1_000_000),
+        default=50,
+        show_default=True,
+        metavar="N",
+        help=f"How many of the newest {of_what}.",
+    )
+
+
+class OneOf(click.Choice[str]):
+    """One of a few words; a message about it is one line, and names the nearest."""
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        """Return what may stand there."""
+        return f"Choose {self._either()}."
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return what was meant perhaps, and what may stand there."""
+        meant = did_you_mean(value, self.choices)
+        return f"{value!r} is not one of them.{meant} Choose {self._either()}."
+
+    def _either(self) -> str:
+        *others, last = self.choices
+        return f"{', '.join(others)} or {last}"
 
 
 def paths(

@@ -1,7 +1,10 @@
 """What every command shares: printing (JSON in ASCII), the error body of `--json`, exit codes."""
 
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,31 @@ class CommandContext:
     def show(self, value: Any) -> None:
         """Print one JSON object."""
         click.echo(safe_json(value))
+
+
+def did_you_mean(word: str, known: Iterable[str], *, likeness: float = 0.6) -> str:
+    """Return a sentence, after a blank, that names the word of *known* nearest to *word*; or nothing.
+
+    *likeness*: from 0 to 1; ids are all alike, and want more of it than names.
+    """
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, list(known), n=1, cutoff=likeness)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def local_time(text: str) -> str:
+    """Return a time of the wire, RFC 3339 in UTC, on the clock of the person's own place; other text unchanged."""
+    if not _UTC.fullmatch(text):
+        return text
+    try:
+        moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC).astimezone()
+    except (ValueError, OverflowError):
+        return text
+    return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
 def safe_json(value: Any, *, indent: int | None = None) -> str:

@@ -5,15 +5,18 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
+
 from aileron_core.canonical import Json
-from aileron_core.errors import AileronError
+from aileron_core.errors import AileronError, ConsoleErrorResponse, NotFound
 from aileron_core.home.client import HomeClient
 from aileron_core.text import escape
 from aileron_tui.cli.arguments import json_argument
-from aileron_tui.cli.output import EXIT, CliError, CommandContext, safe_json
+from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean, safe_json
 
 _POLL_SECONDS = 30.0
 
@@ -40,12 +43,32 @@ def run_action(
             "POST", f"/v1/actions/{_segment(name)}/run", {"args": args}, token=token
         )
         if status == 202:
+            _say_wait(context, name, body, wait)
             body = _wait(console, token, body, wait)
         return _report(context, body)
+    except ConsoleErrorResponse as refused:
+        if refused.failure.class_ != NotFound.class_:
+            raise
+        _, there = console.request("GET", "/v1/actions", token=token)
+        meant = did_you_mean(name, (each["name"] for each in there["items"]))
+        message = f"{refused.failure.message}{meant}"
+        raise ConsoleErrorResponse(replace(refused.failure, message=message)) from refused
     finally:
         # How the run ended is what counts; a session that cannot be ended now ends by its time.
         with suppress(AileronError):
             console.request("POST", f"/v1/sessions/{session}/end")
+
+
+def _say_wait(context: CommandContext, name: str, pending: dict[str, Any], wait: float) -> None:
+    """Say on stderr, before a wait, what is waited for and where it is answered."""
+    if not wait or context.json:
+        return
+    where = pending["review_url"].partition("/review/")[0]
+    told = (
+        f"aileron: {name} waits for a person as {pending['approval_id']}, in the console of "
+        f"{context.home} ({where}). Waiting for at most {wait:g} s; Ctrl-C leaves it waiting there."
+    )
+    click.echo(escape(told), err=True)
 
 
 def _segment(name: str) -> str:
@@ -110,7 +133,7 @@ def _report(context: CommandContext, body: dict[str, Any]) -> int:
         context.say(safe_json(body["output"], indent=2))
     elif status == "pending_approval":
         context.say(f"{body['approval_id']} waits for a person in the console.")
-        context.say(f"`aileron audit show {body['audit_id']}` tells how it ends.")
+        context.say(f"`aileron audit show {body['audit_id']}` shows how it ends.")
     elif status == "denied":
         reason = escape(body.get("reason") or "no reason was given")
         context.say(f"Denied: {reason}")

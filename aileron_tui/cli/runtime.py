@@ -195,7 +195,7 @@ def _say_start(context: CommandContext, app: App) -> None:
     for route in app.options.routes_shown():
         context.say(f"Routed: {route}, without credential.")
     if app.options.accept_installed:
-        context.say("Everything that lay in the home was accepted (--accept-installed).")
+        context.say("Everything installed was accepted without review (--accept-installed).")
 
 
 def run_console(

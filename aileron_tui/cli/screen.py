@@ -17,6 +17,7 @@ from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.input.keymap import remap_keys
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
 from aileron_tui.terminal.background_color import background_is_light
+from aileron_tui.terminal.driver import screen_file
 
 
 def console_app(
@@ -57,19 +58,14 @@ def _theme_and_keys(settings: Settings) -> tuple[str, CommandRegistry]:
 
 def _is_light() -> bool | None:
     """Return what the terminal says of its background; None where it is one that does not know the question."""
-    if (
-        os.environ.get("TERM", "dumb") in ("dumb", "linux")
-        or not sys.__stdin__
-        or not sys.__stderr__
-    ):
+    screen = screen_file()
+    if os.environ.get("TERM", "dumb") in ("dumb", "linux") or not sys.__stdin__ or screen is None:
         return None
-    return background_is_light(
-        sys.__stdin__.fileno(), sys.__stderr__.fileno()
-    )  # as Textual's driver
+    return background_is_light(sys.__stdin__.fileno(), screen.fileno())
 
 
 def _glyphs(settings: Settings) -> Glyphs:
-    stream = sys.__stderr__  # what Textual draws on
+    stream = screen_file()
     encoding = stream.encoding if stream is not None else "utf-8"
     glyphs = choose_glyphs(settings.console.glyphs, os.environ, encoding)
     if not glyphs.charset and isinstance(stream, io.TextIOWrapper):

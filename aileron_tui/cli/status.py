@@ -1,12 +1,33 @@
 """`aileron status` and `aileron open approval`."""
 
+import sqlite3
 import webbrowser
-from typing import Any
+from contextlib import closing
+from typing import Any, Final
 
-from aileron_core.errors import ConsoleUnavailable, InvalidRequest
+from aileron_core.clock import rfc3339
+from aileron_core.errors import AileronError, ConsoleUnavailable, InvalidRequest
 from aileron_core.home.client import HomeClient
+from aileron_core.home.layout import Home
 from aileron_core.ids import APPROVAL_ID
-from aileron_tui.cli.output import EXIT, CommandContext
+from aileron_core.storage.open import open_reader
+from aileron_core.text import escape
+from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, local_time
+
+_LISTED: Final = 50
+_OPEN_CALLS: Final = (
+    "SELECT approval_id, action, agent, requested_at, runs.expires_at FROM runs "
+    "JOIN sessions USING (session_id) "
+    "WHERE gated AND state IN ('pending', 'checking', 'awaiting_vault') "
+    "ORDER BY runs.expires_at IS NULL, runs.expires_at LIMIT ?"
+)
+"""The calls that wait for a person."""
+_UNKNOWN_OUTCOMES: Final = (
+    "SELECT approval_id, action, agent, runs.ended_at FROM runs JOIN sessions USING (session_id) "
+    "WHERE gated AND state = 'unknown' AND NOT EXISTS (SELECT 1 FROM audit "
+    "WHERE audit.run = runs.run_id AND audit.event = 'run.acknowledged') ORDER BY runs.ended_at LIMIT ?"
+)
+"""The calls of which nobody knows how they ended, and that no person has acknowledged."""
 
 
 def show_status(context: CommandContext) -> int:
@@ -23,21 +44,82 @@ def show_status(context: CommandContext) -> int:
             "version": None,
             "pending": 0,
             "sessions": 0,
+            "waiting": [],
+            "unknown": [],
         }
         context.show(absent)
         return EXIT.NO_CONSOLE
+    waiting, unknown = _waiting(context), _unknown(context)
     if context.json:
-        context.show(status)
+        context.show({**status, "waiting": waiting, "unknown": unknown})
         return EXIT.DONE
     context.say(f"Aileron {status['version']} runs at {status['url']} (pid {status['pid']}).")
-    context.say(f"{_waiting(status['pending'])} {_sessions(status['sessions'])}")
+    context.say(f"{_count(status['pending'])} {_sessions(status['sessions'])}")
+    if unknown:
+        context.say(_unknown_count(len(unknown)))
+    for each in unknown:
+        ended = local_time(each["ended_at"])
+        about = f"{each['action']}, asked by {each['agent']}, ended at {ended}"
+        context.say(f"  {each['approval_id']}  {escape(about)}")
+    if unknown and waiting:
+        context.say("Waiting for an answer:")
+    for each in waiting:
+        ends = each["expires_at"]
+        until = f", until {local_time(ends)}" if ends else ""
+        about = f"{each['action']}, asked by {each['agent']} at {local_time(each['requested_at'])}"
+        context.say(f"  {each['approval_id']}  {escape(about)}{until}")
+    if (more := status["pending"] - len(waiting)) > 0:
+        context.say(f"  and {more} more")
     return EXIT.DONE
 
 
-def _waiting(count: int) -> str:
+def _waiting(context: CommandContext) -> list[dict[str, Any]]:
+    """Return what waits for a person, the one that ends first in front, from the home's database."""
+    return [
+        {
+            "approval_id": approval,
+            "action": str(action),
+            "agent": str(agent),
+            "requested_at": rfc3339(requested),
+            "expires_at": None if expires is None else rfc3339(expires),
+        }
+        for approval, action, agent, requested, expires in _rows(context, _OPEN_CALLS)
+        if APPROVAL_ID.fullmatch(str(approval))
+    ]
+
+
+def _unknown(context: CommandContext) -> list[dict[str, Any]]:
+    """Return the calls of unknown outcome that wait to be acknowledged, oldest first."""
+    return [
+        {
+            "approval_id": approval,
+            "action": str(action),
+            "agent": str(agent),
+            "ended_at": rfc3339(ended),
+        }
+        for approval, action, agent, ended in _rows(context, _UNKNOWN_OUTCOMES)
+        if APPROVAL_ID.fullmatch(str(approval))
+    ]
+
+
+def _rows(context: CommandContext, query: str) -> list[Any]:
+    try:
+        with closing(open_reader(Home(context.home).database)) as connection:
+            return connection.execute(query, (_LISTED,)).fetchall()
+    except (AileronError, sqlite3.Error):
+        return []  # the count is the console's own, and said anyway
+
+
+def _count(count: int) -> str:
     if not count:
         return "Nothing waits."
     return f"{count} {'call waits' if count == 1 else 'calls wait'} for an answer."
+
+
+def _unknown_count(count: int) -> str:
+    noun = "1 call" if count == 1 else f"{count} calls"
+    it = "it" if count == 1 else "them"
+    return f"{noun} ended with an unknown outcome. Check {it} in the console:"
 
 
 def _sessions(count: int) -> str:
@@ -51,8 +133,10 @@ def open_review(context: CommandContext, approval_id: str) -> int:
     to be one.
     """
     if not APPROVAL_ID.fullmatch(approval_id):
+        known = (each["approval_id"] for each in _waiting(context))
+        meant = did_you_mean(approval_id, known, likeness=0.9)
         raise InvalidRequest(
-            "That is no approval id; they look like act-20260102T030405-0123456789abcdef."
+            f"That is not an approval id; they look like act-20260102T030405-0123456789abcdef.{meant}"
         )
     _, status = HomeClient(context.home).request("GET", "/v1/status")
     url = f"{status['url']}/review/{approval_id}"

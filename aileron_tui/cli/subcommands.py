@@ -3,20 +3,20 @@
 import click
 
 from aileron_tui.cli import completing
-from aileron_tui.cli.options import command_options, folders, group_options, paths
+from aileron_tui.cli.options import command_options, folders, group_options, limit_option, paths
 from aileron_tui.cli.output import CommandContext
 
 
 @click.group()
 @group_options
 def action() -> None:
-    """What agents may ask for."""
+    """Manage actions: what agents can ask for."""
 
 
 @action.command("list")
 @command_options
 def action_list(context: CommandContext) -> int:
-    """List the action files of the home with their states."""
+    """List the installed actions and their states."""
     from aileron_tui.cli.actions import list_actions
 
     return list_actions(context)
@@ -24,10 +24,10 @@ def action_list(context: CommandContext) -> int:
 
 @action.command("check")
 @click.argument("files", nargs=-1, required=True, metavar="PATH...", shell_complete=paths)
-@click.option("--portable", is_flag=True, help="Name also what upstream Aileron would refuse.")
+@click.option("--portable", is_flag=True, help="Also report what upstream Aileron would refuse.")
 @command_options
 def action_check(context: CommandContext, files: tuple[str, ...], portable: bool) -> int:
-    """Check action files, or folders of them. Says all that is wrong, with line and column."""
+    """Check action files, or folders of them. Reports every problem with line and column."""
     from aileron_tui.cli.check import check_actions
 
     return check_actions(context, files, portable=portable)
@@ -55,7 +55,7 @@ def action_remove(context: CommandContext, name: str) -> int:
 
 @action.command("run")
 @click.argument("name", shell_complete=completing.ready_actions)
-@click.option("--arg", "pairs", multiple=True, metavar="K=V", help="One argument; repeat for more.")
+@click.option("--arg", "pairs", multiple=True, metavar="K=V", help="One argument; can be repeated.")
 @click.option("--args", "whole", metavar="JSON|@FILE|-", help="All arguments as a JSON object.")
 @click.option(
     "--wait",
@@ -81,7 +81,7 @@ def action_run(
 @click.group()
 @group_options
 def connector() -> None:
-    """What actions are made of: sandboxed providers of ops."""
+    """Manage connectors: sandboxed modules that call a service."""
 
 
 @connector.command("list")
@@ -117,7 +117,7 @@ def connector_remove(context: CommandContext, name: str) -> int:
 @click.argument("path", shell_complete=folders)
 @command_options
 def connector_check(context: CommandContext, path: str) -> int:
-    """Check a connector before anybody installs it. PATH is its folder, or its manifest alone."""
+    """Check a connector before installing it. PATH is its folder or its manifest."""
     from aileron_tui.cli.connectors import check
 
     return check(context, path)
@@ -134,14 +134,16 @@ def connector_check(context: CommandContext, path: str) -> int:
     "routes",
     multiple=True,
     metavar="HOST:PORT=127.0.0.1:PORT",
-    help="A host that it may reach, and the service of yours that answers for it.",
+    help="A host that it may reach, and the local service that answers instead.",
 )
-@click.option("--read-only", is_flag=True, help="Let only GET and HEAD leave, as in a preview.")
+@click.option(
+    "--read-only", is_flag=True, help="Allow only GET and HEAD requests, as in a preview."
+)
 @command_options
 def connector_run(
     context: CommandContext, path: str, op: str, text: str, routes: tuple[str, ...], read_only: bool
 ) -> int:
-    """Try one op of a connector's folder. Only routed hosts are reached; nothing is recorded."""
+    """Try one op of a connector. Only hosts given with --route can be reached; nothing is recorded."""
     from aileron_tui.cli.connectors import run_op
 
     return run_op(context, path, op, text, routes, read_only=read_only)
@@ -150,18 +152,11 @@ def connector_run(
 @click.group()
 @group_options
 def audit() -> None:
-    """What happened. Reads the database itself; no console needed."""
+    """Show and verify the audit. No console is needed."""
 
 
 @audit.command("list")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 1_000_000),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="How many of the newest records.",
-)
+@limit_option("records")
 @command_options
 def audit_list(context: CommandContext, limit: int) -> int:
     """List the newest records."""
@@ -183,7 +178,7 @@ def audit_show(context: CommandContext, run: str) -> int:
 @audit.command("verify")
 @command_options
 def audit_verify(context: CommandContext) -> int:
-    """Check the record. Its chain of hashes, the rows that name it, and the head kept outside."""
+    """Verify the audit: its hash chain, its rows and its head."""
     from aileron_tui.cli.audit import verify_audit
 
     return verify_audit(context)

@@ -52,6 +52,7 @@ def top_bar(
     *,
     view: View,
     waiting: int,
+    unknown: int = 0,
     not_accepted: int,
     problems: int,
     sessions: Sequence[SessionView],
@@ -70,6 +71,9 @@ def top_bar(
         exceptions = _exceptions(
             view, not_accepted, problems, registry, of_files=of_files, of_problems=of_problems
         )
+        if unknown:
+            text = words.bars.unknown_outcomes(unknown, of_files)
+            exceptions = (Piece(text, "attn"), Piece("  "), *exceptions)
         sides.append((*exceptions, *_agents(sessions, agents), *clock))
     every = len(words.views.VIEWS)
     for right in sides:
@@ -176,17 +180,21 @@ def banner_lines(
 def startup_warnings(
     *, routes: Sequence[str], accepted_installed: bool, lacks_letters: bool = False
 ) -> tuple[Line, ...]:
-    """Return the warnings that stay as long as this console runs, each on one line of any length."""
+    """Return the warnings that stay as long as this console runs, most dangerous first, each on one line of any length."""
     rows: list[Line] = []
     if accepted_installed:
         rows.append((Piece(words.bars.accepted_installed(), "attn"),))
-    if lacks_letters:
-        rows.append((Piece(words.bars.LACKS_LETTERS, "attn"),))
     for route in routes:
         source, _, target = route.partition(" -> ")
-        goes = (Piece(words.bars.ROUTE_GOES, "attn"), *foreign_text(target, "attn"))
-        by = Piece(words.bars.ROUTE_BY, "attn")
-        rows.append(line(Piece("▲ ", "attn"), *foreign_text(source, "attn"), *goes, by))
+        goes = (
+            Piece(words.bars.ROUTE_TO, "attn"),
+            *foreign_text(target, "attn"),
+            Piece(".", "attn"),
+        )
+        begin = Piece(f"▲ {words.bars.ROUTE}", "attn")
+        rows.append(line(begin, *foreign_text(source, "attn"), *goes))
+    if lacks_letters:
+        rows.append((Piece(words.bars.LACKS_LETTERS, "attn"),))
     return tuple(rows)
 
 

@@ -58,7 +58,7 @@ class Section:
 def requester_section(view: ApprovalView) -> Section:
     """Return the section on the requester: first what the kernel saw, last what the agent claims of itself."""
     process = view.process
-    remark = words.context.SELF_DECLARED if view.self_opened else words.context.BY_LAUNCHER
+    remark = words.context.ITS_OWN_WORDS if view.self_opened else words.context.BY_LAUNCHER
     return Section(
         name=words.context.WHO_ASKS,
         remark=remark if process is None else words.context.BY_KERNEL,
@@ -67,7 +67,9 @@ def requester_section(view: ApprovalView) -> Section:
 
 
 def _who(view: ApprovalView, process: ProcessView | None) -> Iterator[Detail]:
-    own = (Piece(f"  {words.context.SELF_DECLARED}", "muted"),) if view.self_opened else ()
+    # Where no process is known the heading says so of all of it.
+    is_own = view.self_opened and process is not None
+    own = (Piece(f"  {words.context.NOT_CHECKED}", "muted"),) if is_own else ()
     yield _own("agent", (*foreign_text(view.agent), *own))
     if process is not None:
         yield _own("process", process_chain(process))

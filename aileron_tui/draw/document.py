@@ -15,6 +15,7 @@ from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Gutter, blank, heading, value
+from aileron_tui.draw.changes import change_blocks, changed_fields
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.drift import drift_blocks
 from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
@@ -28,6 +29,9 @@ IDENTITY_LABELS = frozenset(
     {"to", "cc", "bcc", "from", "amount", "file", "path", "channel", "host", "command", "recipient"}
 )
 """Labels whose values say whom or what it hits; they are drawn bold."""
+
+_TO_WHAT_IS_THERE = frozenset({"READ", "SEND", "DELETE", "PAY", "RUN"})
+"""Effects of which what was fetched is the object."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,23}")
 
@@ -54,14 +58,15 @@ def approval_blocks(
     *,
     unfold: bool = False,
     refresh_key: str = "r",
+    look_key: str = "l",
 ) -> tuple[Block, ...]:
     """Return the whole document of *view*; only its first heading depends on *now*.
 
-    *unfold*: every mark with its code point, and nothing folded. *refresh_key*: as a person writes it.
+    *unfold*: every mark with its code point, and nothing folded. The keys: as a person writes them.
     """
     return (
         first_heading(view, now),
-        *_fact_section(view, refresh_key, unfold=unfold),
+        *_fact_section(view, refresh_key, look_key, unfold=unfold),
         *step_blocks(view, unfold=unfold),
         blank(),
         *_sent_section(view, unfold=unfold),
@@ -90,16 +95,25 @@ def first_heading(view: ApprovalView, now: float) -> Block:
             text = words.item.preparing(now - preview.updated_at)
     elif preview.status == "ready":
         text = words.item.fetched(escape(preview.host), age(now - preview.updated_at))
+        if view.is_compared:
+            text = words.item.compared(text, agent_name(view))
     elif preview.status == "unavailable":
         text = words.item.NOT_KNOWN
     else:
         text = words.item.NO_PREVIEW_DECLARED
-    return heading(words.item.WILL_HAPPEN, _remark(text))
+    return heading(_fact_heading(view), _remark(text))
+
+
+def _fact_heading(view: ApprovalView) -> str:
+    """Return what stands over a reading: what is fetched is there before, and may not be after."""
+    to_be_compared = view.is_compared or (view.new_values and view.preview.status != "ready")
+    happens = view.effect in _TO_WHAT_IS_THERE or to_be_compared
+    return words.item.WILL_HAPPEN if happens else words.item.NOW
 
 
 def recheck_blocks(view: ApprovalView, *, unfold: bool = False) -> tuple[Block, ...]:
     """Return the preview that was fetched again after the end of *view*; nothing if none was."""
-    if not _looked_again(view):
+    if not view.was_looked_at_again:
         return ()
     preview = view.preview
     made = [blank(), _was_shown(view)]
@@ -109,15 +123,10 @@ def recheck_blocks(view: ApprovalView, *, unfold: bool = False) -> tuple[Block, 
     return (*made, *_fields(preview.fields, "fact", unfold=unfold))
 
 
-def _looked_again(view: ApprovalView) -> bool:
-    ended = view.ended_at
-    return view.state == "unknown" and ended is not None and view.preview.updated_at > ended
-
-
 def _was_shown(view: ApprovalView) -> Block:
     """Return the heading over the preview of a call that has ended: none of it will happen now."""
     preview = view.preview
-    if _looked_again(view):
+    if view.was_looked_at_again:
         at = words.views.read_after(clock_seconds(preview.updated_at))
         return heading(words.views.IS_NOW, _remark(at))
     read = preview.status in ("ready", "unavailable") and preview.updated_at
@@ -216,12 +225,12 @@ def _remark(text: str) -> Line:
     return (Piece(text, "muted"),)
 
 
-def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iterator[Block]:
+def _fact_section(
+    view: ApprovalView, refresh_key: str, look_key: str, *, unfold: bool
+) -> Iterator[Block]:
     preview = view.preview
     if _has_outcome(view):
-        yield value("", foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
-        yield blank()
-        yield _was_shown(view)
+        yield from _outcome_section(view, look_key)
     if preview.status == "unavailable":
         reason = words.item.unavailable("")
         yield value("Preview", (Piece(reason, "attn"), *foreign_text(preview.reason)))
@@ -235,25 +244,75 @@ def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iter
         yield from drift_blocks(view.drift, reason_shown=reason_shown, unfold=unfold)
         if preview.status == "ready":
             yield blank()
-            yield heading(words.item.WILL_HAPPEN, _remark(words.item.WHOLE_REMARK))
+            remark = words.item.WHOLE_REMARK
+            if view.is_compared:
+                remark = words.item.compared(remark, agent_name(view))
+            yield heading(_fact_heading(view), _remark(remark))
     if preview.status == "fetching":
         for field in preview.fields:
             yield value(foreign_text(field.label, "muted"), _remark(words.item.FETCHING_VALUE))
+    elif view.is_compared:
+        yield from change_blocks(view, unfold=unfold)
+        yield from _staying_section(view, unfold=unfold)
     elif preview.status == "ready":
         yield from _fields(preview.fields, "fact", unfold=unfold)
 
 
-def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
-    name = words.item.sent_heading(agent_name(view))
-    if not view.arguments:
-        yield heading(name, _remark(words.item.SENT_NOTHING), "claim-heading")
+def _outcome_section(view: ApprovalView, look_key: str) -> Iterator[Block]:
+    """Yield how a call failed; of one whose outcome nobody knows also what is known and what to check."""
+    yield value("", foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
+    if view.awaits_acknowledgement:
+        yield from _open_question(view, look_key)
+    yield blank()
+    yield _was_shown(view)
+
+
+def _open_question(view: ApprovalView, look_key: str) -> Iterator[Block]:
+    yield from _rows("Went to", (foreign_text(host) for host in view.hosts_asked), "fact")
+    if view.was_looked_at_again and view.preview.status == "ready":
+        text = words.item.CHECK_LOOKED
+    elif view.can_fetch_again:
+        text = words.item.check_by(look_key)
+    else:
+        text = words.item.CHECK_YOURSELF
+    yield value("Check", (Piece(text),))
+
+
+def _staying_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
+    """Yield the fields that get no other value, where there are any."""
+    changed = {old.label for old, _ in changed_fields(view)}
+    rest = [field for field in view.preview.fields if field.label not in changed]
+    if not rest:
         return
-    yield heading(name, _remark(words.item.SENT_REMARK), "claim-heading")
-    yield from _fields(view.arguments, "claim", unfold=unfold)
+    yield blank()
+    yield heading(words.item.NOW, _remark(words.item.STAYS_REMARK), "muted")
+    named = frozenset(field.label for field in view.new_values)
+    yield from _fields(rest, "fact", unfold=unfold, same=named)
 
 
-def _fields(fields: Sequence[FieldView], gutter: Gutter, *, unfold: bool) -> Iterator[Block]:
-    """Yield the lines of *fields*, then the hidden characters in them."""
+def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
+    shown = view.other_arguments if view.is_compared else view.arguments
+    named = (
+        words.item.sent_heading if view.effect in _TO_WHAT_IS_THERE else words.item.wants_heading
+    )
+    remark = words.item.WANTS_REMARK if view.effect == "CREATE" else words.item.SENT_REMARK
+    if not shown:
+        remark = words.item.WANTS_NOTHING_ELSE if view.is_compared else words.item.SENT_NOTHING
+    yield heading(named(agent_name(view)), _remark(remark), "claim-heading")
+    yield from _fields(shown, "claim", unfold=unfold)
+
+
+def _fields(
+    fields: Sequence[FieldView],
+    gutter: Gutter,
+    *,
+    unfold: bool,
+    same: frozenset[str] = frozenset(),
+) -> Iterator[Block]:
+    """Yield the lines of *fields*, then the hidden characters in them.
+
+    *same*: labels of those to which the agent sends the value that they have.
+    """
     hidden = HiddenCharacters()
     for field in fields:
         label = foreign_text(field.label, "muted")
@@ -266,6 +325,8 @@ def _fields(fields: Sequence[FieldView], gutter: Gutter, *, unfold: bool) -> Ite
         for row, pieces in enumerate(value_lines(field, text, _value_role(field, gutter))):
             named = label if row == 0 else ()
             yield value(named, pieces, gutter, label_outside=foreign)
+        if field.label in same:
+            yield value("", _remark(words.item.SAME_VALUE), gutter)
     rows = tuple(hidden.blocks())
     if rows:
         yield blank()

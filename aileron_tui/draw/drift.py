@@ -27,6 +27,9 @@ _TOKEN = re.compile(r"\s+|\d+(?:[.,:]\d+)+|\w+|[^\w\s]")
 """Blanks, numbers with their points, words, single signs: what is marked is never half a number."""
 
 
+_READINGS = (words.item.WILL_HAPPEN, words.item.NOW)
+"""Headings over what was fetched."""
+
 MAX_WORK = 50_000_000
 """Steps in all, at the worst: half a second. Honest drafts of a thousand lines stay far below."""
 
@@ -65,7 +68,7 @@ def drift_blocks(drift: DriftView, *, reason_shown: bool, unfold: bool = False) 
         reason = Piece(words.item.unavailable(""), "attn")
         yield value("Preview", (reason, *foreign_text(drift.unavailable)))
         yield blank()
-    now = words.item.NO_PREVIEW_NOW if gone else words.item.WHAT_WOULD_BE
+    now = words.item.NO_PREVIEW_NOW if gone else words.item.AS_IT_IS_NOW
     yield value("", _moment(words.item.BEFORE, drift.before_at, words.item.WHAT_YOU_SAW, "muted"))
     yield value("", _moment(words.item.AFTER, drift.after_at, now, "strong"))
     hidden = HiddenCharacters()
@@ -95,7 +98,7 @@ def full_preview_row(blocks: Sequence[Block], layout: Layout) -> int | None:
     """
     for index, each in enumerate(blocks):
         # A heading's label is ours alone: no text can begin a section.
-        if each.kind == "heading" and plain_text(each.label) == words.item.WILL_HAPPEN:
+        if each.kind == "heading" and plain_text(each.label) in _READINGS:
             return layout.blocks.index(index)
     return None
 
@@ -115,7 +118,7 @@ def _change(change: FieldChangeView, hidden: HiddenCharacters, *, unfold: bool) 
         numbered = (*label, Piece(f"  {number}", "muted")) if many else label
         shown = numbered if plain_text(numbered) != named else ()
         named = plain_text(numbered)
-        marked = _mark_words(old, new, compare)
+        marked = mark_words(old, new, compare)
         for pieces, sign, role in ((marked[0], "− ", "del"), (marked[1], "+ ", "add")):
             if pieces is None:
                 continue
@@ -145,6 +148,24 @@ def _pairs(
 ) -> Iterator[tuple[int, Line | None, Line | None]]:
     """Yield differing lines, old beside new, with the line's number from 1."""
     old, new = [plain_text(each) for each in before], [plain_text(each) for each in after]
+    if old == new:
+        # The drawn forms agree and the texts do not: both are shown, and none is called equal.
+        yield 1, before[0], after[0]
+        return
+    for tag, a0, a1, b0, b1 in line_opcodes(old, new, compare):
+        if tag == "equal":
+            continue
+        for step in range(max(a1 - a0, b1 - b0)):
+            i, j = a0 + step, b0 + step
+            yield (
+                (j if j < b1 else i) + 1,
+                before[i] if i < a1 else None,
+                after[j] if j < b1 else None,
+            )
+
+
+def line_opcodes(old: Sequence[str], new: Sequence[str], compare: BoundedDiff) -> list[Opcode]:
+    """Return how the lines *old* become *new*; what begins and ends them alike costs nothing."""
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
@@ -152,27 +173,21 @@ def _pairs(
     while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
         end += 1
     a, b = old[start : len(old) - end], new[start : len(new) - end]
-    if start == len(old) == len(new):
-        # The texts differ although they are drawn alike: both are shown as a difference.
-        yield 1, before[0], after[0]
-        return
-    if max(len(a), len(b)) > LINES_COMPARED:
-        ops = [("replace", 0, len(a), 0, len(b))]
+    if not a and not b:
+        found: Sequence[Opcode] = ()
+    elif max(len(a), len(b)) > LINES_COMPARED:
+        found = [("replace", 0, len(a), 0, len(b))]
     else:
-        ops = compare.opcodes(a, b)
-    for tag, a0, a1, b0, b1 in ops:
-        if tag == "equal":
-            continue
-        for step in range(max(a1 - a0, b1 - b0)):
-            i, j = a0 + step, b0 + step
-            yield (
-                start + (j if j < b1 else i) + 1,
-                before[start + i] if i < a1 else None,
-                after[start + j] if j < b1 else None,
-            )
+        found = compare.opcodes(a, b)
+    ops = [(tag, a0 + start, a1 + start, b0 + start, b1 + start) for tag, a0, a1, b0, b1 in found]
+    if start:
+        ops.insert(0, ("equal", 0, start, 0, start))
+    if end:
+        ops.append(("equal", len(old) - end, len(old), len(new) - end, len(new)))
+    return ops
 
 
-def _mark_words(
+def mark_words(
     old: Line | None, new: Line | None, compare: BoundedDiff
 ) -> tuple[Line | None, Line | None]:
     """Return both lines, the words that differ in the stronger role."""

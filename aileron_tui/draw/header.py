@@ -23,7 +23,7 @@ _GOES_ON: Line = (Piece(" "), Piece("┊ ", "attn"))
 def approval_head(
     view: ApprovalView, warning_lines: Sequence[Line], now: float, width: int, *, compact: bool
 ) -> tuple[Line, ...]:
-    """Return the head's lines: 2 to 4 where *compact*, else 3 and more."""
+    """Return the head's lines: 2 to 5 where *compact*, else 3 and more."""
     bar = 10 if width >= 90 else 8
     waiting = view.state in WAITING_STATES
     right = deadline_bar(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view)
@@ -36,7 +36,9 @@ def approval_head(
     containment = words.item.CONTAINMENT[view.containment]
     if compact:
         how = () if view.containment == "verified" else (Piece(f"{containment}, ", "muted"),)
-        lines.append(truncate(line(*who, *how, Piece("on ", "muted"), *where), width - 1))
+        # Two lines at most: after its end a call may have asked any number of hosts.
+        asks = truncate(line(*who, *how, Piece("on ", "muted"), *where), 2 * (width - 6) - 5)
+        lines.extend(_wrapped(asks, width))
     else:
         about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
         if view.containment != "verified":
@@ -46,10 +48,10 @@ def approval_head(
             about += [Piece(" · session ", "muted"), *brief(view.session_label, "muted")]
         if view.cwd:
             about += [Piece(" · in ", "muted"), *brief(view.cwd, "muted")]
-        lines.append(truncate(line(*who, *about), width - 1))
+        lines.extend(_wrapped(line(*who, *about), width))
         via = line(" ", Piece("via ", "muted"), *_via(view))
         lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
-    lines.extend(_warning_lines(warning_lines, width, compact=compact))
+    lines.extend(draw_warnings(warning_lines, width, compact=compact))
     return tuple(lines)
 
 
@@ -76,14 +78,14 @@ def file_head(file: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line
         Piece(_question(file), "strong"),
     )
     second = line(" ", Piece("file ", "muted"), *brief(file.file))
-    third = line(" ", Piece(words.files.why_not_accepted(file.kind, file.change), "muted"))
+    why = line(" ", Piece(words.files.why_not_accepted(file.kind, file.change), "muted"))
     warning_lines: list[Line] = []
     if file.kind == "action" and not file.gated:
         warning_lines.append((Piece(words.files.WARN_FREE, "attn"),))
     lines = [justify(first, (), width), truncate(second, width - 1)]
     if not compact:
-        lines.append(truncate(third, width - 1))
-    lines.extend(_warning_lines(warning_lines, width, compact=compact))
+        lines.extend(_wrapped(why, width))
+    lines.extend(draw_warnings(warning_lines, width, compact=compact))
     return tuple(lines)
 
 
@@ -104,13 +106,18 @@ def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_changed: bo
     *file_changed*: the action file has changed since the request, and the change is not accepted.
     """
     lines: list[Line] = []
-    if view.state in ("unknown", "failed") and view.outcome:
+    # Of a call that waits to be acknowledged it is the first line of the document.
+    if view.state in ("unknown", "failed") and view.outcome and not view.awaits_acknowledgement:
         lines.append(foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
-    if file_changed and view.state in WAITING_STATES:
-        lines.append((Piece(words.item.WARN_FILE_CHANGED, "attn"),))
     if view.drift is not None:
         lines.append((Piece(words.item.WARN_CHANGED, "attn"),))
-    lines.extend(_routed(route) for route in view.routed)
+    lines.extend((Piece(text, "attn"),) for text in findings.warnings())
+    if view.preview.status == "unavailable":
+        lines.append((Piece(words.item.WARN_NO_PREVIEW, "attn"),))
+    if view.self_opened:
+        lines.append((Piece(words.item.WARN_SELF_OPENED, "attn"),))
+    if any(by == "--accept-installed" for _, by in view.preview.accepted_reads):
+        lines.append((Piece(words.files.WARN_READS_UNSEEN, "attn"),))
     lines.extend(
         line(
             *foreign_text(field.label, "attn"),
@@ -119,24 +126,13 @@ def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_changed: bo
         for field in view.preview.fields
         if field.count > 1
     )
-    lines.extend((Piece(text, "attn"),) for text in findings.warnings())
-    if any(by == "--accept-installed" for _, by in view.preview.accepted_reads):
-        lines.append((Piece(words.files.WARN_READS_UNSEEN, "attn"),))
-    if view.preview.status == "unavailable":
-        lines.append((Piece(words.item.WARN_NO_PREVIEW, "attn"),))
-    if view.state == "awaiting_vault":
-        lines.append((Piece(words.item.WARN_VAULT, "attn"),))
-    if view.self_opened:
-        lines.append((Piece(words.item.WARN_SELF_OPENED, "attn"),))
+    if file_changed and view.state in WAITING_STATES:
+        lines.append((Piece(words.item.WARN_FILE_CHANGED, "attn"),))
     if view.requester_gone:
         lines.append((Piece(words.item.WARN_GONE, "attn"),))
+    if view.state == "awaiting_vault":
+        lines.append((Piece(words.item.WARN_VAULT, "attn"),))
     return lines
-
-
-def _routed(route: str) -> Line:
-    source, _, target = route.partition(" -> ")
-    goes = (*foreign_text(source, "attn"), Piece(" → ", "attn"), *foreign_text(target, "attn"))
-    return line(Piece("goes elsewhere: ", "attn"), *goes, Piece(words.bars.ROUTE_BY, "attn"))
 
 
 def _hosts(view: ApprovalView) -> Line:
@@ -177,9 +173,28 @@ def _wrapped(pieces: Line, width: int) -> Sequence[Line]:
     ]
 
 
-def _warning_lines(warning_lines: Sequence[Line], width: int, *, compact: bool) -> list[Line]:
+def warnings_beyond_head(warning_lines: Sequence[Line], width: int, *, compact: bool) -> list[Line]:
+    """Return the warnings that a *compact* head has no room for, or may cut: the record has them."""
+    rows, last_rows = _warning_rows(warning_lines, width)
+    if not compact or len(rows) <= WARNING_LINES_COMPACT:
+        return []
+    pairs = zip(warning_lines, last_rows, strict=True)
+    return [text for text, last in pairs if last >= WARNING_LINES_COMPACT - 1]
+
+
+def draw_warnings(warning_lines: Sequence[Line], width: int, *, compact: bool) -> list[Line]:
     """Return the warnings, three blanks between them, each whole where it fits a line."""
+    rows, _ = _warning_rows(warning_lines, width)
+    if compact and len(rows) > WARNING_LINES_COMPACT:
+        hidden = Piece(f"+{len(rows) - WARNING_LINES_COMPACT} more in the record ", "attn")
+        rows = [rows[0], justify(rows[1], (hidden,), width)]
+    return rows
+
+
+def _warning_rows(warning_lines: Sequence[Line], width: int) -> tuple[list[Line], list[int]]:
+    """Return every line of the warnings, and in which of these lines each warning ends, from 0."""
     rows: list[Line] = []
+    last_rows: list[int] = []
     current: Line = ()
     for text in warning_lines:
         marked: Line = (Piece("▲ ", "attn"), *text)
@@ -188,14 +203,12 @@ def _warning_lines(warning_lines: Sequence[Line], width: int, *, compact: bool) 
             current = ()
         if current:
             current = (*current, Piece("   "), *marked)
-            continue
-        *full, last = wrap(marked, width - 4)
-        for row, each in enumerate(full):
-            rows.append((*(_GOES_ON if row else (Piece(" "),)), *each.pieces))
-        current = (*(_GOES_ON if full else (Piece(" "),)), *last.pieces)
+        else:
+            *full, last = wrap(marked, width - 4)
+            for row, each in enumerate(full):
+                rows.append((*(_GOES_ON if row else (Piece(" "),)), *each.pieces))
+            current = (*(_GOES_ON if full else (Piece(" "),)), *last.pieces)
+        last_rows.append(len(rows))
     if current:
         rows.append(current)
-    if compact and len(rows) > WARNING_LINES_COMPACT:
-        hidden = Piece(f"+{len(rows) - WARNING_LINES_COMPACT} more in the record ", "attn")
-        rows = [rows[0], justify(rows[1], (hidden,), width)]
-    return rows
+    return rows, last_rows

@@ -67,7 +67,7 @@ def hidden_characters_of(view: ApprovalView | None) -> HiddenCharacters:
         return total
     drift = view.drift.changed if view.drift is not None else ()
     inputs = [field for step in view.steps for field in step.inputs]
-    texts = [field.value for field in (*view.preview.fields, *view.arguments, *inputs)]
+    texts = [field.value for field in (*view.preview.fields, *view.agent_fields, *inputs)]
     texts += view.hosts
     texts += [text for change in drift for text in (change.before, change.after) if text]
     for text in texts:

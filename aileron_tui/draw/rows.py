@@ -159,10 +159,10 @@ def _glyph(view: ApprovalView) -> Piece:
 
 
 def _left(view: ApprovalView, now: float, item: Item) -> Line:
-    if not item.is_waiting or view.expires_at is None:
+    if item.deadline is None:
         return ()
-    rest = view.expires_at - now
-    return (Piece(time_left(rest), time_left_role(rest, view.expires_at - view.requested_at)),)
+    rest = item.deadline - now
+    return (Piece(time_left(rest), time_left_role(rest, item.deadline - view.requested_at)),)
 
 
 def _tag(item: Item, *, hidden: bool) -> Line:

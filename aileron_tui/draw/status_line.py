@@ -7,6 +7,7 @@ from aileron_core.console_port import (
 )
 from aileron_core.text import escape
 from aileron_tui import words
+from aileron_tui.draw.changes import changed_fields
 from aileron_tui.draw.document import session_name
 from aileron_tui.draw.steps import steps_to_run
 from aileron_tui.draw.text import Line, Piece, cell_width, line
@@ -14,6 +15,8 @@ from aileron_tui.input.situation import Situation, availability
 from aileron_tui.items import SuiteFiles
 
 ENDS_SOON_SECONDS = 60
+TITLE_CHARACTERS = 48
+"""Characters of a title in a sentence; the head has the whole."""
 MIN_BESIDE_CELLS = 24
 """The least cells in which a second sentence beside a report is of use."""
 
@@ -43,6 +46,8 @@ def status_line(
         return (Piece(words.status.lost(now.registry.key_label("quit")), "danger"),)
     if now.blocked_by == "storage":
         return (Piece(words.status.STORAGE_STOPS, "danger"),)
+    if not now.focused and now.blocked_by == "none":
+        return (Piece(words.status.NOT_FOCUSED, "attn"),)
     if now.pressed_once and availability(now.pressed_once, now).shown:
         return _confirmed(now)
     if now.view != "waiting" and not now.opened:
@@ -71,11 +76,15 @@ def _ends_soon(now: Situation, epoch: float) -> Line:
 
 
 def _confirmed(now: Situation) -> Line:
-    key, verb = now.registry.key_label(now.pressed_once), words.status.VERBS[now.pressed_once]
-    if now.unseen:
-        text = words.status.unseen_pressed(now.unseen, now.total, key, verb)
+    key, view = now.registry.key_label(now.pressed_once), now.approval
+    if now.pressed_once == "approve" and view is not None:
+        does = what_a_yes_does(view)
     else:
-        text = words.status.no_preview_pressed(key)
+        does = words.status.VERBS[now.pressed_once]
+    if now.unseen:
+        text = words.status.unseen_pressed(now.unseen, now.total, key, does)
+    else:
+        text = words.status.no_preview_pressed(key, does)
     return (Piece(text, "attn"),)
 
 
@@ -107,7 +116,8 @@ def _over(now: Situation, view: ApprovalView | None) -> Line:
         return (Piece(""),)
     if view.state == "unknown":
         key = now.registry.key_label("look_again") if now.unknown_outcome_id else ""
-        return (Piece(words.status.unknown_outcome(key), "attn"),)
+        done = now.registry.key_label("acknowledge") if view.awaits_acknowledgement else ""
+        return (Piece(words.status.unknown_outcome(key, done), "attn"),)
     if view.state == "failed":
         return (Piece(words.status.failed(escape(view.title), escape(view.outcome)), "danger"),)
     return (Piece(words.item.ROW_STATES.get(view.state, "") + ".", "muted"),)
@@ -155,22 +165,26 @@ def _about_a_call(now: Situation, view: ApprovalView) -> Line:
         return (Piece(words.panels.paused_first(now.registry.key_label("go_on"), key), "attn"),)
     if now.file_changed:
         return (Piece(words.status.runs_nothing(key), "attn"),)
-    verb = _what_runs(view)
+    does = what_a_yes_does(view)
     if view.preview.status == "unavailable":
-        return (Piece(words.status.no_preview(key, verb), "attn"),)
+        return (Piece(words.status.no_preview(key, does), "attn"),)
     if view.drift is not None:
-        return (Piece(words.status.changed(key, verb), "attn"),)
+        return (Piece(words.status.changed(key, does), "attn"),)
     return line(
-        Piece(words.status.ALL_SEEN, "ok"), " ", Piece(words.status.ready(key, verb), "strong")
+        Piece(words.status.ALL_SEEN, "ok"), " ", Piece(words.status.ready(key, does), "strong")
     )
 
 
-def _what_runs(view: ApprovalView) -> str:
-    """Return the verb phrase of a yes: every step that it runs."""
-    to_run = steps_to_run(view)
-    if len(to_run) > 1:
-        return words.status.runs_steps([escape(step.op) for step in to_run])
-    connector, op = view.connector, view.op
-    if to_run:
-        connector, op = to_run[0].connector, to_run[0].op
-    return words.status.runs(escape(f"{connector}.{op}"))
+def what_a_yes_does(view: ApprovalView) -> str:
+    """Return what a yes to *view* does, as it stands after `to`: its title, and how much of it."""
+    title = " ".join(view.title.split())
+    if not title or title == view.action:
+        does = words.status.runs_action(escape(view.action))
+    else:
+        cut = title if len(title) <= TITLE_CHARACTERS else f"{title[: TITLE_CHARACTERS - 1]}…"
+        does = escape(words.status.effect(cut))
+    if view.steps:
+        return words.status.in_steps(does, [escape(step.op) for step in steps_to_run(view)])
+    if view.is_compared:
+        return words.status.changes_fields(does, len(changed_fields(view)))
+    return does

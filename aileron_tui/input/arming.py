@@ -81,6 +81,11 @@ class Arming:
         self._focused, self._focus_at = focused, at
         self._press = None
 
+    @property
+    def focused(self) -> bool:
+        """Whether the pane has the focus, as far as the terminal tells."""
+        return self._focused
+
     def is_armed(self, version: Hashable, at: float) -> bool:
         """Return whether a press at *at* on what *version* names would count, so far."""
         return (

@@ -83,12 +83,12 @@ COMMANDS: tuple[Command, ...] = (
     ),
     # Deciding
     Command(
-        id="go_on", keys=("P",), label="let calls go on", decides=True, footer_rank=8,
-        help="let the calls that are held go on", contexts=VIEW_CONTEXTS, fixed=True,
+        id="go_on", keys=("P",), label="resume", decides=True, footer_rank=8,
+        help="resume the calls that are on hold", contexts=VIEW_CONTEXTS, fixed=True,
     ),
     Command(
         id="approve", keys=("a",), label="approve", decides=True, footer_rank=10,
-        help="approve what stands on screen, exactly", contexts=("waiting",),
+        help="approve exactly what is on screen", contexts=("waiting",),
     ),
     Command(
         id="accept", keys=("t",), label="accept", decides=True, footer_rank=20,
@@ -96,11 +96,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="accept_rest", keys=("T",), label="accept the rest", decides=True, footer_rank=20,
-        help="accept what was added together, but those to look at first", contexts=("waiting",),
+        help="accept what was added together, but those to review first", contexts=("waiting",),
     ),
     Command(
         id="withdraw_acceptance", keys=("x",), label="withdraw", decides=True, footer_rank=21,
-        help="withdraw the acceptance: agents see it no more", contexts=("library",),
+        help="withdraw the acceptance: agents can no longer see it", contexts=("library",),
     ),
     Command(
         id="end_session", keys=("x",), label="end the session", asks=True, footer_rank=22,
@@ -108,7 +108,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="deny", keys=("d",), label="deny", asks=True, footer_rank=30,
-        help="deny; asks what the agent shall be told", contexts=("waiting",),
+        help="deny; asks for a reason", contexts=("waiting",),
     ),
     Command(
         id="whole", keys=("x",), label="whole", footer_rank=35,
@@ -120,13 +120,18 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="look_again", keys=("l",), label="look again", footer_rank=6,
-        help="look at the service again, where nobody knows how a call ended",
+        help="check the service again after an unknown outcome",
         contexts=("waiting", "activity"),
+    ),
+    Command(
+        id="acknowledge", keys=("m",), label="acknowledge", decides=True, footer_rank=7,
+        help="acknowledge that nobody knows how a call ended: it waits no more",
+        contexts=("waiting",),
     ),
     # The rows of the lists
     Command(
         id="open", keys=("enter",), label="open", footer_rank=5,
-        help="open the row: everything that is known of it", contexts=_TABLES, fixed=True,
+        help="open the row: everything known about it", contexts=_TABLES, fixed=True,
     ),
     Command(
         id="replay", keys=("s",), label="screen as seen", footer_rank=7,
@@ -190,7 +195,7 @@ COMMANDS: tuple[Command, ...] = (
         help="read the longest field in view in $PAGER", contexts=VIEW_CONTEXTS,
     ),
     Command(
-        id="open_review", keys=("O",), label="open in the browser", footer_rank=64,
+        id="open_review", keys=("O",), label="open in the browser",
         help="open the page of this call in the browser", contexts=("waiting",),
     ),
     # Everywhere
@@ -204,7 +209,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="view_audit", keys=("3",), label="audit", footer_rank=82,
-        help="every record, to the first", contexts=VIEW_CONTEXTS,
+        help="every record", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="view_library", keys=("4",), label="actions", footer_rank=83,
@@ -212,11 +217,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="view_sessions", keys=("5",), label="sessions", footer_rank=84,
-        help="who is at work", contexts=VIEW_CONTEXTS,
+        help="connected agents", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="pause", keys=("P",), label="pause", footer_rank=66,
-        help="hold all calls until you let them go on", contexts=VIEW_CONTEXTS,
+        help="put all calls on hold until you resume", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="stop_everything", keys=("ctrl+k",), label="stop everything", asks=True,
@@ -260,7 +265,7 @@ COMMANDS: tuple[Command, ...] = (
         contexts=("stop",),
     ),
     Command(
-        id="stop_leave", keys=("escape",), label="leave it all as it is", footer_rank=1, fixed=True,
+        id="stop_leave", keys=("escape",), label="cancel", footer_rank=1, fixed=True,
         contexts=("stop",),
     ),
     Command(
@@ -268,7 +273,7 @@ COMMANDS: tuple[Command, ...] = (
         contexts=("end",),
     ),
     Command(
-        id="end_leave", keys=("escape",), label="leave it at work", footer_rank=1, fixed=True,
+        id="end_leave", keys=("escape",), label="cancel", footer_rank=1, fixed=True,
         contexts=("end",),
     ),
     Command(

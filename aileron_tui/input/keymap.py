@@ -6,13 +6,14 @@
 
 A key is one character, or a name of Textual's (`space`, `home`, `f5`) after any of `ctrl+`, `alt+`
 and `shift+`. It takes the place of the key that footer and help name; the arrows, `ctrl+c` and other
-second keys stay. A key that decides is one character alone: none that a burst of escape sequences,
+second keys stay. An action that neither decides nor asks makes way for it, and gets the key that
+became free: above, `copy` moves from `y` to `a`. A key that decides is one character alone: none that a burst of escape sequences,
 a held modifier or leaving can make.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import combinations
@@ -55,11 +56,26 @@ def remap_keys(assignments: Iterable[tuple[str, str]]) -> CommandRegistry:
         chosen[name] = textual_name
         if name in _FOLLOWS:
             chosen[_FOLLOWS[name]] = textual_name
-    actions = tuple(_with_key(each, chosen.get(each.id)) for each in COMMANDS)
+    keys = {**_exchanged(chosen), **chosen}
+    actions = tuple(_with_key(each, keys.get(each.id)) for each in COMMANDS)
     problems += _shared(actions, chosen)
     if problems:
         raise FileProblems(problems)
     return CommandRegistry(actions)
+
+
+def _exchanged(chosen: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys of the actions that make way: each gets what the action in its place had."""
+    exchanged: dict[str, str] = {}
+    for new in COMMANDS:
+        key, free = chosen.get(new.id), new.keys[0]
+        if key is None or free in chosen.values():
+            continue
+        for old in COMMANDS:
+            stays = old.id in chosen or old.fixed or old.decides or old.asks or old.id in _FOLLOWS
+            if not stays and old.keys[0] == key and set(old.contexts) & set(new.contexts):
+                exchanged[old.id] = free
+    return exchanged
 
 
 def _problem(name: str, message: str) -> Problem:

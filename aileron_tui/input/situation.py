@@ -77,6 +77,8 @@ class Situation:
     blocked_by: BlockedBy = "empty"
     deny_blocked_by: BlockedBy = "empty"
     armed: bool = False
+    focused: bool = True
+    """The terminal has not said that the pane lost the focus; without it no key decides."""
     equal_count: int = 0
     """How many equal calls the deny panel counts besides the one that it is about."""
     has_earlier_reason: bool = False
@@ -193,6 +195,11 @@ def _deciding(action: str, now: Situation) -> Availability | None:
             # While all calls are held the core takes no yes: it would run something later.
             possible = _has_call(now) and now.paused_at is None
             return _decide(action, now) if possible else _ABSENT
+        case "acknowledge":
+            view = now.approval if now.view == "waiting" else None
+            # Its state alone is the news: nothing of it needs to have been read to the end.
+            possible = view is not None and view.awaits_acknowledgement and now.blocked_by == "over"
+            return Availability(shown=True, decides_now=now.armed) if possible else _ABSENT
         case "accept":
             possible = now.acceptable is not None or now.suite is not None
             return _file(action, now) if possible else _ABSENT

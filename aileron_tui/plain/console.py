@@ -33,7 +33,7 @@ from aileron_tui.terminal.notifications import Notifier
 EXIT_CORE_LOST = 70
 _COMMANDS = (
     "go_on", "approve", "accept", "accept_rest", "withdraw_acceptance", "end_session", "deny", "whole", "refresh",
-    "look_again", "replay", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
+    "look_again", "acknowledge", "replay", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
     "export", *VIEWS, "pause", "stop_everything", "quit", "help",
 )  # fmt: skip
 """The registry's commands that this console has, in the order of its help."""
@@ -248,7 +248,14 @@ class PlainConsole:
         match action:
             case "back" if taken_back:
                 pass
-            case "approve" | "accept" | "accept_rest" | "withdraw_acceptance" | "go_on":
+            case (
+                "approve"
+                | "acknowledge"
+                | "accept"
+                | "accept_rest"
+                | "withdraw_acceptance"
+                | "go_on"
+            ):
                 self._deciding.decide(action, typed)
             case "deny":
                 self._deciding.deny(rest, typed)
@@ -320,7 +327,7 @@ class PlainConsole:
         return (key_label(key), character or key_label(key))
 
     def _quit(self) -> None:
-        waiting = self._model.queue.waiting
+        waiting = self._model.queue.undecided
         if waiting and not self._quit_asked:
             self._quit_asked = True
             self._say(words.status.confirm_quit(waiting, self._registry.key_label("quit")))

@@ -91,7 +91,7 @@ def row_list(
     """Yield the two lines of *header*, then *rows*, each behind its number where it has one."""
     title, titles = header
     yield from sentence_lines(title, columns)
-    numbered = [(number, row) for number, row in rows]
+    numbered = [(number, _spoken(row)) for number, row in rows]
     indent = " " * _NUMBER if any(number is not None for number, _ in numbered) else ""
     yield truncate(line(indent, *titles), columns - 1)
     for number, row in numbered:
@@ -99,6 +99,12 @@ def row_list(
         whole = line(first, *row)
         # As wide as a terminal may draw it that gives every letter of others two columns.
         yield truncate(whole, columns - 1 - (_widest(whole) - cell_width(whole)))
+
+
+def _spoken(pieces: Line) -> Line:
+    """Return *pieces* with a word for each bar, which a screen reader would spell out or leave out."""
+    word = Piece(f"{words.plain.SAYS} ", "claim")
+    return tuple(word if piece.role == "claim-bar" else piece for piece in pieces)
 
 
 def rows_width(columns: int) -> int:
@@ -151,7 +157,9 @@ def _named(item: Item, now: float) -> Line:
     if item.approval is not None:
         view = item.approval
         about = f"{effect_word(view.effect)}, {agent_name(view)}, {age(now - view.requested_at)}: "
-        return line(about, *brief(view.title))
+        if item.is_unacknowledged:
+            about = f"{words.item.ROW_STATES['unknown']}, {about}"
+        return line(about, *brief(view.preview.gist or view.title))
     if item.suite is not None:
         return line(f"{words.files.FILE_EFFECT}: ", *suite_name(item.suite, "text"))
     name = item.file.name if item.file is not None else ""

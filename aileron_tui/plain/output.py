@@ -43,6 +43,7 @@ _ABOUT = (
     "whole",
     "refresh",
     "look_again",
+    "acknowledge",
     "replay",
     "unfold",
     "back",
@@ -161,7 +162,7 @@ class Output:
         model, context = self._model, self._context
         if model.panel == "stop":
             running = sum(each.running for each in model.sessions)
-            asked = words.panels.stop_question(model.queue.waiting, len(model.sessions), running)
+            asked = words.panels.stop_question(model.queue.undecided, len(model.sessions), running)
             remark, action, done = words.panels.STOP_REMARK, "stop_everything", "stop_enter"
         else:
             session = model.sessions_table.current

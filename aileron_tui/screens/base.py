@@ -149,10 +149,11 @@ class ConsoleScreen(Screen[None]):
             self.redraw()
 
     def on_piece_clicked(self, message: PieceClicked) -> None:
-        """Carry out a clicked command that only looks; anything else needs its key: the mouse decides nothing."""
+        """Do what the clicked key does, unless that decides: the mouse decides nothing."""
         message.stop()
         clicked = self.model.registry.command(message.action)
-        if clicked.moves or clicked.id == "help" or clicked.id.startswith("view_"):
+        self.model.forget_first_press()
+        if not clicked.decides:
             self.do(clicked.id)
             return
         self._say(words.keys.press_key(self.model.registry.key_labels(clicked), clicked.label))
@@ -293,6 +294,7 @@ class ConsoleScreen(Screen[None]):
             bars.top_bar(
                 view=model.view,
                 waiting=model.queue.waiting,
+                unknown=model.queue.unacknowledged,
                 not_accepted=model.queue.not_accepted,
                 problems=model.queue.problems,
                 sessions=model.sessions,

@@ -75,7 +75,8 @@ class Decisions:
         if model.pressed_once not in ("", command):
             model.forget_first_press()
         if state.asks:
-            self._screen.require_second_press(command)
+            if model.arming.focused:  # else it was not typed into this pane
+                self._screen.require_second_press(command)
         elif state.shown and model.press(model.key_at):
             self._pressed = command
             self._screen.schedule_settle(AFTER_SECONDS)

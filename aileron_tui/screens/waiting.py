@@ -131,6 +131,7 @@ class WaitingScreen(ConsoleScreen):
             order = order_line(queue.newer_count, by_deadline=queue.by_deadline and bool(status))
             below = justify(line(" ", *order), more, width)
             self.query_one("#sidehead", Lines).show((), header, below)
+            self.query_one("#sidefoot", Lines).show(())
             self.query_one("#decided", Lines).show(*decided_lines(queue.decided, width))
 
     def _list_header(self, filter_status: Line, width: int) -> Line:

@@ -78,7 +78,7 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
 def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     key, queue = view.approval_id, model.queue
     known = queue.get(key)
-    if known is None and queue.unread_count:
+    if known is None and queue.unread_count and not view.awaits_acknowledgement:
         model.defer_update(view)  # it is read later, in its turn
         return False
     before = known.approval if known is not None else None
@@ -87,6 +87,10 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     model.deny_panel.calls.update(view)
     item = queue.get(key)
     model.pending_intents.on_approval(view, item.version if item is not None else ())
+    if before is not None and before.awaits_acknowledgement and not view.awaits_acknowledgement:
+        model.say(outcomes.acknowledged(view), at)
+        if view.approval_id == queue.selected:
+            queue.advance()
     if before is None or before.state == view.state:
         return arrived
     if before.state in WAITING_STATES and view.state not in WAITING_STATES:

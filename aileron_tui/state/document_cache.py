@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from aileron_core.console_port import ApprovalView, FieldView
 from aileron_tui import words
-from aileron_tui.draw.blocks import Block, Layout, blank, lay_out, value
+from aileron_tui.draw.blocks import COMPACT_GUTTER, Block, Layout, blank, lay_out, value
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.document import (
     approval_blocks,
@@ -14,7 +14,7 @@ from aileron_tui.draw.document import (
     first_heading,
     problem_blocks,
 )
-from aileron_tui.draw.header import warnings
+from aileron_tui.draw.header import warnings, warnings_beyond_head
 from aileron_tui.draw.hidden_characters import HiddenCharacters, hidden_characters_of
 from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import Line, Piece
@@ -224,12 +224,14 @@ class DocumentCache:
         if item.approval is not None:
             if warnings is None:
                 warnings = self.warnings(item, file_changed=options.file_changed)
+            compact = options.gutter == COMPACT_GUTTER
             return approval_blocks(
                 item.approval,
                 now,
-                warnings,
+                warnings_beyond_head(warnings, options.width, compact=compact),
                 unfold=options.unfold,
                 refresh_key=self._registry.key_label("refresh"),
+                look_key=self._registry.key_label("look_again"),
             )
         if item.problem is not None:
             return problem_blocks(item.problem)
@@ -257,7 +259,7 @@ def foreign_size(view: ApprovalView | None) -> int:
         return 0
     changed = view.drift.changed if view.drift is not None else ()
     inputs = [field for step in view.steps for field in step.inputs]
-    sizes = [len(field.value) for field in (*view.preview.fields, *view.arguments, *inputs)]
+    sizes = [len(field.value) for field in (*view.preview.fields, *view.agent_fields, *inputs)]
     sizes += [len(each.before or "") + len(each.after or "") for each in changed]
     return sum(sizes)
 
@@ -266,7 +268,7 @@ def start_blocks(view: ApprovalView, now: float) -> tuple[Block, ...]:
     """Return the start of *view*'s document, and a note that there is more; none of it counts as read."""
     notice = words.item.laying_out(foreign_size(view))
     note = (value("", (Piece(notice, "attn"),), "record"), blank())
-    if view.drift is not None or view.steps:
+    if view.drift is not None or view.steps or view.is_compared:
         return (first_heading(view, now), *note)
     fetched = tuple(_starts(view.preview.fields))
     begin = replace(view, preview=replace(view.preview, fields=fetched), arguments=())

@@ -3,6 +3,7 @@
 from aileron_core.console_port import (
     Accept,
     AcceptSuite,
+    Acknowledge,
     Approve,
     Deny,
     EndSession,
@@ -75,6 +76,8 @@ def _about_a_call(model: Model, action: str, reason: str) -> Intent | None:
     if action == "approve":
         unseen, digest = model.reading.unseen, item.approval.digest
         return Approve(approval_id=item.key, digest=digest, unseen_lines=unseen)
+    if action == "acknowledge" and item.is_unacknowledged:
+        return Acknowledge(approval_id=item.key, preview_at=item.approval.preview.updated_at)
     if action == "deny_enter" and model.panel_key == item.key:
         return Deny(approval_id=item.key, reason=reason)
     return None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from aileron_core.console_port import (
     FINAL_STATES,
+    Acknowledge,
     ApprovalsRead,
     ApprovalView,
     Approve,
@@ -343,12 +344,14 @@ class Model:
     # Decisions
 
     def mark_sent(self, intent: Intent) -> None:
-        about = self.queue.get(intent.approval_id) if isinstance(intent, Approve | Deny) else None
+        about = None
+        if isinstance(intent, Approve | Deny | Acknowledge):
+            about = self.queue.get(intent.approval_id)
         self.pending_intents.add(
             intent, about.version if about is not None else self._subject_version()
         )
         self._confirmed = None
-        if isinstance(intent, Approve | Deny):
+        if isinstance(intent, Approve | Deny | Acknowledge):
             self.queue.mark_decided_here(intent.approval_id)
         elif isinstance(intent, EndSession):
             session = self.sessions_table.current

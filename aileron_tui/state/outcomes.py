@@ -50,6 +50,11 @@ def approved_run_failure(view: ApprovalView) -> Line | None:
     return None
 
 
+def acknowledged(view: ApprovalView) -> Line:
+    """Return the report of an unknown outcome that a person took note of."""
+    return (Piece(words.status.acknowledged(escape(view.title)), "ok"),)
+
+
 def acceptance_changed(intent: Accept | AcceptSuite | WithdrawAcceptance) -> Line:
     """Return the report of a file that counts now, or does not any more; or of several."""
     if isinstance(intent, AcceptSuite):

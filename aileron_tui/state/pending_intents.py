@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterator
 from aileron_core.console_port import (
     Accept,
     AcceptSuite,
+    Acknowledge,
     ApprovalView,
     Approve,
     Deny,
@@ -31,7 +32,7 @@ def suite_key(suite_id: str) -> str:
 
 def _key(intent: Intent) -> str | None:
     match intent:
-        case Approve() | Deny():
+        case Approve() | Deny() | Acknowledge():
             return intent.approval_id
         case Accept() | WithdrawAcceptance():
             return file_key(intent.kind, intent.name)
@@ -110,7 +111,7 @@ class PendingIntents:
         if self._sent.pop(approval_id, None) is not None:
             return
         for key, (intent, _) in list(self._sent.items()):
-            if not isinstance(intent, Approve | Deny):
+            if not isinstance(intent, Approve | Deny | Acknowledge):
                 del self._sent[key]
 
     def clear(self) -> None:

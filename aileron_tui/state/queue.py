@@ -22,6 +22,8 @@ ELSEWHERE_SECONDS = 5.0
 """How long an item that ended by itself keeps its place, so that nothing vanishes unread."""
 DECIDED_HERE_SECONDS = 2.0
 """How long one that you decided keeps its place after its run has ended."""
+FIRST_NUMBER = -(2**40)
+"""The place of the first call of unknown outcome: before all others, whose places begin at 0."""
 DECISIONS_KEPT = 200
 """Decisions kept for the list of decisions."""
 
@@ -61,7 +63,7 @@ class Queue:
         self._items: dict[str, Item] = {}
         self._number: dict[str, int] = {}
         """Each call's place: rows stand by it."""
-        self._next = 0
+        self._next, self._next_first = 0, FIRST_NUMBER
         self._sorted: int | None = None
         """How many calls were put in order of their deadlines; None in order of arrival."""
         self._all = OrderedKeys()
@@ -104,7 +106,7 @@ class Queue:
         for view in approvals:
             if view.state in FINAL_STATES:
                 self._note_end(view)
-            else:
+            if view.state not in FINAL_STATES or view.awaits_acknowledgement:
                 self._put(Item(key=view.approval_id, approval=view))
         self.unread_count = more
         self._decided.sort(key=lambda view: view.decided_at or view.ended_at or view.requested_at)
@@ -121,7 +123,7 @@ class Queue:
 
     @property
     def items(self) -> Rows:
-        """All rows: approvals in the list's order, then files that are not accepted, then problems."""
+        """All rows: calls of unknown outcome, the others in the list's order, files that are not accepted, problems."""
         return Rows(self)
 
     @property
@@ -154,8 +156,18 @@ class Queue:
 
     @property
     def waiting(self) -> int:
-        """How many approvals wait for a person."""
+        """How many calls wait for a person: for an answer, or to be acknowledged."""
         return len(self._waiting) + self.unread_count
+
+    @property
+    def unacknowledged(self) -> int:
+        """How many of them ended in a way that nobody knows; they stand first."""
+        return self._waiting.row(0)
+
+    @property
+    def undecided(self) -> int:
+        """How many calls wait for an answer."""
+        return self.waiting - self.unacknowledged
 
     @property
     def not_accepted(self) -> int:
@@ -172,8 +184,7 @@ class Queue:
         while self._deadlines:
             ends, key = self._deadlines[0]
             item = self._items.get(key)
-            view = item.approval if item is not None and item.is_waiting else None
-            if view is not None and view.expires_at == ends:
+            if item is not None and item.deadline == ends:
                 return ends
             heappop(self._deadlines)
         return None
@@ -220,12 +231,13 @@ class Queue:
         It happens here and nowhere else: a call that comes later stands at the end in both orders,
         so that no agent moves a row under a person's hand by asking with a near deadline.
         """
-        keys = list(self._items)
+        first = {key: number for key, number in self._number.items() if number < 0}
+        keys = [key for key in self._items if key not in first]
         if self._sorted is None:
             keys.sort(key=lambda key: self._items[key].ends_at)
         self._sorted = len(keys) if self._sorted is None else None
         self._next = len(keys)
-        self._number = {key: number for number, key in enumerate(keys)}
+        self._number = first | {key: number for number, key in enumerate(keys)}
         self._all, self._waiting = OrderedKeys(), OrderedKeys()
         for key, number in self._number.items():
             self._all.add(number, key)
@@ -294,6 +306,11 @@ class Queue:
         """Apply an update; return whether it brought a new waiting item."""
         key, self._now = view.approval_id, now
         before = self._items.get(key)
+        if view.awaits_acknowledgement:
+            self._note_end(view)
+            self._put(Item(key=key, approval=view))
+            self._select_something()
+            return before is None or not before.is_waiting
         if view.state in FINAL_STATES:
             self._note_end(view)
             if before is not None:
@@ -394,27 +411,36 @@ class Queue:
 
     def _put(self, item: Item) -> None:
         """Store *item* by its key, and update every index."""
-        before, view = self._items.get(item.key), item.approval
+        before = self._items.get(item.key)
         self._items[item.key] = item
         number = self._number.get(item.key)
-        if number is None:
-            number = self._number[item.key] = self._next
-            self._next += 1
-            self._all.add(number, item.key)
+        if number is None or (item.is_unacknowledged and number >= 0):
+            number = self._place(item, number)
         if item.is_waiting:
             self._waiting.add(number, item.key)
         else:
             self._waiting.discard(number)
         if self.parsed_filter.query:
             self._show(number, item)
-        ends = view.expires_at if view is not None and item.is_waiting else None
-        known = (
-            before.approval.expires_at if before and before.approval and before.is_waiting else None
-        )
-        if ends is not None and ends != known:
+        ends = item.deadline
+        if ends is not None and (before is None or ends != before.deadline):
             heappush(self._deadlines, (ends, item.key))
         if item.remove_at is not None and (before is None or before.remove_at != item.remove_at):
             heappush(self._leaving, (item.remove_at, item.key))
+
+    def _place(self, item: Item, before: int | None) -> int:
+        """Give *item* its place, at the end or among the first; *before* is the one that it leaves."""
+        if before is not None:
+            self._hide(item.key)
+            self._all.discard(before)
+            self._waiting.discard(before)
+        if item.is_unacknowledged:
+            number, self._next_first = self._next_first, self._next_first + 1
+        else:
+            number, self._next = self._next, self._next + 1
+        self._number[item.key] = number
+        self._all.add(number, item.key)
+        return number
 
     def _show(self, number: int, item: Item) -> None:
         """Show *item* or leave it out, by the present filter; the selected one is shown."""

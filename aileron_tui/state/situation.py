@@ -39,6 +39,7 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         blocked_by=_block(model, now),
         deny_blocked_by=_deny_block(model, item, now),
         armed=model.arming.is_armed(model.screen_version, at),
+        focused=model.arming.focused,
         equal_count=len(equal_calls(model, now)) if asked is not None else 0,
         has_earlier_reason=asked is not None and asked.has_earlier,
         has_later_reason=asked is not None and asked.has_later,

@@ -8,12 +8,13 @@ mouse, the start of a paste, a read that was 0.2 s late.
 import os
 import re
 import select
+import sys
 from codecs import getincrementaldecoder
 from collections import deque
 from collections.abc import Callable, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, Literal, TextIO, cast
 
 from textual._time import get_time
 from textual._xterm_parser import XTermParser
@@ -155,12 +156,19 @@ class _Output:
         return self._file.fileno()
 
 
+def screen_file() -> TextIO | None:
+    """Return what the console draws on: standard error as Textual does, or output where that is no terminal."""
+    streams = (sys.__stderr__, sys.__stdout__)
+    terminals = (each for each in streams if each is not None and each.isatty())
+    return next(terminals, sys.__stderr__)
+
+
 class ConsoleDriver(LinuxDriver):
     """Textual's driver with a reader that survives any bytes and says what came together."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)  # pyright: ignore[reportUnknownMemberType]
-        self._file = cast("IO[str]", _Output(self._file))
+        self._file = cast("IO[str]", _Output(screen_file() or self._file))
         self._arrivals = 0
         self._tag = 0
         self._asked: deque[tuple[int, float, Callable[[], None] | None]] = deque()

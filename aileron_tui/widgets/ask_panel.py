@@ -98,7 +98,7 @@ class AskPanel(Vertical):
             case "stop":
                 running = sum(each.running for each in model.sessions)
                 question = words.panels.stop_question(
-                    model.queue.waiting, len(model.sessions), running
+                    model.queue.undecided, len(model.sessions), running
                 )
                 return bars.panel_question(question, words.panels.STOP_REMARK, width)
             case "end":

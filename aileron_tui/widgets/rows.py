@@ -46,7 +46,7 @@ class RowList(ScrollView, can_focus=False):
         cursor_moved = before != (key, row_height) or (key is None and bool(shift))
         self._count, self._row_height = count, row_height
         self._selected, self._key = selected, key
-        self.virtual_size = Size(self.size.width, count * row_height)
+        self._fit()
         self._showing = True
         if cursor_moved:
             self._keep_in_view()
@@ -81,12 +81,20 @@ class RowList(ScrollView, can_focus=False):
             return ()
         return self._draw(row, self.size.width, row == self._selected)
 
+    def _fit(self) -> None:
+        """Make room to scroll the last row up to where it stands whole, with a whole row on top."""
+        height = self._row_height
+        rest = self.size.height % height if self._count > self.page_rows else 0
+        self.virtual_size = Size(self.size.width, self._count * height + rest)
+
     def _keep_in_view(self) -> None:
-        region = Region(0, self._selected * self._row_height, 1, self._row_height)
-        self.scroll_to_region(region, animate=False, force=True, immediate=True)
+        first, height = self.scroll_offset.y // self._row_height, self._row_height
+        first = max(min(first, self._selected), self._selected - self.page_rows + 1)
+        self.scroll_to(y=first * height, animate=False, force=True, immediate=True)
 
     def on_resize(self) -> None:
         """Keep the selected row in view, and say so: what is out of sight differs."""
+        self._fit()
         self._keep_in_view()
         self.post_message(SizeChanged())
 

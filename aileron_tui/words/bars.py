@@ -4,34 +4,40 @@ from typing import Final
 
 NOTHING_WAITS: Final = "Nothing is waiting."
 BANNER_STORAGE: Final = "✗ NOTHING CAN RUN: the audit cannot be written."
-BANNER_LOST: Final = "✗ THE CORE HAS ENDED. Nothing that waits was lost."
-ROUTE_GOES: Final = " goes to "
-ROUTE_BY: Final = " (--route)"
-LACKS_LETTERS: Final = "▲ not a UTF-8 terminal: a marked ? stands for each letter it cannot draw"
+BANNER_LOST: Final = "✗ THE SERVER HAS STOPPED. No waiting call was lost."
+ROUTE: Final = "Test route: "
+ROUTE_TO: Final = " is answered by "
+LACKS_LETTERS: Final = "▲ this terminal is not UTF-8: each letter that it cannot show is a marked ?"
 
 
 def too_small(waiting: int) -> str:
     """Return the one sentence of a pane that is too small to decide in."""
-    verb = "call waits" if waiting == 1 else "calls wait"
+    verb = "call is waiting" if waiting == 1 else "calls are waiting"
     return f"Make this pane at least 60 x 16. {waiting} {verb}."
 
 
 def accepted_installed() -> str:
     """Return the standing line of `--accept-installed`."""
-    return "▲ files that lay there at start were accepted unseen (--accept-installed)"
+    return "▲ all files found at start were accepted without review (--accept-installed)"
 
 
 def more_warnings(count: int, *, of_more: bool, key: str) -> str:
     """Return how many standing warnings have no row; *of_more*: besides some that have one."""
     noun = "warning" if count == 1 else "warnings"
-    text = f"and {count} more {noun}" if of_more else f"{count} standing {noun}"
-    return f"▲ {text}: {key} shows every one"
+    text = f"and {count} more {noun}" if of_more else f"{count} {noun}"
+    return f"▲ {text}: {key} lists them"
 
 
 def not_accepted(count: int, words: int) -> str:
     """Return how many files nobody accepted, for the top bar, in 0 to 2 *words*."""
     noun = "file" if count == 1 else "files"
     return f"▲ {count}" + ("", f" {noun}", " not accepted")[words]
+
+
+def unknown_outcomes(count: int, words: int) -> str:
+    """Return how many calls ended in a way that nobody knows, for the top bar, in 0 to 2 *words*."""
+    noun = "outcome" if count == 1 else "outcomes"
+    return f"? {count}" + ("", " unknown", f" unknown {noun}")[words]
 
 
 def load_problems(count: int, keys: str, words: int) -> str:
@@ -43,11 +49,13 @@ def load_problems(count: int, keys: str, words: int) -> str:
 
 def agents_at_work(count: int) -> str:
     """Return how many agents are connected."""
-    return f"{count} {'agent is' if count == 1 else 'agents are'} at work."
+    return f"{count} {'agent is' if count == 1 else 'agents are'} connected."
 
 
 def ready_actions(count: int) -> str:
     """Return how many actions agents can see."""
     if not count:
-        return "No actions yet: `aileron init --example`, or `aileron action add PATH`."
+        return (
+            "No actions yet. Add some with `aileron init --example` or `aileron action add PATH`."
+        )
     return f"{count} {'action is' if count == 1 else 'actions are'} ready for agents."

@@ -7,24 +7,25 @@ from typing import Final
 from aileron_core.console_port import Containment
 
 WHO_ASKS: Final = "WHO ASKS"
-BY_KERNEL: Final = "seen by the kernel"
-BY_LAUNCHER: Final = "as its launcher says"
-SELF_DECLARED: Final = "its own word"
-RECENT_RUNS: Final = "BEFORE THIS"
-NEWEST_FIRST: Final = "its session, newest first"
-NOTHING_BEFORE: Final = "nothing on record of its session"
+BY_KERNEL: Final = "confirmed by the kernel"
+BY_LAUNCHER: Final = "according to its launcher"
+ITS_OWN_WORDS: Final = "the agent's words; not checked"
+NOT_CHECKED: Final = "not checked"
+RECENT_RUNS: Final = "EARLIER CALLS"
+NEWEST_FIRST: Final = "of this session, newest first"
+NOTHING_BEFORE: Final = "none in this session"
 EQUAL_CALLS: Final = "EQUAL CALLS"
 NO_EQUAL_CALLS: Final = "none among the last 200 decisions"
 LAST_DECISIONS: Final = "of this action, last 200 decisions"
 CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
     {
         "verified": "yes",
-        "other_user": "as another user",
-        "claimed": "said to be contained",
+        "other_user": "runs as another user",
+        "claimed": "said to be; not confirmed",
         "none": "no: it can do what your account can",
     }
 )
-REQUESTER_GONE: Final = "the requester is gone"
+REQUESTER_GONE: Final = "its agent's session has ended"
 
 
 def times_asked(count: int) -> str:

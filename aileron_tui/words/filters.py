@@ -5,7 +5,7 @@ from typing import Final
 
 from aileron_core.text import escape
 
-QUESTION: Final = "Show which rows?"
+QUESTION: Final = "Show rows that match:"
 PLACEHOLDER: Final = "words, agent:codex action:send state:pending age:5m"
 NONE: Final = "No item matches "
 SHOW_ALL: Final = "  esc shows all"
@@ -14,19 +14,19 @@ SHOW_ALL: Final = "  esc shows all"
 def bad_age(value: str) -> str:
     """Return what is wrong with the value of `age:`."""
     if not value:
-        return "age: wants a time, as in age:5m or age:>2h."
-    return f"{escape(value)} is no age. Say it as in age:5m or age:>2h; units are s, m, h, d."
+        return "age: needs a time, such as age:5m or age:>2h."
+    return f"{escape(value)} is not a time. Write age:5m or age:>2h; the units are s, m, h, d."
 
 
 def unknown_field(name: str, known: Sequence[str]) -> str:
     """Return that rows have nothing of that name, and what they have."""
     names = ", ".join(f"{each}:" for each in known)
-    return f"No {escape(name)}: in this list. It has {names} and words; quote what is one word."
+    return f"This list has no {escape(name)}: filter. Use {names} or words; quote a phrase."
 
 
 def empty_field(name: str) -> str:
     """Return that a field was named and nothing said of it."""
-    return f"{escape(name)}: wants a value, as in {escape(name)}:x."
+    return f"{escape(name)}: needs a value, such as {escape(name)}:x."
 
 
 def counted(shown: int, total: int) -> str:

@@ -11,7 +11,7 @@ OLDEST_FIRST: Final = "oldest first"
 DECIDED: Final = "DECIDED"
 NEWEST_FIRST: Final = "newest first"
 NOTHING_YET: Final = "nothing yet"
-FIRST_ENDS: Final = "first ends in"
+FIRST_ENDS: Final = "first expires in"
 TAGS: Final = {
     "changed": "▲ changed",
     "hidden": "▲ hidden text",
@@ -20,7 +20,7 @@ TAGS: Final = {
     "gone": "gone",
 }
 ROW_STATES: Final = {
-    "checking": "… looking once more",
+    "checking": "… checking",
     "approved": "✓ approved",
     "executing": "▶ running",
     "completed": "✓ done",
@@ -57,42 +57,51 @@ OUTCOMES: Final = {
 OUTCOME: Final = "OUTCOME"
 WAS_SHOWN: Final = "WHAT WAS SHOWN"
 WILL_HAPPEN: Final = "WILL HAPPEN"
+NOW: Final = "NOW"
 CHANGED: Final = "CHANGED"
 RECORD: Final = "RECORD"
-CHANGED_REMARK: Final = "after you looked. Nothing has run. These are the two readings:"
+CHANGED_REMARK: Final = "after you looked. Nothing has run. Then and now:"
 GONE_REMARK: Final = "after you looked. Nothing has run. The preview is gone:"
 SENT_REMARK: Final = "the agent's words, exactly as they go out; not checked"
 SENT_NOTHING: Final = "nothing"
+WANTS_NOTHING_ELSE: Final = "nothing else"
+WANTS_REMARK: Final = f"what will be there: {SENT_REMARK}"
+STAYS_REMARK: Final = "the fields that stay, as fetched"
+NOTHING_CHANGES: Final = "Nothing: each new value is the one that is there."
+SAME_VALUE: Final = "‹the new value is the same›"
+EMPTY: Final = "‹empty›"
 NOT_KNOWN: Final = "not known"
-NO_PREVIEW_DECLARED: Final = "not looked at: its action file declares no preview"
+NO_PREVIEW_DECLARED: Final = "no preview: its action file declares none"
 MISSING: Final = "n/a"
 NONE: Final = "none"
 FETCHING_VALUE: Final = "·····"
+CHECK_LOOKED: Final = "Compare how it is now, below, with what should have happened."
+CHECK_YOURSELF: Final = "Look at the service yourself: Aileron cannot look at it again."
 BEFORE: Final = "before"
 AFTER: Final = "after"
 WHAT_YOU_SAW: Final = "what you saw"
-WHAT_WOULD_BE: Final = "what would happen now"
-NO_PREVIEW_NOW: Final = "no preview any more"
+AS_IT_IS_NOW: Final = "as it is now"
+NO_PREVIEW_NOW: Final = "no preview now"
 WORDS_REMARK: Final = "also in the audit and the result"
-WARN_CHANGED: Final = "changed after you looked"
-WARN_NO_PREVIEW: Final = "no preview"
-WARN_GONE: Final = "the requester is gone"
-WARN_VAULT: Final = "waits for the vault"
-WARN_SELF_OPENED: Final = "opened its session itself; its name is its own word"
-WARN_FILE_CHANGED: Final = "its action file changed; approving will not run it"
+WARN_CHANGED: Final = "Changed after you looked"
+WARN_NO_PREVIEW: Final = "No preview"
+WARN_GONE: Final = "Its agent's session has ended"
+WARN_VAULT: Final = "Waiting for the vault"
+WARN_SELF_OPENED: Final = "Unverified agent: it connected by itself and chose this name."
+WARN_FILE_CHANGED: Final = "Its action file changed; approving will not run it"
 CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
     {
         "verified": "contained",
-        "other_user": "as another user",
+        "other_user": "runs as another user",
         "claimed": "said to be contained",
         "none": "not contained",
     }
 )
 UNDRAWABLE_WHY: Final = (
-    "A fault of Aileron's own, met while drawing this. The log says where: aileron logs. "
-    "Everything else goes on."
+    "Aileron has a bug and could not draw this. `aileron logs` says where. "
+    "Everything else still works."
 )
-WHOLE_REMARK: Final = "the whole new reading"
+WHOLE_REMARK: Final = "the whole new preview"
 IS: Final = " is "
 IS_NOT: Final = ", not "
 VALUE_TEXT: Final = "‹text›"
@@ -100,23 +109,28 @@ VALUE_END: Final = "›"
 BY_DEADLINE: Final = "by deadline"
 STEPS: Final = "STEPS"
 STEP_DONE: Final = "✓ done"
-STEP_ASKED: Final = "asked now, with these inputs"
-STEP_FIXED: Final = "as it stands here"
-STEP_RUNNING: Final = "▲ decided while running"
-STEP_ASKS_AGAIN: Final = "; it stops before this step and asks you again"
-STEP_RUNS_ON: Final = "; it does not ask again, for this step can be repeated"
+STEP_ASKED: Final = "needs your yes now, with these inputs"
+STEP_FIXED: Final = "exactly as shown here"
+STEP_RUNNING: Final = "▲ set at run time"
+STEP_ASKS_AGAIN: Final = "; the run stops before this step and asks you again"
+STEP_RUNS_ON: Final = "; it does not ask again, because this step is safe to repeat"
 
 
 def fetched(host: str, age: str) -> str:
     """Return where and when a ready preview was read."""
     if not host:
-        return f"from the connector itself, which asked no host, {age} ago"
+        return f"from the connector itself, which contacted no host, {age} ago"
     return f"fetched by Aileron from {host}, {age} ago"
+
+
+def check_by(key: str) -> str:
+    """Return that *key* shows how things stand at the service."""
+    return f"{key} fetches from the service how it is now. Nothing is repeated."
 
 
 def shown_at(at: str) -> str:
     """Return when what an ended item showed was read."""
-    return f"as it was read at {at}"
+    return f"as fetched at {at}"
 
 
 def asking(host: str, seconds: float, limit: float) -> str:
@@ -134,14 +148,29 @@ def unavailable(reason: str) -> str:
     return f"Preview unavailable: {reason}"
 
 
+def compared(fetched: str, agent: str) -> str:
+    """Return whose the two values of each field are; *fetched* says where and when the old was read."""
+    return f"+ as {agent} wants it, − {fetched}"
+
+
+def lines_stay(count: int) -> str:
+    """Return the mark in place of lines that a change leaves as they are."""
+    return f"‹{count} lines that stay›"
+
+
 def sent_heading(agent: str) -> str:
     """Return the heading of the agent's section."""
     return f"{agent.upper()} SENT"
 
 
+def wants_heading(agent: str) -> str:
+    """Return the heading of the agent's section, where what was fetched will not remain."""
+    return f"{agent.upper()} WANTS"
+
+
 def same(count: int) -> str:
     """Return how many shown fields did not differ."""
-    return f"{count} shown {'field is' if count == 1 else 'fields are'} as before"
+    return f"{count} shown {'field is' if count == 1 else 'fields are'} unchanged"
 
 
 def other_paths(count: int, shown: int) -> str:
@@ -163,7 +192,7 @@ def asked_times(count: int) -> str:
 
 def ask_again_at(at: str, key: str) -> str:
     """Return what a person can do about a preview that could not be had at the time *at*."""
-    return f"Asked at {at}. {key} asks again. You can still decide, on what the agent sent."
+    return f"Asked at {at}. {key} asks again. You can still decide on the agent's arguments alone."
 
 
 def hidden(count: int) -> str:
@@ -188,7 +217,7 @@ def drawn_as_marks(count: int, parts: str) -> str:
 
 def blank_lines_folded(count: int) -> str:
     """Return that the text goes on."""
-    return f"{count} blank lines folded; the text goes on after them"
+    return f"{count} blank lines folded; the text continues below"
 
 
 def list_of(count: int) -> str:
@@ -198,7 +227,7 @@ def list_of(count: int) -> str:
 
 def value_start(count: int) -> str:
     """Return how the mark above values begins whose names it then gives."""
-    return "‹stands there as " if count == 1 else f"‹{count} values, under "
+    return "‹found at " if count == 1 else f"‹{count} values, under "
 
 
 def several_values(count: int) -> str:
@@ -209,8 +238,8 @@ def several_values(count: int) -> str:
 def laying_out(characters: int) -> str:
     """Return that what stands there is not all."""
     return (
-        f"▲ {characters:,} characters are being laid out. This is their start; keys that decide "
-        "come with the whole."
+        f"▲ {characters:,} characters are still being laid out. This is the beginning; you can "
+        "decide once all of it is here."
     )
 
 
@@ -223,7 +252,7 @@ def steps_remark(later: int) -> str:
     """Return how the steps follow each other; *later* of them are decided while running."""
     if not later:
         return "one after another"
-    return f"one after another; {later} {'is' if later == 1 else 'are'} decided while running"
+    return f"one after another; {later} {'is' if later == 1 else 'are'} set at run time"
 
 
 def step(number: int) -> str:

@@ -6,60 +6,64 @@ from typing import Final
 from aileron_core.text import escape
 
 PALETTE: Final = "every command by name"
-PALETTE_NONE: Final = "No command of that name is possible here."
+PALETTE_NONE: Final = "No command matches here."
 FOLD: Final = "fold again"
 """What the key of `unfold` does where code points stand already."""
 RECORD: Final = "the record"
 """What the key of `replay` does where the screen stands already."""
 HELP: Final = "KEYS"
-HELP_STANDING: Final = "STANDING WARNINGS"
+HELP_STANDING: Final = "WARNINGS"
 HELP_VIEWS: Final = "waiting, activity, audit, actions, sessions"
 HELP_SIGNS: Final = "SIGNS"
 HELP_GLYPHS: Final = (
-    ("●", "waits, looked at by Aileron"),
-    ("◌", "Aileron is still looking"),
-    ("○", "waits, without a preview; not connected"),
-    ("▲", "changed, or look here"),
-    ("◇", "waits for the vault"),
-    ("▶", "runs"),
+    ("●", "waiting, preview fetched"),
+    ("◌", "preview being fetched"),
+    ("○", "waiting without a preview; not connected"),
+    ("▲", "changed, or needs attention"),
+    ("◇", "waiting for the vault"),
+    ("▶", "running"),
     ("✓", "approved, or done"),
     ("✗", "denied, failed or refused"),
     ("–", "expired"),
     ("←", "withdrawn by its agent"),
-    ("?", "nobody knows whether it ran"),
+    ("?", "unknown whether it ran"),
     ("!", "a file with a problem"),
-    ("┃", "Aileron read or worked this out"),
-    ("│", "on record"),
-    ("┊", "the agent says so"),
+    ("┃", "fetched or computed by Aileron"),
+    ("│", "from the audit"),
+    ("┊", "claimed by the agent"),
 )
 
 
 def help_rest(seconds: float) -> tuple[str, str]:
     """Return when a key counts."""
     return (
-        "A filled key decides at once; one with … asks something first.",
-        f"It counts once the item and your keys have rested for {seconds:g} s.",
+        "A filled key acts at once; one with … asks first.",
+        f"A key counts once the item and the keyboard have been still for {seconds:g} s.",
     )
 
 
 def no_action(close: Sequence[str]) -> str:
     """Return that there is no action of that name, and which is meant perhaps."""
-    return f"is no action; did you mean {close[0]}?" if close else "is no action; ? lists the keys"
+    return (
+        f"is not a command; did you mean {close[0]}?"
+        if close
+        else "is not a command; ? lists the keys"
+    )
 
 
 def fixed(key: str) -> str:
     """Return that an action keeps its key."""
-    return f"keeps its key, {key}: no other can be given to it"
+    return f"always has the key {key}; it cannot be changed"
 
 
 def no_key(text: str) -> str:
     """Return that something is not a key."""
-    return f"{escape(text)} is no key; say one character, or a name as in space, home, f5, ctrl+f"
+    return f"{escape(text)} is not a key; write one character, or a name such as space, home, f5, ctrl+f"
 
 
 def not_alone(text: str) -> str:
     """Return that a key cannot decide."""
-    message = f"{escape(text)} cannot decide: a key that decides is one character alone"
+    message = f"{escape(text)} cannot be a deciding key: that is one character alone"
     return f"{message}, without ctrl or alt, and neither esc nor enter"
 
 

@@ -2,23 +2,21 @@
 
 from typing import Final
 
-REASON_PLACEHOLDER: Final = "a reason; empty is fine"
+REASON_PLACEHOLDER: Final = "optional"
 
-PAUSED: Final = "All calls are held."
+PAUSED: Final = "All calls are on hold."
 LOCKED: Final = "Locked."
 LOCKED_KEY: Final = "Any key shows it again; that key does nothing else."
 
 
 def paused(key: str, since: str) -> str:
     """Return the banner of a pause."""
-    return f"{PAUSED} {key} lets them go on. Held since {since}."
+    return f"{PAUSED} {key} resumes. On hold since {since}."
 
 
 def paused_first(key: str, approve: str) -> str:
     """Return why nothing can be approved while all calls are held."""
-    return (
-        f"Nothing is approved while calls are held. {key} lets them go on; then {approve} counts."
-    )
+    return f"Nothing can be approved while calls are on hold. {key} resumes; then press {approve}."
 
 
 def _counted(count: int, noun: str) -> str:
@@ -32,10 +30,10 @@ def stop_question(waiting: int, sessions: int, running: int) -> str:
         f"ends {_counted(sessions, 'session')}",
         f"stops {_counted(running, 'run')}",
     ]
-    return f"Stop everything? It {parts[0]}, {parts[1]}, {parts[2]}."
+    return f"Stop everything? This {parts[0]}, {parts[1]} and {parts[2]}."
 
 
-STOP_REMARK: Final = "A run that is stopped may have done its work: it ends as unknown."
+STOP_REMARK: Final = "A stopped run may already have done its work, so its outcome is unknown."
 
 
 def everything_stopped(denied: int, sessions: int, runs: int) -> str:
@@ -51,11 +49,11 @@ def end_question(agent: str) -> str:
 
 def end_remark(waiting: int) -> str:
     """Return what the end of a session does and does not."""
-    text = "Its tokens open nothing any more."
+    text = "Its token stops working."
     if not waiting:
         return text
-    verb = "stays" if waiting == 1 else "stay"
-    return f"{text} {_counted(waiting, 'call')} of it {verb} waiting."
+    verb = "keeps" if waiting == 1 else "keep"
+    return f"{text} Its {_counted(waiting, 'call')} {verb} waiting."
 
 
 def equal_calls(count: int) -> str:
@@ -68,20 +66,20 @@ def equal_calls(count: int) -> str:
 
 def pausing() -> str:
     """Return that a pause is on its way."""
-    return "Holding all calls …"
+    return "Pausing …"
 
 
 def going_on() -> str:
     """Return that the pause's end is on its way."""
-    return "Letting calls go on …"
+    return "Resuming …"
 
 
 def locked(waiting: int) -> str:
     """Return the one sentence of a locked console."""
-    verb = "call waits" if waiting == 1 else "calls wait"
+    verb = "call is waiting" if waiting == 1 else "calls are waiting"
     return f"{LOCKED} {waiting} {verb}."
 
 
 def deny_question(title: str, agent: str) -> str:
     """Return the question of the deny panel."""
-    return f'Deny "{title}". What shall {agent} be told?'
+    return f'Deny "{title}". Reason ({agent} will read it):'

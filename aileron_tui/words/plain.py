@@ -4,33 +4,35 @@ from collections.abc import Sequence
 from typing import Final
 
 PROMPT: Final = "> "
-STARTS: Final = "Aileron, line by line. Each key is followed by Enter."
-CHANGED_MEANWHILE: Final = "What stood there changed. What you typed decides nothing."
-SEVERAL_LINES: Final = "More than one line came. Nothing was decided."
-NOTHING_ELSE: Final = "Nothing else waits."
-HELD: Final = "All calls are held."
-RELEASED: Final = "Calls go on."
+STARTS: Final = "Aileron in plain mode. Press Enter after each key."
+CHANGED_MEANWHILE: Final = "The item changed meanwhile. What you typed decided nothing."
+SEVERAL_LINES: Final = "More than one line arrived at once. Nothing was decided."
+NOTHING_ELSE: Final = "Nothing else is waiting."
+HELD: Final = "All calls are on hold."
+RELEASED: Final = "Calls resume."
 ASKED_AGAIN: Final = "Asking for the preview again."
-NO_ANSWER_YET: Final = "Still under way. Its end is told here."
-ENDS: Final = "The console ends. What waits stays waiting."
-REST: Final = "What you type before the > stands there is thrown away."
+NO_ANSWER_YET: Final = "Still running. The result will appear here."
+ENDS: Final = "The console closes. Waiting calls keep waiting."
+REST: Final = "Anything typed before the > appears is ignored."
 
-LOCKED: Final = "The next line shows everything again; it does nothing else."
-LEFT_ALONE: Final = "Left as it is. Nothing was stopped, nothing ended."
-ALL_SHOWN: Final = "Nothing is left out any more."
+LOCKED: Final = "Press Enter to show everything again; it does nothing else."
+LEFT_ALONE: Final = "Cancelled. Nothing was stopped or ended."
+ALL_SHOWN: Final = "The filter is off; everything is shown."
 VERIFYING: Final = "Verifying every record …"
 STOP: Final = "stop"
 """What can be typed in place of the key that stops everything."""
 
 HELP: Final = (
-    ("n", "print the next item that waits"),
-    ("2 7", "print row 7 of view 2 whole; so in views 4 and 5, and record 7 of view 3"),
+    ("n", "print the next waiting item"),
+    ("2 7", "print row 7 of view 2 in full; likewise in views 4 and 5, and record 7 of view 3"),
     ("/ agent:codex", "show only what matches; / alone shows all"),
-    (STOP, "the same as the key that stops everything"),
-    ("┃", "before what Aileron read or worked out"),
-    ("┊", "before what the agent says"),
-    ("│", "before what is on record"),
+    (STOP, "stop everything; asks first"),
+    ("┃", "marks what Aileron fetched or computed"),
+    ("┊", "marks what the agent claims"),
+    ("│", "marks what is in the audit"),
 )
+SAYS: Final = "says"
+"""Before a name that is its bearer's own word."""
 
 
 def keys(pairs: Sequence[tuple[str, str]]) -> str:
@@ -40,12 +42,12 @@ def keys(pairs: Sequence[tuple[str, str]]) -> str:
 
 def no_effect(typed: str) -> str:
     """Return that *typed*, which was rendered, does nothing here."""
-    return f"{typed} does nothing here now. Nothing was decided. ? tells the keys."
+    return f"{typed} does nothing here now. Nothing was decided. ? lists the keys."
 
 
 def reason_too_long(most: int) -> str:
     """Return that a reason cannot be sent."""
-    return f"A reason has at most {most:,} characters. Nothing was decided."
+    return f"A reason can have at most {most:,} characters. Nothing was decided."
 
 
 def more_wait(count: int, newest: str) -> str:
@@ -67,7 +69,7 @@ def and_more(count: int) -> str:
 
 def more_rows(count: int, key: str) -> str:
     """Return that a list goes on, and what lists on."""
-    return f"{and_more(count)}; {key} lists on."
+    return f"{and_more(count)}; {key} shows more."
 
 
 def no_row(number: str) -> str:
@@ -87,7 +89,7 @@ def not_read(number: str) -> str:
 
 def asks_again(key: str, label: str) -> str:
     """Return what the second answer does, and any other."""
-    return f"{key} once more: {label}. Anything else leaves it as it is."
+    return f"{key} again: {label}. Anything else cancels."
 
 
 def looks_again_at(key: str, title: str) -> str:
@@ -97,4 +99,4 @@ def looks_again_at(key: str, title: str) -> str:
 
 def changes_too_fast(back: str, stop: str) -> str:
     """Return why the console turned to what happened, and what leads back or ends it."""
-    return f"This changes faster than it can be asked about. {back} leads back; {stop} stops everything."
+    return f"This changes too fast to decide on. {back} goes back; {stop} stops everything."

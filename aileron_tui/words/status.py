@@ -10,24 +10,37 @@ VERBS: Final = {
     "withdraw_acceptance": "withdraw its acceptance",
 }
 ALL_SEEN: Final = "✓ All seen."
-RECHECKING: Final = "Looking once more before it runs …"
-LOOKING: Final = "Still looking. Approve is possible once the answer is here, or has failed."
-SENDING: Final = "Handing it over …"
-UNDRAWABLE: Final = "✗ This cannot be drawn, so nothing decides it here. It stays waiting."
+RECHECKING: Final = "Checking once more before it runs …"
+LOOKING: Final = "Fetching the preview. You can approve once it is here, or has failed."
+SENDING: Final = "Sending your decision …"
+UNDRAWABLE: Final = "✗ This cannot be shown, so it cannot be decided here. It keeps waiting."
 SCREEN_FAILED: Final = (
-    "The console met a fault of its own and closed. What waited still waits; nothing was decided. "
-    "The log says where: aileron logs."
+    "The console closed because of a bug. What waited still waits; nothing was decided. "
+    "`aileron logs` says where."
 )
 STORAGE_STOPS: Final = "✗ Nothing can be decided until the audit can be written."
-VAULT: Final = "The vault is locked. This stays waiting until it is open."
-DEADLINE_OVER: Final = "Its time is over; it expires now, and nothing of it runs."
-PROBLEM_READ: Final = "Nothing to decide here. Mend the file; it is read again when it changes."
+VAULT: Final = "The vault is locked. This waits until you open it."
+NOT_FOCUSED: Final = "Your terminal says that another pane has the focus: no key decides here."
+DEADLINE_OVER: Final = "Its time is up; it expires and does not run."
+PROBLEM_READ: Final = (
+    "Nothing to decide here. Fix the file; Aileron reads it again when it changes."
+)
 
 
-def unknown_outcome(key: str) -> str:
-    """Return what to do where nobody knows how a call ended; *key* looks again, if there is one."""
+def unknown_outcome(key: str, acknowledge_key: str = "") -> str:
+    """Return what to do where nobody knows how a call ended.
+
+    *key* looks again and *acknowledge_key* acknowledges, where they can.
+    """
     look = f"{key} looks again" if key else "Look at the service itself"
+    if acknowledge_key:
+        return f"? It may or may not have run. {look}, {acknowledge_key} acknowledges."
     return f"? It may or may not have run. {look}; it is not repeated."
+
+
+def acknowledged(title: str) -> str:
+    """Return the report of an unknown outcome that a person took note of."""
+    return f"✓ Acknowledged: {title}. Its outcome stays on record as unknown."
 
 
 def unseen(count: int, total: int) -> str:
@@ -37,7 +50,7 @@ def unseen(count: int, total: int) -> str:
 
 def unseen_pressed(count: int, total: int, key: str, verb: str) -> str:
     """Return what the second press would do, where lines are unread."""
-    return f"▼ {count} of {total} lines not seen. Press {key} again to {verb} without reading them."
+    return f"▼ {count} of {total} lines not seen. Press {key} again to {verb} anyway."
 
 
 def unread(count: int) -> str:
@@ -45,19 +58,19 @@ def unread(count: int) -> str:
     return f"{count} {'line' if count == 1 else 'lines'} unread"
 
 
-def no_preview_pressed(key: str) -> str:
+def no_preview_pressed(key: str, effect: str) -> str:
     """Return what the second press would do, where there is no preview."""
-    return f"○ No preview. Press {key} again to approve without one."
+    return f"○ No preview. Press {key} again to {effect} anyway."
 
 
-def no_preview(key: str, verb: str) -> str:
+def no_preview(key: str, effect: str) -> str:
     """Return what the approve key stands for, where there is no preview."""
-    return f"○ No preview. {key} {verb}, without a preview."
+    return f"○ No preview. Press {key} to {effect} anyway."
 
 
-def changed(key: str, verb: str) -> str:
+def changed(key: str, effect: str) -> str:
     """Return what the approve key would do after a change."""
-    return f"▲ Changed. {key} {verb} as it is now."
+    return f"▲ Changed. Press {key} to {effect} as it is now."
 
 
 def runs_nothing(key: str) -> str:
@@ -65,9 +78,9 @@ def runs_nothing(key: str) -> str:
     return f"▲ Its action file changed: {key} would run nothing. The agent has to ask again."
 
 
-def ready(key: str, verb: str) -> str:
+def ready(key: str, effect: str) -> str:
     """Return what the approve key would do."""
-    return f"{key} {verb}."
+    return f"Press {key} to {effect}."
 
 
 def reads_on(key: str) -> str:
@@ -77,20 +90,20 @@ def reads_on(key: str) -> str:
 
 def lost(key: str) -> str:
     """Return what is left to do once the core has ended."""
-    text = "✗ Aileron's core has ended. Nothing can be decided any more"
-    return f"{text}; {key} quits, with exit code 70."
+    text = "✗ Aileron's server has stopped. Nothing can be decided now"
+    return f"{text}; {key} quits (exit code 70)."
 
 
 def ends_soon(seconds: int) -> str:
     """Return the warning of a near deadline."""
-    return f"Ends in {seconds} s; then it expires."
+    return f"Expires in {seconds} s."
 
 
 def keys_dropped(count: int) -> str:
     """Return what happened to keys that came faster than a person types."""
     if count < 2:
-        return "Other input came with the key. Nothing was decided."
-    return f"{count} keys came at once. Nothing was decided."
+        return "Other input arrived with the key. Nothing was decided."
+    return f"{count} keys arrived at once. Nothing was decided."
 
 
 def approved(title: str) -> str:
@@ -106,36 +119,48 @@ def failed(title: str, outcome: str) -> str:
 def denied(title: str, agent: str, reason: str, calls: int = 1) -> str:
     """Return the report of a no to *calls* equal calls, with what the agent reads."""
     who = "The agent" if agent == "the agent" else agent
-    text = f'{who} is told: "{reason}"' if reason else f"{who} is told that you gave no reason"
+    text = f'{who} will read: "{reason}"' if reason else f"{who} gets no reason"
     equal = f", {calls} equal calls" if calls > 1 else ""
     return f"✗ Denied: {title}{equal}. {text}"
 
 
 def ended_elsewhere(title: str, outcome: str) -> str:
     """Return the report of an item that ended without a key of yours."""
-    return f"{title}: {outcome} without a key of yours. Nothing else changed here."
+    return f"{title}: {outcome}, not by you. Nothing else changed here."
 
 
 def confirm_quit(waiting: int, key: str) -> str:
     """Return the question before quitting while something waits."""
-    verb = "waits. It stays" if waiting == 1 else "wait. They stay"
+    verb = "call is waiting. It keeps" if waiting == 1 else "calls are waiting. They keep"
     tail = "expires" if waiting == 1 else "expire"
-    return f"{waiting} {verb} waiting and {tail} on time. {key} again quits."
+    return f"{waiting} {verb} waiting and {tail} on time. Press {key} again to quit."
 
 
-def runs(op: str) -> str:
-    """Return the verb phrase of an approve key, where the action file gives none."""
-    return f"runs {op}"
+def effect(title: str) -> str:
+    """Return *title*, a verb phrase that a heading begins with a capital, as it stands after `to`."""
+    is_word = title[1:2].islower() or title[1:2] == " "
+    return title[0].lower() + title[1:] if is_word else title
 
 
-def runs_steps(ops: Sequence[str]) -> str:
-    """Return the verb phrase of an approve key that runs several steps, their number first."""
-    return f"runs {len(ops)} steps: {', '.join(ops)}"
+def runs_action(name: str) -> str:
+    """Return what a yes does, where the action file has no title."""
+    return f"run {name}"
+
+
+def changes_fields(phrase: str, count: int) -> str:
+    """Return what a yes to a change does, and to how many of the fields that are shown."""
+    return f"{phrase} ({count} {'field changes' if count == 1 else 'fields change'})"
+
+
+def in_steps(phrase: str, ops: Sequence[str]) -> str:
+    """Return what a yes does, and the steps that it runs, their number first."""
+    steps = "1 step" if len(ops) == 1 else f"{len(ops)} steps"
+    return f"{phrase} ({steps}: {', '.join(ops)})"
 
 
 def session_ended(agent: str) -> str:
     """Return the report of a session that a person ended."""
-    return f"✓ Ended the session of {agent}. What it had asked for stays waiting."
+    return f"✓ Ended the session of {agent}. Its calls keep waiting."
 
 
 def ends_session(key: str, agent: str) -> str:

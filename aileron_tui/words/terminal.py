@@ -2,7 +2,7 @@
 
 from typing import Final
 
-NOTHING_IN_VIEW: Final = "No field stands in view."
+NOTHING_IN_VIEW: Final = "No field is in view."
 A_FIELD: Final = "the field"
 COPY_BYTES: Final = 70_000
 """Many terminals drop a longer copy without a word."""
@@ -15,14 +15,14 @@ def title(waiting: int) -> str:
 
 def calls_wait(count: int, action: str) -> str:
     """Return the notification. It begins with a letter: `OSC 9 ; 4 ;` means something else."""
-    verb = "call waits" if count == 1 else "calls wait"
+    verb = "call is waiting" if count == 1 else "calls are waiting"
     named = f": {action}" if action else ""
     return f"Aileron: {count} {verb}{named}"
 
 
 def command_failed(program: str, why: str) -> str:
     """Return what became of the command of `[notify]`, once."""
-    return f"The command of [notify] in config.toml failed: {program}: {why}."
+    return f"The [notify] command in config.toml failed: {program}: {why}."
 
 
 def ended_with(code: int) -> str:
@@ -55,7 +55,7 @@ def copies_next(key: str) -> str:
 
 def too_long(size: int) -> str:
     """Return that the terminal may not take it."""
-    return f"{size // 1000} kB may be more than the terminal takes."
+    return f"{size // 1000} kB may be more than the terminal accepts."
 
 
 def paged(name: str, program: str) -> str:
@@ -65,12 +65,12 @@ def paged(name: str, program: str) -> str:
 
 def no_pager(program: str) -> str:
     """Return that the pager cannot be run."""
-    return f"{program} could not be started. Set PAGER to a program that you have."
+    return f"{program} could not be started. Set PAGER to an installed program."
 
 
 def cannot_suspend() -> str:
     """Return that this terminal cannot be lent to another program."""
-    return "This terminal cannot be lent to a pager."
+    return "A pager cannot be opened in this terminal."
 
 
 def opened(url: str) -> str:

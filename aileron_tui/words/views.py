@@ -23,9 +23,9 @@ GLYPHS: Final = {"changed": "▲", "refused": "✗"}
 STATES: Final = {"pending": "waiting", "changed": "changed", "refused": "refused"}
 OTHER: Final = "·"
 SO_FAR: Final = "SO FAR"
-SO_FAR_REMARK: Final = "what is on record of it, oldest first"
+SO_FAR_REMARK: Final = "its records, oldest first"
 YOU_SAID: Final = "you: "
-ITS_FILE_ASKS: Final = "its action file asks"
+ITS_FILE_ASKS: Final = "its action file asks you"
 
 IS_NOW: Final = "HOW IT IS NOW"
 LOOKING_AGAIN: Final = "Looking again …"
@@ -36,13 +36,13 @@ NOT_VERIFIED: Final = "not verified since the console started"
 READING: Final = "reading …"
 NO_RECORD: Final = "✗ no such record"
 WHAT: Final = "WHAT"
-WHAT_REMARK: Final = "as the record says it"
+WHAT_REMARK: Final = "from the record"
 CHAIN: Final = "CHAIN"
 CHAIN_REMARK: Final = "each record's hash covers the one before it"
 SCREEN: Final = "SCREEN"
 SCREEN_KEPT: Final = "kept as you saw it when you decided, until this console ends"
 SCREEN_NOT_KEPT: Final = (
-    "not kept: only the console in which a person decided has it, until it ends"
+    "not available: only the console in which it was decided keeps it, until it closes"
 )
 AS_SEEN: Final = "This is what you saw when you decided. Nothing is decided here."
 AS_STORED: Final = "AS STORED"
@@ -56,16 +56,16 @@ LIBRARY_STATES: Final = {
     "error": "in error",
 }
 LIBRARY_GLYPHS: Final = {"ready": "●", "cannot_run": "✗", "held_back": "▲", "error": "!"}
-LIBRARY_STATUS: Final = "What lies in the home. Agents see what is ready, nothing else."
-NO_LIBRARY: Final = "No action lies in the home. `aileron action add` adds one."
+LIBRARY_STATUS: Final = "Everything installed. Agents see only what is ready."
+NO_LIBRARY: Final = "No actions are installed. Add one with `aileron action add`."
 FILE_REMARK: Final = "as Aileron read it from this machine"
 PROBLEMS: Final = "PROBLEMS"
 ASKS: Final = "asks you"
-RUNS_FREE: Final = "▲ runs free"
+RUNS_FREE: Final = "▲ not gated"
 NO_HOST: Final = "no host"
-NOT_KNOWN: Final = "not known as long as it is in error"
+NOT_KNOWN: Final = "unknown until its errors are fixed"
 ACCEPTED: Final = "accepted "
-NOT_ACCEPTED: Final = "nobody accepted it"
+NOT_ACCEPTED: Final = "not accepted"
 
 # Sessions
 CONNECTED: Final = "connected"
@@ -75,21 +75,23 @@ NO: Final = "no"
 CONTAINMENT_SHORT: Final[Mapping[Containment, str]] = MappingProxyType(
     {"verified": YES, "other_user": "other user", "claimed": "said to be", "none": f"▲ {NO}"}
 )
-UNCONTAINED: Final = "nothing contains it: it can do what your account can, past Aileron as well"
-ONLY_CLAIMED: Final = "said to be contained; Aileron has not seen every process of it in a sandbox"
-OTHER_USER: Final = "its processes are another user's: it can do what that account can"
+UNCONTAINED: Final = "not sandboxed: it can do whatever your account can, even without Aileron"
+ONLY_CLAIMED: Final = (
+    "said to be contained; Aileron could not confirm that all its processes are in a sandbox"
+)
+OTHER_USER: Final = "it runs as another user and can do whatever that account can"
 SEEN: Final = "SEEN"
-SEEN_REMARK: Final = "by the kernel, when it was opened"
-SEEN_NOTHING: Final = "nothing: no kernel told who opened it"
+SEEN_REMARK: Final = "by the kernel, when it connected"
+SEEN_NOTHING: Final = "nothing: the kernel did not report who connected"
 CLAIMS: Final = "CLAIMED"
-CLAIMS_REMARK: Final = "what the agent says of itself; not checked"
-NO_CLAIMS: Final = "its client said nothing of itself"
+CLAIMS_REMARK: Final = "what the agent says about itself; not checked"
+NO_CLAIMS: Final = "its client said nothing about itself"
 MODEL: Final = "MODEL"
-MODEL_REMARK: Final = "what passed the gateway, in numbers; contents are not looked at"
-NO_MODEL: Final = "nothing passed the gateway yet"
+MODEL_REMARK: Final = "traffic through the gateway, counted; contents are not read"
+NO_MODEL: Final = "no traffic through the gateway yet"
 NO_ANSWER: Final = "no answer"
-SESSIONS_STATUS: Final = "Who is at work. What an agent says of itself is a claim."
-NO_SESSIONS: Final = "No agent is at work. `aileron launch` starts one."
+SESSIONS_STATUS: Final = "Connected agents. What an agent says about itself is not checked."
+NO_SESSIONS: Final = "No agent is connected. Start one with `aileron launch`."
 
 
 def last_hour(*, calls: int, free: int, approved: int, denied: int, median: str) -> tuple[str, ...]:
@@ -106,7 +108,7 @@ def last_hour(*, calls: int, free: int, approved: int, denied: int, median: str)
 
 def read_after(at: str) -> str:
     """Return when it was looked at again, after the end."""
-    return f"as it was read at {at}, after the end"
+    return f"as fetched at {at}, after it ended"
 
 
 def not_gated(seconds: float) -> str:
@@ -122,7 +124,7 @@ def you(waited: str) -> str:
 
 def new_above(count: int, key: str) -> str:
     """Return how many rows came in above the one that is read."""
-    return f"{count} new above, {key} follows."
+    return f"{count} new above; {key} jumps to the newest."
 
 
 def records(count: int) -> str:
@@ -158,7 +160,7 @@ def more_problems(count: int) -> str:
 
 def looked_through(looked: int, total: int) -> str:
     """Return how far a filter has looked."""
-    return f"in the newest {looked:,} of {total:,} records; further down it reads on."
+    return f"in the newest {looked:,} of {total:,} records; scroll down to search on."
 
 
 def sessions(count: int, connected: int) -> str:
@@ -179,7 +181,7 @@ def only_claimed(count: int) -> str:
 
 def self_declared(self_opened: bool) -> str:
     """Return who says who it is, where no kernel does."""
-    return "it opened its session itself" if self_opened else "its launcher says so"
+    return "it connected by itself" if self_opened else "according to its launcher"
 
 
 def passed(requests: int, in_flight: int) -> str:
@@ -198,7 +200,7 @@ def size(count: int) -> str:
 
 def faults(count: int) -> str:
     """Return how many requests Aileron itself answered with an error."""
-    return f"▲ {count:,} answered with an error of Aileron's own"
+    return f"▲ {count:,} answered by Aileron with an error"
 
 
 def exported(count: int) -> str:

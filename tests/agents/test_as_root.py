@@ -41,7 +41,7 @@ def test_root_is_told_how_an_ordinary_user_starts_it(how: str, words: list[str])
     done = said("launch", "codex", f"--sandbox={how}", *words)
     assert done.returncode != 0
     assert "STARTED" not in done.stdout
-    assert "As root nothing is contained" in done.stderr
+    assert "Agents cannot be sandboxed as root" in done.stderr
     assert "runuser -u USER -- aileron launch" in done.stderr
     assert "--no-sandbox" in done.stderr
 
@@ -49,11 +49,11 @@ def test_root_is_told_how_an_ordinary_user_starts_it(how: str, words: list[str])
 def test_without_a_sandbox_root_starts_what_root_likes() -> None:
     """Typed by a person, who then knows."""
     done = said("launch", "codex", "--no-sandbox", "--dry-run")
-    assert "As root" not in done.stderr
+    assert "as root" not in done.stderr
     assert done.returncode == 0, done.stderr
 
 
 def test_the_doctor_says_it_too() -> None:
     """It is what a launch would find."""
     done = said("doctor")
-    assert "As root nothing is contained" in done.stdout
+    assert "Agents cannot be sandboxed as root" in done.stdout

@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,10 @@ def test_status_says_how_it_is(console: Console) -> None:
     token = console.session()["token"]
     console.run("send-draft", {"draft_id": DRAFT}, token)
     found = aileron_json("status", home=console.home)
+    (waiting,) = found.pop("waiting")
+    assert (waiting["action"], waiting["agent"]) == ("send-draft", "test")
+    assert waiting["requested_at"].endswith("Z")
+    assert found.pop("unknown") == []
     assert found == {
         "running": True,
         "url": console.url,
@@ -98,8 +103,61 @@ def test_status_says_how_it_is(console: Console) -> None:
         "pending": 1,
         "sessions": 1,
     }
-    assert set(aileron_json("status", home=console.home.parent / "none", code=69)) == set(found)
-    assert "1 call waits" in aileron("status", home=console.home).stdout
+    absent = aileron_json("status", home=console.home.parent / "none", code=69)
+    assert set(absent) == {*found, "waiting", "unknown"}
+    told = aileron("status", home=console.home, env={"TZ": "UTC-2"}).stdout
+    assert "1 call waits" in told
+    assert f"{waiting['approval_id']}  send-draft, asked by test at " in told
+    assert _two_hours_later(waiting["expires_at"]) in told
+
+
+def _two_hours_later(text: str) -> str:
+    moment = datetime.fromisoformat(text) + timedelta(hours=2)
+    return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def test_a_person_reads_local_time_and_a_program_utc(console: Console) -> None:
+    """Of the audit and the log alike."""
+    aileron("action", "run", "list-drafts", home=console.home)
+    for words in (("audit", "list"), ("logs",)):
+        (last,) = aileron_json(*words, "-n", "1", home=console.home)["items"]
+        assert last["at"].endswith("Z")
+        told = aileron(*words, "--limit", "1", home=console.home, env={"TZ": "UTC-2"}).stdout
+        assert _two_hours_later(last["at"]) in told
+        assert last["at"] not in told
+
+
+def test_a_name_or_id_that_is_almost_right_is_told_the_nearest(console: Console) -> None:
+    """Of actions, connectors, runs and approvals."""
+    pending = aileron_json(*SEND, home=console.home, code=75)
+    run, approval = pending["audit_id"], pending["approval_id"]
+    for words, meant in (
+        (("action", "run", "list-draft"), "list-drafts"),
+        (("action", "remove", "sned-draft"), "send-draft"),
+        (("connector", "remove", "mial-drafts"), "mail-drafts"),
+        (("audit", "show", run[:-1]), run),
+        (("audit", "show", approval[:-1]), approval),
+        (("open", "approval", approval[:-1]), approval),
+    ):
+        for told in (
+            aileron(*words, home=console.home, code=None).stderr,
+            aileron_json(*words, home=console.home, code=None)["error"]["message"],
+        ):
+            assert f"Did you mean {meant}?" in told
+    assert (
+        "Did you mean" not in aileron("audit", "show", "nothing", home=console.home, code=1).stderr
+    )
+
+
+def test_a_wait_says_what_it_waits_for_and_where(console: Console) -> None:
+    """On stderr, before it waits: whoever typed it may not know that somebody has to answer."""
+    done = aileron(*SEND, "--wait", "0.2", home=console.home, code=75)
+    assert "send-draft waits for a person as act-" in done.stderr
+    assert str(console.home) in done.stderr
+    assert console.url in done.stderr
+    assert "at most 0.2 s" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert aileron(*SEND, home=console.home, code=75).stderr == ""
 
 
 def test_home_comes_from_option_or_environment(console: Console) -> None:
@@ -339,13 +397,14 @@ def test_a_run_that_fails_after_its_approval_is_1(attended: Attended, mailbox: M
 
 
 def test_a_console_that_goes_away_meanwhile_is_69(attended: Attended) -> None:
-    """One sentence."""
+    """One sentence, below the one that said what it waited for."""
     run = Run(attended.home)
     waiting(attended)
     attended.end(signal.SIGKILL)
     code, out, err = run.end()
     assert (code, out) == (69, "")
-    assert err.count("\n") == 1
+    assert err.count("\n") == 2
+    assert "waits for a person" in err.partition("\n")[0]
 
 
 def test_an_interrupt_is_130_and_the_approval_stays(attended: Attended) -> None:

@@ -96,12 +96,12 @@ def test_a_call_is_read_whole_and_approved_with_a_line(console: Plain, mailbox: 
 
 def test_the_standing_warnings_are_shown_at_the_start(console: Plain, mailbox: Mailbox) -> None:
     """What was accepted unseen, and which hosts go elsewhere, as above every screen; `?` repeats it."""
-    route = f"▲ gmail.googleapis.com:443 goes to 127.0.0.1:{mailbox.port} (--route)"
+    route = f"▲ Test route: gmail.googleapis.com:443 is answered by 127.0.0.1:{mailbox.port}."
     first = console.asked()
     console.answer("?")
     for output in (first, console.asked()):
         assert route in output
-        assert "were accepted unseen (--accept-installed)" in output
+        assert "were accepted without review (--accept-installed)" in output
 
 
 def test_a_no_with_its_reason_reaches_the_agent(console: Plain, mailbox: Mailbox) -> None:
@@ -148,7 +148,7 @@ def test_more_than_one_line_at_once_decides_nothing(console: Plain) -> None:
     asked_to_send(console)
     for pasted in (b"a\na\n", b"a\nb", b"a\n\n", b"d no\na\n"):
         console.pty.type(pasted)
-        console.read_until("More than one line came. Nothing was decided.")
+        console.read_until("More than one line arrived at once. Nothing was decided.")
         console.asked()
     assert console.rows("state") == [("pending",)]
 
@@ -182,12 +182,12 @@ def test_quitting_while_something_waits_asks_once(console: Plain) -> None:
     """The first `q` says what stays behind."""
     asked_to_send(console)
     console.answer("q")
-    console.read_until("q again quits.")
+    console.read_until("Press q again to quit.")
     console.asked()
     console.answer("1")  # any other answer takes it back
     console.asked()
     console.answer("q")
-    console.read_until("q again quits.")
+    console.read_until("Press q again to quit.")
     console.asked()
     console.answer("q")
     assert console.pty.ended() == 0
@@ -202,12 +202,12 @@ def test_without_a_preview_the_key_is_given_twice(console: Plain, mailbox: Mailb
     console.read_until("Preview unavailable")
     console.asked()
     console.answer("a")
-    console.read_until("Press a again to approve without one.")
+    console.read_until("Press a again to send a draft anyway.")
     console.asked()
     console.answer("esc")
     assert "does nothing" not in console.asked()
     console.answer("a")
-    console.read_until("Press a again to approve without one.")
+    console.read_until("Press a again to send a draft anyway.")
     console.asked()
     assert console.rows("state") == [("pending",)]
     console.answer("a")
@@ -240,7 +240,7 @@ def test_a_call_that_is_withdrawn_takes_its_question_along(console: Plain) -> No
     approval = answer.json["approval_id"]
     done = console.post(f"/v1/action-approvals/{approval}/withdraw", {}, token=token)
     assert done.status == 200, done.raw
-    console.read_until("What stood there changed. What you typed decides nothing.")
+    console.read_until("The item changed meanwhile. What you typed decided nothing.")
     console.asked()
     console.pty.type(b"\n")
     console.pty.settle(0.3)
@@ -275,13 +275,13 @@ def test_all_calls_are_held_and_let_go_on(console: Plain) -> None:
     """While they are held nothing is approved here either."""
     asked_to_send(console)
     console.answer("P")
-    console.read_until("All calls are held.")
+    console.read_until("All calls are on hold.")
     console.asked()
     console.answer("a")
     console.read_until("does nothing here now")
     console.asked()
     console.answer("P")
-    console.read_until("Calls go on.")
+    console.read_until("Calls resume.")
     console.read_until("Keys: a approve")
     assert console.rows("state") == [("pending",)]
 
@@ -361,14 +361,17 @@ def test_a_late_end_is_announced_unasked_and_an_unknown_one_is_looked_at_again(
     asked_to_send(console)
     mailbox.control(hang="send")
     console.answer("a")
-    console.read_until("Still under way. Its end is told here.")
+    console.read_until("Still running. The result will appear here.")
     console.asked()
     console.read_until("? unknown: ")
     assert "l looks again at: Send a draft" in console.asked()
     console.answer("l")
     console.read_until("Looking again …")
     page = console.read_until("HOW IT IS NOW") + console.asked()
-    assert "run.unknown" in page
+    assert "m acknowledges." in page
+    console.answer("m")
+    console.read_until("✓ Acknowledged: Send a draft")
+    console.asked()
     assert console.rows("state") == [("unknown",)]
 
 
@@ -376,7 +379,9 @@ def test_everything_is_stopped_from_the_keyboard(console: Plain, mailbox: Mailbo
     """The second answer denies what waits and ends the session, in the real core."""
     asked_to_send(console)
     console.answer("stop")
-    assert "Stop everything? It denies 1 call, ends 1 session, stops 0 runs." in console.asked()
+    assert (
+        "Stop everything? This denies 1 call, ends 1 session and stops 0 runs." in console.asked()
+    )
     assert console.rows("state") == [("pending",)]
     console.answer("\x0b")  # the same by its key
     console.read_until("✗ Everything stopped: 1 call denied, 1 session ended, 0 runs stopped.")

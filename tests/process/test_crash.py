@@ -12,7 +12,15 @@ import pytest
 from aileron_core.audit.read import verify_home
 from aileron_core.storage.open import open_reader
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import DRAFT, Answer, Attend, Attended, eventually
+from tests.support.server_harness import (
+    DRAFT,
+    Answer,
+    Attend,
+    Attended,
+    aileron,
+    aileron_json,
+    eventually,
+)
 
 GATED = {
     "before run.requested": None,
@@ -33,7 +41,7 @@ GATED = {
 """Failpoint -> the state in which the database has to be found after it."""
 NOTES = {
     "pending": "",
-    "checking": "stopped while it looked once more",
+    "checking": "stopped during the last check",
     "approved": "stopped before it began",
 }
 
@@ -167,6 +175,11 @@ def test_a_kill_while_the_request_is_at_the_service_ends_as_unknown(
     attended.start()
     is_over(attended, mailbox, token, answer.json["approval_id"], "unknown", 0)
     assert posts() == 1
+    (unknown,) = aileron_json("status", home=attended.home)["unknown"]
+    assert (unknown["approval_id"], unknown["action"]) == (answer.json["approval_id"], "send-draft")
+    told = aileron("status", home=attended.home).stdout
+    assert "1 call ended with an unknown outcome. Check it in the console:" in told
+    assert f"{unknown['approval_id']}  send-draft, asked by test, ended at " in told
     attended.end()
     audit_holds(attended)
 

@@ -74,7 +74,7 @@ def test_the_reason_of_a_no_reaches_the_agent_and_nothing_is_sent(demo: Tmux, ho
     """`d` asks for a reason in place of the status line; the agent prints exactly that reason."""
     demo.until(lambda shown: ARMED.search(shown) is not None)
     demo.press("d")
-    demo.until("What shall")
+    demo.until("will read it")
     demo.type("wrong numbers, wait for Thursday")
     demo.until("wait for Thursday")
     demo.until(lambda shown: _press_enter(demo, shown))
@@ -86,7 +86,7 @@ def test_the_reason_of_a_no_reaches_the_agent_and_nothing_is_sent(demo: Tmux, ho
 
 def _press_enter(terminal: Tmux, shown: str) -> bool:
     """Press enter until the panel took it: it counts only after a rest of the hand."""
-    if "What shall" not in shown:
+    if "will read it" not in shown:
         return True
     time.sleep(REST)
     terminal.press("Enter")

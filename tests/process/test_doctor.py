@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.support.server_harness import Console, aileron, aileron_json
 
 
@@ -28,6 +30,38 @@ def test_a_missing_agent_fails_only_if_it_was_asked_for(home: Path, tmp_path: Pa
     nothing = {"PATH": f"/usr/bin{os.pathsep}/bin", "HOME": str(tmp_path)}
     done = aileron("doctor", "codex", home=home, code=1, env=nothing)
     assert "Codex is not installed: npm install -g @openai/codex" in done.stdout
-    assert "▲ outside Aileron" in done.stdout
+    assert "▲ not controlled by Aileron" in done.stdout
     said = aileron_json("doctor", home=home, code=None, env=nothing)
     assert said["ok"] == all(each["level"] != "broken" for each in said["findings"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "passes"),
+    [({"OPENAI_API_KEY": "x"}, True), ({}, False), ({"OPENAI_API_KEY": "x", "off": "1"}, False)],
+    ids=["by a key", "without one", "--no-gateway"],
+)
+def test_a_dry_run_says_of_model_traffic_only_what_holds_here(
+    home: Path, tmp_path: Path, asked: dict[str, str], passes: bool
+) -> None:
+    """Not that it passes the gateway, and in the next line that it does not."""
+    program = tmp_path / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    env = {"PATH": f"{program.parent}:/usr/bin:/bin", "HOME": str(tmp_path), "OPENAI_API_KEY": ""}
+    options = ["--no-gateway"] if asked.pop("off", "") else []
+    done = aileron(
+        "launch", "codex", "--no-sandbox", "--dry-run", *options, home=home, env={**env, **asked}
+    )
+    told = [line.strip() for line in done.stdout.splitlines() if "odel traffic" in line]
+    assert len(told) == 1
+    if passes:
+        assert told == ["✓ Its model traffic goes through Aileron's gateway: openai."]
+    elif options:
+        assert told == ["▲ not controlled by Aileron: its model traffic (--no-gateway)."]
+    else:
+        assert told[0].startswith(
+            "▲ Codex's model traffic does not pass Aileron: it has no API key"
+        )
+    shown = aileron("doctor", "codex", home=home, env={**env, **asked}, code=None).stdout
+    assert ("does not pass Aileron" in shown) != ("model traffic passes" in shown)

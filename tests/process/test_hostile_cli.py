@@ -49,7 +49,7 @@ def safe(*words: str | bytes, home: Path) -> str:
     """Run it as text and with `--json`, both on a terminal; return the text."""
     text = printed(on_a_terminal(*words, home=home), colour=True)
     assert "Traceback" not in text
-    assert "A fault of Aileron's own" not in text
+    assert "An internal error of Aileron" not in text
     given = on_a_terminal(*words, "--json", home=home)
     body = printed(given)
     assert given.isascii(), body[:500]

@@ -137,7 +137,7 @@ def approve_one(console: ScreenConsole) -> None:
     ):  # the last that was said of the focus may be that it is gone
         console.pty.type(key)
         console.pty.settle(0.7)
-    if "All calls are held" in console.pty.cells.text:
+    if "All calls are on hold" in console.pty.cells.text:
         console.pty.type(b"P")
         console.pty.settle(1.0)
     for _ in range(30):

@@ -383,7 +383,7 @@ def test_after_a_restart_a_held_session_has_a_time_to_come_back(attended: Attend
 
 
 def test_an_ended_sessions_approvals_stay(attended: Attended) -> None:
-    """Marked: the requester is gone. A person may still say yes."""
+    """Marked: its agent's session has ended. A person may still say yes."""
     opened = attended.session()
     answer = attended.run("send-draft", {"draft_id": DRAFT}, opened["token"])
     approval = answer.json["approval_id"]

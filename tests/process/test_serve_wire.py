@@ -11,6 +11,7 @@ from tests.support.server_harness import DRAFT, Console, Serve
 
 MIB = 1024 * 1024
 RUN = "/v1/actions/list-drafts/run"
+APPROVAL = "act-20260101T000000-0000000000000000"
 
 
 def exchange(shared: Console, data: bytes, seconds: float = 10) -> bytes:
@@ -272,7 +273,7 @@ def test_another_method_is_405_and_says_which_is_answered(
 
 def test_head_is_get_without_a_body_and_without_an_effect(shared: Console, token: str) -> None:
     """It tells an agent nothing, so it delivers nothing and holds nothing."""
-    for path in ("/v1/health", "/v1/actions", "/v1/actions/get-draft", "/review/x"):
+    for path in ("/v1/health", "/v1/actions", "/v1/actions/get-draft", f"/review/{APPROVAL}"):
         answer = shared.request("HEAD", path, token=token)
         assert (answer.status, answer.raw) == (200, b"")
     assert shared.request("HEAD", "/v1/actions").status == 401
@@ -370,7 +371,7 @@ def test_the_page_of_an_approval_is_one_page_for_every_id(shared: Console, token
     """It shows nothing, decides nothing, and is not kept."""
     pending = shared.run("send-draft", {"draft_id": DRAFT}, token).json
     known = shared.get(pending["review_url"].removeprefix(shared.url))
-    unknown = shared.get("/review/act-20260101T000000-0000000000000000")
+    unknown = shared.get(f"/review/{APPROVAL}")
     assert known.raw == unknown.raw
     assert known.headers == unknown.headers
     assert known.headers["cache-control"] == "no-store"
@@ -379,6 +380,14 @@ def test_the_page_of_an_approval_is_one_page_for_every_id(shared: Console, token
     assert b"<form" not in known.raw
     assert b"<script" not in known.raw
     shared.post(f"/v1/action-approvals/{pending['approval_id']}/withdraw", token=token)
+
+
+@pytest.mark.parametrize("word", ["None", "x", "null", f"{APPROVAL}x", APPROVAL.upper()])
+def test_what_is_no_approval_id_has_no_page(shared: Console, word: str) -> None:
+    """Whoever follows such an address is told that it leads nowhere."""
+    answer = shared.get(f"/review/{word}")
+    assert answer.status == 404
+    assert answer.error["class"] == "not_found"
 
 
 def test_a_fault_of_ours_is_500_in_the_one_error_body(serve: Serve) -> None:

@@ -77,12 +77,12 @@ def test_a_suite_is_added_while_the_console_runs_and_accepted_with_one_key(
     suite = write_actions(tmp_path / "tracker")
     aileron("action", "add", str(suite), home=home)
     shown = console.until(lambda text: f"Accept these {ALL} actions?" in text)
-    assert f"{FIRST} run without asking you and are not marked as reads" in shown
-    assert "LOOK AT THESE FIRST" in shown
+    assert f"{FIRST} run without asking you and are not declared read-only" in shown
+    assert "REVIEW THESE FIRST" in shown
     assert "first-511  runs get_draft" in shown
     assert shown.index("first-511") < shown.index("gated-000")
     press(console, "t", "lines not seen. Press t again")
-    press(console, "t", f"Accepted: {ALL} actions. They count from now on.")
+    press(console, "t", f"Accepted: {ALL} actions.")
     console.until("Nothing is waiting.")
     assert set(listed(home).values()) == {"ready"}
     verified = aileron_json("audit", "verify", home=home)
@@ -141,7 +141,7 @@ def test_without_a_screen_the_list_is_printed_whole_and_answered(
         assert "t accepts all 62 as they are; T leaves out the 2 listed first." in page
         assert "T accept the rest" in page
         plain.answer("T")
-        plain.read_until("Accepted: 60 actions. They count from now on.")
+        plain.read_until("Accepted: 60 actions.")
         held = {name for name, state in listed(home).items() if state == "held_back"}
         assert held == {"first-060", "first-061"}
     finally:

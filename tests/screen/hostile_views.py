@@ -89,6 +89,8 @@ def hostile_snapshot(now: float, say: Say) -> Snapshot:
     items = [
         approval(1, now, agent="codex", reason="", note="x", outcome="x", decided_by="x"),
         approval(2, now, drift=drifted(now), self_opened=True, containment="none"),
+        approval(9, now, new_values=(FieldView(label="To"), FieldView(label="Body"))),
+        approval(10, now, drift=drifted(now), new_values=(FieldView(label="Subject"),)),
         approval(3, now, process=process, claims=claims, steps=(step,), times_asked=3),
         dataclasses.replace(gone, drift=drifted(now)),
         approval(5, now, state="awaiting_vault", digest="", words=None, requester_gone=True),
@@ -142,4 +144,9 @@ def _labels_of_ours(view: Any, before: Any) -> Any:
         gone = drift.unavailable if view.preview.status == "unavailable" else ""
         drift = dataclasses.replace(drift, changed=changed, unavailable=gone)
     preview = dataclasses.replace(view.preview, fields=fields)
-    return dataclasses.replace(view, preview=preview, drift=drift)
+    new = view.new_values if before.new_values else ()
+    new = tuple(
+        dataclasses.replace(field, label=old.label)
+        for field, old in zip(new, before.new_values, strict=False)
+    )
+    return dataclasses.replace(view, preview=preview, drift=drift, new_values=new)

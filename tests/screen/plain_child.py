@@ -3,7 +3,7 @@
     python plain_child.py INTENTS [LOCK_SECONDS [restless]]
 
 Each intent becomes a line of the file INTENTS, and is answered. The call `Post a message` ends so that
-nobody knows how; a look at the service again bumps the call's version, as it does in the core. Record
+nobody knows how, and waits to be acknowledged; a look at the service again bumps the call's version, as it does in the core. Record
 13 cannot be read. With `restless` the first call changes all the time.
 """
 
@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from aileron_core.clock import SystemClock
 from aileron_core.console_port import (
+    Acknowledge,
     ApprovalUpdated,
     ApprovalView,
     Approve,
@@ -103,11 +104,20 @@ class PlainPort(RecordingPort):
             )
             self._views[view.approval_id] = looked
             self.tell(ApprovalUpdated(view=looked))
+        elif isinstance(intent, Acknowledge) and view is not None:
+            self._views[view.approval_id] = replace(view, awaits_acknowledgement=False)
+            self.tell(ApprovalUpdated(view=self._views[view.approval_id]))
         elif intent == ReadRecord(seq=13):
             self.tell(IntentRefused(approval_id="", message="Record 13 lies under a cup."))
         elif isinstance(intent, Approve) and view is not None and view.title == "Post a message":
             lost = replace(
-                view, state="unknown", decided_at=now, ended_at=now, can_fetch_again=True
+                view,
+                state="unknown",
+                decided_at=now,
+                ended_at=now,
+                can_fetch_again=True,
+                awaits_acknowledgement=True,
+                outcome="A request had been sent, and no answer came.",
             )
             self._views[view.approval_id] = lost
             self._seq += 1

@@ -45,7 +45,7 @@ def suite(*files: NotAcceptedView, count: int = 0) -> tuple[NotAcceptedView, ...
 
 
 def suite_of_515() -> tuple[NotAcceptedView, ...]:
-    """Return 360 gated actions, 151 reads, and 4 that run unasked and are not marked as reads."""
+    """Return 360 gated actions, 151 reads, and 4 that run unasked and are not declared read-only."""
     first = (
         held_file(name, gated=False)
         for name in ("draft-create", "file-upload", "page-create", "page-update")

@@ -65,7 +65,7 @@ async def test_a_row_keeps_its_place_while_its_call_goes_on() -> None:
         shown.port.tell(
             recorded(101, "run.requested", "run-a"), recorded(102, "run.requested", "run-b")
         )
-        await shown.shows("2 new above, f follows.")
+        await shown.shows("2 new above; f jumps to the newest.")
         assert shown.row == below
         shown.port.tell(recorded(103, "run.completed", "run-a"))
         calls = [line for line in shown.lines if "send-draft" in line]
@@ -83,7 +83,7 @@ async def test_f_follows_the_newest_again() -> None:
         await shown.until(lambda: "● waiting" in shown.row)
         await shown.go("j", "f follow")
         shown.port.tell(recorded(102, "run.requested", "run-b"))
-        await shown.shows("1 new above, f follows.")
+        await shown.shows("1 new above; f jumps to the newest.")
         await shown.go("f", "Newest first.")
         assert shown.app.screen.query_one("#list", RowList)._selected == 0
         assert "f follow" not in shown.keys
@@ -194,7 +194,7 @@ async def test_a_filter_reads_on_to_the_first_record_and_says_how_far_it_looked(
 
     async with console(state) as shown:
         await shown.go("3", "2,000 records")
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type("agent:goose")
         await shown.shows("this is record 1 ")
         await shown.go("enter", "1 of 2,000 match agent:goose")
@@ -210,7 +210,7 @@ async def test_a_page_read_for_another_question_does_not_confuse_the_filter() ->
         await shown.go("3", "2,000 records")
         stray = RecordsRead(records=(record(5),), before_seq=6, total=TOTAL)
         shown.port.tell(stray)
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type("record 1999")
         await shown.shows("this is record 1999")
 

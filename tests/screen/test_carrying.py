@@ -85,7 +85,7 @@ async def test_a_copy_that_terminals_drop_is_said_to_be_too_long() -> None:
     async with console(start(mail(preview=long))) as shown:
         await shown.rest()
         listen(shown)
-        await shown.go("y", "90 kB may be more than the terminal takes.")
+        await shown.go("y", "90 kB may be more than the terminal accepts.")
 
 
 async def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
@@ -138,4 +138,4 @@ async def test_a_terminal_that_cannot_be_lent_says_so() -> None:
     """Nothing is lost, and nothing hangs."""
     async with console(start(short()), environment={}) as shown:
         await shown.rest()
-        await shown.go("p", "This terminal cannot be lent to a pager.")
+        await shown.go("p", "A pager cannot be opened in this terminal.")

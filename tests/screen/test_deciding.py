@@ -75,7 +75,7 @@ async def test_a_paste_that_begins_with_the_decide_key_decides_nothing(shown: Co
         driver.process_message(event)
     await shown.settled()
     shown.clock.advance(0.05)
-    await shown.shows("keys came at once. Nothing was decided.")
+    await shown.shows("keys arrived at once. Nothing was decided.")
     assert shown.port.intents == []
 
 
@@ -96,6 +96,37 @@ async def test_a_pane_without_focus_decides_nothing(shown: Console) -> None:
     shown.clock.advance(1)
     await shown.press_alone("a")
     assert shown.port.intents == []
+    shown.app.post_message(events.AppFocus())
+    await shown.until(lambda: "All seen." in shown.status_line)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_a_pane_without_focus_says_why_no_key_decides(size: tuple[int, int]) -> None:
+    """It said what the key would do, and the key did nothing."""
+    async with console(start(short()), size=size) as shown:
+        await shown.read_all()
+        assert "All seen." in shown.status_line
+        shown.app.post_message(events.AppBlur())
+        await shown.until(lambda: "All seen." not in shown.status_line)
+        assert (
+            "Your terminal says that another pane has the focus: no key decides here."
+            in shown.status_line
+        )
+
+
+async def test_a_press_without_focus_is_not_the_first_of_two() -> None:
+    """It was not typed into this pane: the second, typed into it, would decide alone."""
+    async with console(start(mail()), size=(80, 24)) as shown:
+        await shown.rest()
+        shown.app.post_message(events.AppBlur())
+        await shown.settled()
+        await shown.press_alone("a")
+        shown.app.post_message(events.AppFocus())
+        await shown.rest()
+        assert shown.app._model.pressed_once == ""
+        await shown.press_alone("a")
+        await shown.shows("Press a again")
+        assert shown.port.intents == []
 
 
 async def test_unread_lines_want_a_second_press_and_are_counted() -> None:
@@ -103,7 +134,7 @@ async def test_unread_lines_want_a_second_press_and_are_counted() -> None:
     async with console(start(mail()), size=(80, 24)) as shown:
         await shown.rest()
         await shown.press_alone("a")
-        await shown.shows("lines not seen. Press a again to approve without reading them.")
+        await shown.shows("lines not seen. Press a again to send a mail draft anyway.")
         assert shown.port.intents == []
         await shown.rest()
         assert "lines unread" in shown.keys
@@ -164,7 +195,7 @@ async def test_approve_without_a_preview_wants_the_key_twice() -> None:
         await shown.shows("Preview unavailable: timed out")
         await shown.rest()
         await shown.press_alone("a")
-        await shown.shows("Press a again to approve without one.")
+        await shown.shows("Press a again to send a mail draft anyway.")
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("a")
@@ -196,7 +227,7 @@ async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() ->
         await shown.passes(1)
         assert "approve" not in shown.keys
         assert "deny…" in shown.keys
-        assert "Still looking. Approve is possible once the answer is here" in shown.status_line
+        assert "Fetching the preview. You can approve once it is here" in shown.status_line
         await shown.press_alone("a")
         assert shown.port.intents == []
 
@@ -204,7 +235,7 @@ async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() ->
 async def test_deny_tells_the_agent_the_reason_that_was_typed(shown: Console) -> None:
     """`d`, a reason, `enter` after a rest."""
     await shown.press_alone("d")
-    await shown.shows('Deny "Send a mail draft". What shall codex be told?')
+    await shown.shows('Deny "Send a mail draft". Reason (codex will read it):')
     shown.clock.advance(0.1)
     await shown.press(*"wrong", "space", *"list")
     await shown.shows("wrong list")
@@ -217,7 +248,7 @@ async def test_deny_tells_the_agent_the_reason_that_was_typed(shown: Console) ->
 async def test_enter_right_after_typing_does_not_deny(shown: Console) -> None:
     """An unbracketed paste turns line ends into `enter`: it needs its own rest."""
     await shown.press_alone("d")
-    await shown.shows("What shall codex be told?")
+    await shown.shows("Reason (codex will read it):")
     shown.clock.advance(0.1)
     await shown.press("x", "enter")
     await shown.passes(1)
@@ -230,16 +261,16 @@ async def test_a_burst_that_opens_the_panel_writes_nothing_into_it(shown: Consol
     assert driver is not None
     for char in "deny":
         driver.process_message(events.Key(char, char))
-    await shown.shows("What shall codex be told?")
-    await shown.shows("a reason; empty is fine")
+    await shown.shows("Reason (codex will read it):")
+    await shown.shows("optional")
 
 
 async def test_escape_leaves_it_waiting_and_approve_works_afterwards(shown: Console) -> None:
     """Leaving the panel decides nothing, and the keys are back."""
     await shown.press_alone("d")
-    await shown.shows("What shall codex be told?")
+    await shown.shows("Reason (codex will read it):")
     await shown.press_alone("escape")
-    await shown.until(lambda: "What shall codex be told?" not in shown.text)
+    await shown.until(lambda: "Reason (codex will read it):" not in shown.text)
     assert shown.port.intents == []
     await shown.rest()
     await shown.press_alone("a")
@@ -283,13 +314,13 @@ async def test_a_deadline_within_a_second_takes_no_approval() -> None:
         await shown.passes(2.5)
         await shown.press_alone("a")
         assert shown.port.intents == []
-        await shown.shows("it expires now, and nothing of it runs")
+        await shown.shows("it expires and does not run")
 
 
 async def test_a_near_deadline_is_shown_as_what_it_is() -> None:
     """Nobody denies what nobody answered: it expires, and that is what its agent reads."""
     async with console(start(short(expires_at=NOW + 30))) as shown:
-        await shown.shows("Ends in 30 s; then it expires.")
+        await shown.shows("Expires in 30 s.")
 
 
 async def test_an_audit_that_cannot_be_written_stops_every_decision(shown: Console) -> None:
@@ -300,7 +331,7 @@ async def test_an_audit_that_cannot_be_written_stops_every_decision(shown: Conso
     await shown.press_alone("a")
     await shown.press_alone("d")
     assert shown.port.intents == []
-    assert "What shall" not in shown.text
+    assert "Reason (" not in shown.text
 
 
 async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
@@ -308,7 +339,7 @@ async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
     async with console(start(short())) as shown:
         await shown.rest()
         shown.port.tell(CoreLost(message="The core's thread ended."))
-        await shown.shows("THE CORE HAS ENDED")
+        await shown.shows("THE SERVER HAS STOPPED")
         shown.clock.advance(1)
         await shown.press_alone("a")
         await shown.press_alone("d")
@@ -364,7 +395,9 @@ async def test_quit_asks_once_while_something_waits() -> None:
     async with console(start(short())) as shown:
         await shown.rest()
         await shown.press_alone("q")
-        await shown.shows("1 waits. It stays waiting and expires on time. q again quits.")
+        await shown.shows(
+            "1 call is waiting. It keeps waiting and expires on time. Press q again to quit."
+        )
         assert shown.app.is_running
         await shown.press("q")
     assert shown.app.return_code == 0
@@ -373,7 +406,7 @@ async def test_quit_asks_once_while_something_waits() -> None:
 async def test_a_pane_that_is_too_small_decides_nothing(shown: Console) -> None:
     """Below 60 x 16 one sentence stands there and no key decides."""
     await shown.resize(50, 12)
-    await shown.shows("Make this pane at least 60 x 16. 1 call waits.")
+    await shown.shows("Make this pane at least 60 x 16.")
     shown.clock.advance(1)
     await shown.press_alone("a")
     await shown.press_alone("d")

@@ -27,7 +27,7 @@ async def ask(shown: Console, text: str = "") -> None:
     """Open the panel on what is selected, and write *text*."""
     await shown.rest()
     await shown.press_alone("d")
-    await shown.shows("shall codex be told?")
+    await shown.shows("(codex will read it)")
     await shown.type(text)
     await shown.rest()
 
@@ -159,7 +159,9 @@ async def test_the_status_line_says_how_many_were_denied() -> None:
     async with console(state, answers=True) as shown:
         await ask(shown, "wrong list")
         await shown.press_alone("ctrl+s")
-        await shown.shows('✗ Denied: Send a mail draft, 3 equal calls. codex is told: "wrong list"')
+        await shown.shows(
+            '✗ Denied: Send a mail draft, 3 equal calls. codex will read: "wrong list"'
+        )
         assert shown.selected == short(4).approval_id
         assert not shown.armed
 
@@ -171,7 +173,7 @@ async def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> 
         await shown.press_alone("enter")
         await shown.until(lambda: bool(shown.port.intents))
         shown.port.tell(ApprovalUpdated(view=equal(1, state="withdrawn", ended_at=NOW)))
-        await shown.shows("withdrawn without a key of yours")
+        await shown.shows("withdrawn, not by you")
         assert "✓ Approved" not in shown.text
 
 
@@ -200,7 +202,7 @@ async def test_without_an_earlier_reason_the_key_is_not_there() -> None:
         await ask(shown)
         assert "earlier" not in shown.keys
         await shown.press_alone("enter")
-        await shown.shows("gave no reason")
+        await shown.shows("gets no reason")
         await ask(shown)
         assert "earlier" not in shown.keys
 

@@ -109,7 +109,7 @@ def test_an_unaccepted_connector_stands_before_the_actions_that_use_it() -> None
 
 async def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
     """As soon as the file counts no more; the key rests anew, for the item looks different."""
-    warning = "its action file changed; approving will not run it"
+    warning = "Its action file changed; approving will not run it"
 
     async with console(start(short(1))) as shown:
         await shown.rest()
@@ -160,7 +160,7 @@ async def test_the_sentence_of_a_pane_that_is_too_small_is_wrapped() -> None:
     """It is read whole at 30 columns."""
     async with console(start(short(1))) as shown:
         await shown.resize(30, 12)
-        sentence = "Make this pane at least 60 x 16. 1 call waits."
+        sentence = "Make this pane at least 60 x 16. 1 call is waiting."
         await shown.until(lambda: sentence in " ".join(shown.text.split()))
 
 
@@ -238,3 +238,32 @@ async def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
         assert model.reading.unseen == before
         shown.clock.advance(0.2)
         await shown.until(lambda: model.reading.unseen < before, "seen")
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+async def test_what_a_small_terminal_says_of_hidden_rows_goes_when_it_grows(columns: int) -> None:
+    """A `▾` alone was left above the decisions."""
+    async with console(start(*(short(n) for n in range(1, 12))), size=(columns, 24)) as shown:
+        await shown.shows("▾ 6 more")
+        await shown.resize(200, 60)
+        await shown.shows("DECIDED")
+        assert "▾" not in shown.text
+
+
+@pytest.mark.parametrize("rows", [35, 36, 37])
+@pytest.mark.parametrize("wander", [["end"], ["end", "k"], ["pagedown", "pagedown", "k"]])
+async def test_a_list_begins_with_a_whole_row(rows: int, wander: list[str]) -> None:
+    """Rows have two lines there; half of one on top had no glyph, no effect and no name."""
+    async with console(start(*(short(n) for n in range(1, 40))), size=(120, rows)) as shown:
+        await shown.rest()
+        for key in wander:
+            await shown.go(key, "▴")
+        await shown.resize(120, rows - 1)
+        assert shown.app.screen.query_one("#queue", RowList).scroll_offset.y % 2 == 0
+        await shown.resize(120, rows)
+        queue = shown.app.screen.query_one("#queue", RowList)
+        first, height = queue.region.y, queue.size.height
+        drawn = [line[:45] for line in shown.lines[first : first + height]]
+        assert drawn[0].startswith((" ● SEND", "▌● SEND"))
+        assert any(line.startswith("▌● SEND") for line in drawn)
+        assert any(line.startswith("▌         codex") for line in drawn)

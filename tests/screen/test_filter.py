@@ -35,7 +35,7 @@ async def test_the_list_follows_every_key_and_keeps_the_selected_item_whatever_i
     async with console(start(*CALLS)) as shown:
         await shown.rest()
         before = shown.selected
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type("agent:goose")
         await shown.shows("2 of 5 match")
         assert shown.selected == before
@@ -54,7 +54,7 @@ async def test_the_list_follows_every_key_and_keeps_the_selected_item_whatever_i
 async def test_a_filter_that_nothing_matches_says_so_and_the_way_back() -> None:
     """The item under the cursor stays to be read meanwhile."""
     async with console(start(*CALLS)) as shown:
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type("agent:codex effect:pay")
         await shown.press_alone("enter")
         await shown.shows("No item matches agent:codex effect:pay. esc shows all 5.")
@@ -64,12 +64,12 @@ async def test_a_filter_that_nothing_matches_says_so_and_the_way_back() -> None:
 async def test_what_is_not_understood_is_explained_and_loses_nothing() -> None:
     """The text stays, the other words go on filtering, and the sentence stays after the panel."""
     async with console(start(*CALLS)) as shown:
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type("goose age:soon")
-        await shown.shows("soon is no age. Say it as in age:5m or age:>2h")
+        await shown.shows("soon is not a time. Write age:5m or age:>2h")
         assert "goose age:soon" in shown.text
         await shown.go("enter", "2 of 5 match goose age:soon")
-        assert "soon is no age. Say it as in age:5m or age:>2h" in shown.status_line
+        assert "soon is not a time. Write age:5m or age:>2h" in shown.status_line
         await shown.go("slash", "goose age:soon")
         await shown.go("escape", "oldest first")
 
@@ -78,7 +78,7 @@ async def test_keys_that_decide_are_text_while_one_types() -> None:
     """An `a` in a filter approves nothing, nor does the `enter` that keeps it."""
     async with console(start(*CALLS)) as shown:
         await shown.rest()
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type("aadt")
         await shown.rest()
         await shown.press_alone("enter")
@@ -89,7 +89,7 @@ async def test_keys_that_decide_are_text_while_one_types() -> None:
 async def test_after_a_decision_the_cursor_goes_on_among_what_matches() -> None:
     """Who filtered for one agent goes on with that agent."""
     async with console(start(*CALLS), answers=True) as shown:
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type("agent:codex")
         await shown.press_alone("enter")
         await shown.rest()
@@ -103,7 +103,7 @@ async def test_after_a_decision_the_cursor_goes_on_among_what_matches() -> None:
 async def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -> None:
     """The badge says all that waits; nothing moves."""
     async with console(start(*CALLS)) as shown:
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type("agent:codex")
         await shown.press_alone("enter")
         await shown.shows("2 of 5 match")
@@ -128,7 +128,7 @@ async def test_every_list_has_a_filter_of_its_own(
     """Each knows what its rows have; `esc` shows all again."""
     async with console(state) as shown:
         await shown.go(key, "/ filter")
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type(text)
         await shown.go("enter", expected)
         await shown.press_alone("escape")

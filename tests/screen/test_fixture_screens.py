@@ -51,7 +51,7 @@ def test_a_screen_is_shown_on_fixtures_and_quits(name: str) -> None:
             terminal.until(lambda: SCREENS[name] not in terminal.cells.text, "the page below")
             terminal.shows("? help")
         press(terminal, b"q")
-        terminal.shows("q again quits")
+        terminal.shows("q again to quit")
         press(terminal, b"q")
         assert terminal.ended() == 0
     finally:

@@ -70,7 +70,7 @@ def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
         assert sorted(keys) == sorted([*set(keys), *(["P"] if "P" in keys else [])]), context
     deciding = [key for each in COMMANDS if each.decides for key in each.keys]
     # Where a reason is typed no character alone can decide: there the spec has `ctrl+s`.
-    assert sorted(set(deciding)) == ["P", "T", "a", "ctrl+s", "enter", "t", "x"]
+    assert sorted(set(deciding)) == ["P", "T", "a", "ctrl+s", "enter", "m", "t", "x"]
 
 
 async def test_the_key_is_filled_on_screen_exactly_while_it_decides() -> None:
@@ -83,7 +83,7 @@ async def test_the_key_is_filled_on_screen_exactly_while_it_decides() -> None:
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
         await shown.until(lambda: "approve" not in shown.keys)
-        assert "Handing it over" in shown.status_line
+        assert "Sending your decision" in shown.status_line
 
 
 async def test_every_command_of_a_screen_has_a_handler() -> None:

@@ -47,6 +47,7 @@ RULES: dict[str, Rule] = {
         r"^ +[A-Z?]+  |^ (?:the agent|agent|opened|file|via|by|[Rr]ecord \d+|(?:action|connector) · file) |^ [·✓✗?▶●▲–←◇○!][ a-z]*  |▲ | ┊ "
     ),
     "rail": _from(3),
+    "status": _after(r"Press \S+ (?:again )?to "),
     "topbar": _after(r"aileron .*[●?] "),
     "banner": _after(r"▲ |✗ "),
     "helptext": _after(r"▲ |^ {4}"),
@@ -75,7 +76,7 @@ def check(shown: Console, width: int) -> int:
 
 async def walk_items(shown: Console, width: int) -> None:
     """Look at every item that waits, and at the question of the panel."""
-    await shown.shows("WILL HAPPEN  fetched by Aileron")
+    await shown.shows("fetched by Aileron")
     model = shown.app._model
     assert model is not None
     seen = 0
@@ -93,7 +94,7 @@ async def walk_items(shown: Console, width: int) -> None:
 
 async def walk_pages(shown: Console, width: int) -> None:
     """Look at every other page, at one of its rows whole, and at help beside it."""
-    await shown.shows("WILL HAPPEN  fetched by Aileron")
+    await shown.shows("fetched by Aileron")
     seen = 0
     for page in ("2", "3", "4", "5"):
         for key in (page, "enter", "escape", "question_mark", "escape"):

@@ -23,7 +23,7 @@ TRIES = 16
 KEY_FILLED = ";48;2;95;201;184"
 """Ink on teal: the very next press decides."""
 NOTHING = "Nothing was decided."
-ASKED = "What shall codex be told?"
+ASKED = "(codex will read it)"
 
 
 class Person:
@@ -261,12 +261,12 @@ def test_escape_leaves_the_call_waiting(person: Person) -> None:
     """`d`, a reason, escape, and an enter afterwards: nobody was denied."""
     person.rest()
     person.type(b"d")
-    person.pty.shows("What shall")
+    person.pty.shows("will read it")
     person.wait(REST)
     person.burst(b"no", 0.1)
     person.wait(REST)
     person.type(b"\x1b")
-    person.pty.until(lambda: "What shall" not in person.cells, "the panel closed")
+    person.pty.until(lambda: "will read it" not in person.cells, "the panel closed")
     person.wait(REST)
     person.type(b"\r")
     person.wait(SILENCE)
@@ -277,7 +277,7 @@ def test_enter_in_the_panel_wants_its_own_rest(person: Person) -> None:
     """A reason that is pasted with its line end denies nothing; enter after a rest does."""
     person.rest()
     person.type(b"d")
-    person.pty.shows("What shall")
+    person.pty.shows("will read it")
     person.wait(REST)
     person.type(b"wrong list\r")
     person.wait(SILENCE)
@@ -357,7 +357,7 @@ def test_unread_lines_want_a_second_press_that_a_burst_cannot_make(
     assert "Press a again" not in person.status_line
     person.wait(REST)
     person.type(b"a")
-    person.pty.shows("Press a again to approve without reading them.")
+    person.pty.shows("Press a again to send a mail draft anyway.")
     assert person.decided == []
     person.press(b"a", lambda: bool(person.decided), "a decision")
 

@@ -22,7 +22,7 @@ from tests.screen.driving import NOW, console, mail, short, start
 
 PATIENCE = 40.0
 FORM = LayoutOptions(width=74, gutter=13)
-NOTE = "characters are being laid out"
+NOTE = "characters are still being laid out"
 
 
 def large(number: int, characters: int = 1_000_000, **changes: object) -> ApprovalView:

@@ -71,7 +71,7 @@ async def test_a_yes_that_is_on_its_way_cannot_be_given_twice(shown: Console) ->
     """Until the core has answered the key is gone; a no can still be given."""
     await shown.press_alone("a")
     await shown.until(lambda: len(shown.port.intents) == 1)
-    await shown.shows("Handing it over …")
+    await shown.shows("Sending your decision …")
     assert "approve" not in shown.keys
     assert "d deny" in shown.keys
     shown.clock.advance(2)

@@ -78,7 +78,7 @@ def test_the_core_has_ended(snap_compare: Snap, theme: str) -> None:
     async def scenario(shown: Console) -> None:
         await shown.rest()
         shown.port.tell(CoreLost(message="The database was taken over by another console."))
-        await shown.shows("THE CORE HAS ENDED")
+        await shown.shows("THE SERVER HAS STOPPED")
 
     assert picture(snap_compare, LARGE, scenario, start_theme=theme)
 
@@ -159,7 +159,7 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
         "approved": short(1, state="approved"),
         "running": short(1, state="executing"),
         "requester gone": short(1, requester_gone=True),
-        "opened its session itself": short(1, self_opened=True),
+        "it connected by itself": short(1, self_opened=True),
         "routed": short(1, routed=("gmail.googleapis.com:443 -> 127.0.0.1:9001",)),
         "ends soon": short(1, expires_at=NOW + 30),
     }
@@ -175,7 +175,7 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
 
     async def lose(shown: Console) -> None:
         shown.port.tell(CoreLost(message="It ended."))
-        await shown.shows("THE CORE HAS ENDED")
+        await shown.shows("THE SERVER HAS STOPPED")
 
     async def stop(shown: Console) -> None:
         shown.port.tell(StorageHealth(writable=False, message="The disk is full."))

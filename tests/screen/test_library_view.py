@@ -27,12 +27,12 @@ async def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
         await shown.go("4", "● 3 ready · ▲ 1 not accepted · ! 1 in error")
         text = shown.text
         assert "list-drafts" in text
-        assert "▲ runs free" in text
+        assert "▲ not gated" in text
         assert "send-draft" in text
         assert "asks you" in text
         assert "gmail.googleapis.com" in text
         await to(shown, "post-invoice")
-        assert "Nobody has accepted it." in shown.text
+        assert "It has not been accepted." in shown.text
 
 
 async def test_accept_shows_the_facts_first_and_then_accepts_exactly_that_digest() -> None:
@@ -68,7 +68,7 @@ async def test_withdrawing_takes_what_is_ready_away_from_agents() -> None:
         await shown.press_alone("x")
         await shown.shows("THE FILE")
         await shown.rest()
-        assert "x withdraws acceptance; agents see send-draft no more." in shown.status_line
+        assert "x withdraws acceptance: agents can no longer see send-draft." in shown.status_line
         await shown.press_alone("x")
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents == [
@@ -132,7 +132,7 @@ async def test_unread_facts_want_a_second_press() -> None:
         await shown.go("enter", "THE FILE")
         await shown.rest()
         await shown.press_alone("t")
-        await shown.shows("Press t again to accept it without reading them.")
+        await shown.shows("Press t again to accept it anyway.")
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("t")

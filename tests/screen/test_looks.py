@@ -79,7 +79,7 @@ async def test_the_core_has_ended(shown: Console) -> None:
     """The screen greys, decide keys are gone, one sentence says what to do."""
     await shown.rest()
     shown.port.tell(CoreLost(message="The database was taken over by another console."))
-    await shown.shows("THE CORE HAS ENDED")
+    await shown.shows("THE SERVER HAS STOPPED")
 
 
 def test_standing_warnings(snap_compare: Snap) -> None:

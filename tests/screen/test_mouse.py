@@ -3,6 +3,7 @@
 import pytest
 from textual.events import MouseScrollDown
 
+from aileron_core.console_port import RefreshPreview
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.rows import RowList
 from tests.screen.driving import Console, console, mail, short, start
@@ -40,20 +41,58 @@ async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_click_on_a_key_that_decides_or_asks_says_which_to_press(
-    size: tuple[int, int],
-) -> None:
+async def test_a_click_on_a_key_that_decides_says_which_to_press(size: tuple[int, int]) -> None:
     """Also where that key is filled: not even then does the mouse decide."""
     async with console(start(short(1)), size=size) as shown:
         await shown.read_all()
         assert " a  approve" in shown.keys
         await click(shown, *place(shown, -1, "approve"))
         assert "Press a to approve. The mouse decides nothing." in shown.status_line
+        await shown.passes(1)
+        assert shown.port.intents == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key(
+    size: tuple[int, int],
+) -> None:
+    """What takes the footer's place is clicked in the same way."""
+    async with console(start(short(1)), size=size) as shown:
+        await shown.read_all()
         await click(shown, *place(shown, -1, "deny"))
-        assert "Press d to deny. The mouse decides nothing." in shown.status_line
+        assert shown.app._model.panel == "deny"
+        await shown.rest()
+        await click(shown, *place(shown, -1, "deny"))
+        assert shown.app._model.panel == "deny"
+        assert shown.port.intents == []
+        await click(shown, *place(shown, -1, "leave it waiting"))
         assert shown.app._model.panel == "none"
         await shown.passes(1)
         assert shown.port.intents == []
+
+
+async def test_a_click_on_any_other_key_does_what_the_key_does() -> None:
+    """It decides nothing, so a hand on the mouse may do it."""
+    async with console(start(short(1), short(2)), size=(200, 60)) as shown:
+        await shown.rest()
+        await click(shown, *place(shown, -1, "refetch"))
+        assert shown.port.intents == [RefreshPreview(approval_id=key(1))]
+        await click(shown, *place(shown, -1, "filter"))
+        assert shown.app._model.panel == "filter"
+        await click(shown, *place(shown, -1, "show all"))
+        assert shown.app._model.panel == "none"
+        await click(shown, *place(shown, -1, "commands"))
+        await shown.shows("every command by name")
+
+
+async def test_a_click_takes_back_the_first_of_two_presses() -> None:
+    """As any other key does: the second press follows the first."""
+    async with console(start(mail(1)), size=(80, 24)) as shown:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.shows("Press a again")
+        await click(shown, *place(shown, -1, "refetch"))
+        assert shown.app._model.pressed_once == ""
 
 
 async def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys(shown: Console) -> None:
@@ -80,7 +119,7 @@ async def test_a_click_changes_nothing_while_a_question_is_asked() -> None:
     async with console(start(short(1), short(2))) as shown:
         await shown.rest()
         await shown.press_alone("d")
-        await shown.shows("What shall codex be told?")
+        await shown.shows("Reason (codex will read it):")
         region = shown.app.screen.query_one("#queue", RowList).region
         await click(shown, region.x + 5, region.y + 2)
         assert shown.selected == key(1)

@@ -173,11 +173,11 @@ def test_only_a_terminal_that_is_known_to_show_it_gets_osc_9(
 
 def test_osc_9_is_wrapped_for_tmux_and_screen() -> None:
     """tmux hands on what is inside its own sequence, escapes doubled."""
-    bare = "\x1b]9;Aileron: 3 calls wait\x07"
+    bare = "\x1b]9;Aileron: 3 calls are waiting\x07"
     text = Notification(3, "").text
     assert osc9(text, {}) == bare
     assert osc9(text, {"TMUX": "/tmp/tmux-0/default,1,0"}) == (
-        "\x1bPtmux;\x1b\x1b]9;Aileron: 3 calls wait\x07\x1b\\"
+        "\x1bPtmux;\x1b\x1b]9;Aileron: 3 calls are waiting\x07\x1b\\"
     )
     assert osc9(text, {"STY": "1.pts"}) == f"\x1bP{bare}\x1b\\"
 

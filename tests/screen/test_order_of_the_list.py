@@ -97,7 +97,7 @@ async def test_a_filter_keeps_the_order_and_says_it(size: tuple[int, int]) -> No
     views[3], views[4] = replace(views[3], agent="goose"), replace(views[4], agent="goose")
     async with console(start(*views), size=size) as shown:
         await shown.go("o", "by deadline")
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type("agent:goose")
         await shown.go("enter", "2 of 5 match")
         assert "by deadline" in shown.text

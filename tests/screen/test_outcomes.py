@@ -18,7 +18,7 @@ from aileron_tui.draw.text import plain_text
 from tests.screen.driving import NOW, Console, console, mail, short, start
 from tests.support.screens.calls import drifted
 
-NOTHING_RAN = "Nothing ran: the action file changed after you looked."
+NOTHING_RAN = "Nothing ran: the action file Changed after you looked."
 
 
 async def test_a_call_that_fails_after_the_yes_is_never_said_to_be_approved() -> None:
@@ -87,7 +87,7 @@ def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str)
         assert headings[0] == "WHAT WAS SHOWN"
         assert not {"WILL HAPPEN", "CHANGED"} & {*headings}
         drawn = " ".join(plain_text(each.pieces) for each in blocks)
-        assert "as it was read at " in drawn
+        assert "as fetched at " in drawn
         assert "asks again" not in drawn
 
 
@@ -112,7 +112,7 @@ async def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
         assert shown.port.intents == [RefetchPreview(approval_id=view.approval_id)]
         read = replace(view.preview, updated_at=NOW + 30)
         shown.port.tell(ApprovalUpdated(view=replace(view, preview=read, version=9)))
-        await shown.shows("HOW IT IS NOW  as it was read at ")
+        await shown.shows("HOW IT IS NOW  as fetched at ")
 
 
 async def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
@@ -190,14 +190,14 @@ async def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> N
         await shown.shows("CHANGED  after you looked. Nothing has run. The preview is gone:")
         for old in ("− sam@helio.example", "− n/a", "− Hi Sam,", "− the invoice"):
             assert old in shown.text
-        assert "two readings" not in shown.text
+        assert "What you saw, and" not in shown.text
         assert "as before" not in shown.text
         assert "+ " not in shown.text
         assert shown.text.count("timed out") == 1
         await shown.rest()
         assert "○ No preview." in shown.status_line
         await shown.press_alone("a")
-        await shown.shows("Press a again to approve without one.")
+        await shown.shows("Press a again to send a mail draft anyway.")
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("a")

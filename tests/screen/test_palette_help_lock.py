@@ -90,7 +90,7 @@ def test_help_shows_the_keys_that_the_person_gave() -> None:
     """And how long they rest."""
     registry = remap_keys((("approve", "y"), ("copy", "c")))
     text = [plain_text(row) for row in help_lines(registry, "waiting", 68, 0.6)]
-    assert any(re.match(r" y +approve what stands", line) for line in text)
+    assert any(re.match(r" y +approve exactly what", line) for line in text)
     assert not any(re.match(r" a +approve", line) for line in text)
     assert any("0.6 s" in line for line in text)
 
@@ -102,7 +102,7 @@ async def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() 
     async with console(STATE, registry=registry) as shown:
         await shown.rest()
         assert " y  approve" in shown.keys
-        assert "y runs gmail.send_draft" in shown.status_line
+        assert "Press y to send a mail draft." in shown.status_line
         assert " 9 Audit" in shown.lines[0]
         await shown.press_alone("a")
         await shown.passes(0.1)
@@ -122,7 +122,7 @@ async def test_help_stands_beside_the_view_and_scrolls_to_its_end() -> None:
         await shown.resize(80, 24)
         await shown.shows("j k read on")
         await shown.press_alone("end")
-        await shown.shows("the agent says so")
+        await shown.shows("claimed by the agent")
         await shown.go("escape", "Waiting  2")
 
 
@@ -131,11 +131,11 @@ async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_e
     async with console(STATE, lock_seconds=60.0) as shown:
         await shown.rest()
         shown.clock.advance(70)
-        await shown.shows("Locked. 2 calls wait.")
+        await shown.shows("Locked. 2 calls are waiting.")
         for word in ("Q3", "codex", "SEND", "WILL", "gmail"):
             assert word not in shown.text
         shown.port.tell(ApprovalUpdated(view=short(3)))
-        await shown.shows("Locked. 3 calls wait.")
+        await shown.shows("Locked. 3 calls are waiting.")
         assert "Q3" not in shown.text
         shown.clock.advance(5)
         await shown.press_alone("a")
@@ -166,12 +166,12 @@ async def test_the_lock_covers_what_stood_over_the_page() -> None:
     """Help, palette and an open question come back with the key."""
     async with console(STATE, lock_seconds=60.0) as shown:
         await shown.rest()
-        await shown.go("d", "What shall codex be told?")
+        await shown.go("d", "Reason (codex will read it):")
         await shown.type("no")
         shown.clock.advance(70)
-        await shown.shows("Locked. 2 calls wait.")
+        await shown.shows("Locked. 2 calls are waiting.")
         await shown.press_alone("enter")
-        await shown.shows("What shall codex be told?")
+        await shown.shows("Reason (codex will read it):")
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("enter")
@@ -184,14 +184,14 @@ async def test_the_key_that_ends_the_lock_moves_nothing_either() -> None:
         await shown.rest()
         before = shown.selected
         shown.clock.advance(70)
-        await shown.shows("Locked. 2 calls wait.")
+        await shown.shows("Locked. 2 calls are waiting.")
         await shown.press_alone("j")
         await shown.shows("WILL HAPPEN")
         assert shown.selected == before
-        await shown.go("d", "What shall codex be told?")
+        await shown.go("d", "Reason (codex will read it):")
         await shown.type("no")
         shown.clock.advance(70)
-        await shown.shows("Locked. 2 calls wait.")
+        await shown.shows("Locked. 2 calls are waiting.")
         await shown.press_alone("x")
-        await shown.shows("What shall codex be told?")
+        await shown.shows("Reason (codex will read it):")
         assert shown.app.screen.query_one("#reason", LineInput).value == "no"

@@ -23,21 +23,21 @@ async def test_p_holds_all_calls_at_once_and_a_banner_says_so_in_every_view() ->
         await shown.shows("WILL HAPPEN")
         await shown.press_alone("P")
         await shown.until(lambda: shown.port.intents == [SetPause(paused=True)])
-        await shown.shows("▲ All calls are held. P lets them go on. Held since 14:02.")
+        await shown.shows("▲ All calls are on hold. P resumes. On hold since 14:02.")
         for view in "2345":
-            await shown.go(view, "All calls are held.")
+            await shown.go(view, "All calls are on hold.")
         await shown.go("1", "WILL HAPPEN")
 
 
 async def test_going_on_obeys_the_arming() -> None:
     """What was approved starts then: a key on its way from elsewhere must not do that."""
     async with console(replace(STATE, paused_at=NOW), answers=True) as shown:
-        await shown.shows("All calls are held.")
+        await shown.shows("All calls are on hold.")
         await shown.press_alone("P")
         await shown.passes(0.1)
         assert shown.port.intents == []
         await shown.rest()
-        assert " P  let calls go on" in shown.keys
+        assert " P  resume" in shown.keys
         assert "P pause" not in shown.keys
         await shown.press("j", "P")
         await shown.passes(1)
@@ -45,7 +45,7 @@ async def test_going_on_obeys_the_arming() -> None:
         await shown.rest()
         await shown.press_alone("P")
         await shown.until(lambda: shown.port.intents == [SetPause(paused=False)])
-        await shown.until(lambda: "All calls are held." not in shown.text)
+        await shown.until(lambda: "All calls are on hold." not in shown.text)
 
 
 async def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() -> None:
@@ -53,7 +53,7 @@ async def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() ->
     async with console(replace(STATE, paused_at=NOW)) as shown:
         await shown.rest()
         assert shown.status_line.strip().startswith(
-            "Nothing is approved while calls are held. P lets"
+            "Nothing can be approved while calls are on hold. P resumes"
         )
         assert "approve" not in shown.keys
         assert "d deny" in shown.keys
@@ -61,7 +61,7 @@ async def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() ->
         await shown.passes(1)
         assert shown.port.intents == []
         shown.port.tell(PauseChanged(paused_at=None))
-        await shown.shows("a runs gmail.send_draft.")
+        await shown.shows("Press a to send a mail draft.")
         await shown.rest()
         assert " a  approve" in shown.keys
 
@@ -71,9 +71,9 @@ async def test_a_pause_takes_back_the_first_of_two_presses() -> None:
     async with console(start(mail()), size=(80, 24)) as shown:
         await shown.rest()
         await shown.press_alone("a")
-        await shown.shows("Press a again to approve without reading them.")
+        await shown.shows("Press a again to send a mail draft anyway.")
         shown.port.tell(PauseChanged(paused_at=NOW))
-        await shown.shows("All calls are held.")
+        await shown.shows("All calls are on hold.")
         assert "again" not in shown.status_line
 
 
@@ -82,7 +82,7 @@ async def test_a_pause_that_comes_makes_every_key_rest_anew() -> None:
     async with console(STATE) as shown:
         await shown.rest()
         shown.port.tell(PauseChanged(paused_at=NOW))
-        await shown.shows("All calls are held.")
+        await shown.shows("All calls are on hold.")
         assert not shown.armed
 
 
@@ -90,7 +90,7 @@ async def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
     """Two calls, three sessions, one run; `esc` leaves it all; the key itself decides nothing."""
     async with console(STATE, answers=True) as shown:
         await shown.rest()
-        question = "Stop everything? It denies 2 calls, ends 3 sessions, stops 1 run."
+        question = "Stop everything? This denies 2 calls, ends 3 sessions and stops 1 run."
         await shown.go("ctrl+k", question)
         assert "WILL HAPPEN" in shown.text, "the item stays readable"
         await shown.press_alone("enter")
@@ -140,7 +140,7 @@ async def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
         shown.port.tell(StorageHealth(writable=False, message="The disk is full."))
         await shown.until(lambda: "Stop everything?" not in shown.text)
         shown.port.tell(CoreLost(message="It ended."))
-        await shown.shows("THE CORE HAS ENDED")
+        await shown.shows("THE SERVER HAS STOPPED")
         shown.clock.advance(2)
         for key in ("P", "ctrl+k", "enter"):
             await shown.press_alone(key)

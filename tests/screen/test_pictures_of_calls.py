@@ -205,7 +205,7 @@ def test_a_preview_that_went_away_after_the_look(snap_compare: Snap, look: Look)
 @picture_of(start(short(1, state="checking", decided_at=NOW - 1, decided_by="person"), short(2)))
 async def test_a_call_is_looked_at_once_more_before_it_runs(shown: Console) -> None:
     """The yes is taken, nothing has run yet, and a no still wins."""
-    await shown.shows("Looking once more")
+    await shown.shows("Checking once more")
 
 
 @dark
@@ -223,7 +223,7 @@ def _ends(state: str, outcome: str = "") -> Scenario:
         decided = NOW - 3 if state in ("failed", "unknown") else None
         end = short(
             1, state=state, outcome=outcome, decided_at=decided, ended_at=NOW - 1,
-            can_fetch_again=state == "unknown",
+            can_fetch_again=state == "unknown", awaits_acknowledgement=state == "unknown",
         )  # fmt: skip
         shown.port.tell(ApprovalUpdated(view=end))
         await shown.until(lambda: "approve" not in shown.keys, state)

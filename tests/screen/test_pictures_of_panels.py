@@ -103,7 +103,7 @@ def test_what_cannot_be_drawn_says_so_and_waits(snap_compare: Snap, look: Look) 
     preview = PreviewView(status="ready", fields=fields, gist="a mail", host="h", updated_at=NOW)
 
     async def scenario(shown: Console) -> None:
-        await shown.shows("This cannot be drawn")
+        await shown.shows("This cannot be shown")
 
     assert taken(snap_compare, look, scenario, start(short(1, preview=preview), short(2)))
 
@@ -119,7 +119,7 @@ async def test_keys_that_came_at_once_decided_nothing(shown: Console) -> None:
         driver.process_message(events.Key("a", "a"))
     await shown.settled()
     shown.clock.advance(0.05)
-    await shown.shows("3 keys came at once")
+    await shown.shows("3 keys arrived at once")
     shown.clock.advance(0.5)
 
 
@@ -128,7 +128,7 @@ async def test_keys_that_came_at_once_decided_nothing(shown: Console) -> None:
 async def test_quitting_while_something_waits_asks_once_more(shown: Console) -> None:
     """It says what becomes of what waits, and the key that quits all the same."""
     await shown.rest()
-    await shown.go("q", "q again quits")
+    await shown.go("q", "Press q again to quit")
 
 
 # The filter
@@ -137,7 +137,7 @@ async def test_quitting_while_something_waits_asks_once_more(shown: Console) -> 
 def _filter(text: str, then: str = "", shows: str = "") -> Scenario:
     async def scenario(shown: Console) -> None:
         await shown.rest()
-        await shown.go("slash", "Show which rows?")
+        await shown.go("slash", "Show rows that match:")
         await shown.type(text)
         if then:
             await shown.go(then, shows)
@@ -168,7 +168,7 @@ def test_a_filter_that_is_kept_stands_above_the_rows(snap_compare: Snap, look: L
 @dark
 def test_a_filter_that_is_not_understood_is_explained(snap_compare: Snap, look: Look) -> None:
     """What is wrong with it and how it is said; nothing is lost."""
-    assert taken(snap_compare, look, _filter("goose age:soon", shows="soon is no age"))
+    assert taken(snap_compare, look, _filter("goose age:soon", shows="soon is not a time"))
 
 
 @dark
@@ -208,7 +208,7 @@ async def test_a_question_has_just_been_asked(shown: Console) -> None:
     """An empty reason is fine; the key that denies is not filled before it has rested."""
     await shown.rest()
     await shown.press_alone("d")
-    await shown.shows("What shall codex be told?")
+    await shown.shows("Reason (codex will read it):")
 
 
 @every_look
@@ -216,7 +216,7 @@ async def test_a_question_has_just_been_asked(shown: Console) -> None:
 async def test_a_question_counts_equal_calls_and_offers_earlier_reasons(shown: Console) -> None:
     """How many wait besides this one; both keys that deny are filled, and `↑` is there."""
     await shown.rest()
-    await shown.go("d", "What shall codex be told?")
+    await shown.go("d", "Reason (codex will read it):")
     await shown.type("wrong list")
     await shown.rest()
     await shown.press_alone("enter")
@@ -233,11 +233,11 @@ async def test_a_question_counts_equal_calls_and_offers_earlier_reasons(shown: C
 async def test_a_no_is_reported_with_what_the_agent_is_told(shown: Console) -> None:
     """The reason in quotes; the cursor is on the next call, which is not armed by that key."""
     await shown.rest()
-    await shown.go("d", "What shall codex be told?")
+    await shown.go("d", "Reason (codex will read it):")
     await shown.type("wrong list")
     await shown.rest()
     await shown.press_alone("enter")
-    await shown.shows('codex is told: "wrong list"')
+    await shown.shows('codex will read: "wrong list"')
     await shown.until(lambda: shown.drawn, "drawn")
 
 
@@ -250,7 +250,7 @@ async def test_while_all_calls_are_held(shown: Console) -> None:
     """The banner says since when; the key that lets them go on stands first, filled."""
     await shown.rest()
     await shown.press_alone("P")
-    await shown.shows("All calls are held.")
+    await shown.shows("All calls are on hold.")
     await shown.rest()
 
 
@@ -258,7 +258,7 @@ async def test_while_all_calls_are_held(shown: Console) -> None:
 @picture_of(start(paused_at=NOW - 600, sessions=sessions(NOW)))
 async def test_while_all_calls_are_held_and_nothing_waits(shown: Console) -> None:
     """An empty list says that calls are held, not that agents ask for nothing."""
-    await shown.shows("All calls are held.")
+    await shown.shows("All calls are on hold.")
 
 
 @dark_and_light
@@ -267,7 +267,7 @@ async def test_a_locked_console_shows_a_count_and_nothing_else(shown: Console) -
     """No name, no title, no address; any key shows it again and does nothing else."""
     await shown.rest()
     shown.clock.advance(70)
-    await shown.shows("Locked. 2 calls wait.")
+    await shown.shows("Locked. 2 calls are waiting.")
 
 
 # Told
@@ -286,7 +286,7 @@ async def test_what_was_copied_is_said(shown: Console) -> None:
 async def test_a_terminal_that_cannot_be_lent_to_a_pager(shown: Console) -> None:
     """It is said in the status line; the item stands as before."""
     await shown.rest()
-    await shown.go("p", "cannot be lent to a pager")
+    await shown.go("p", "pager cannot be opened")
 
 
 @dark
@@ -328,4 +328,4 @@ async def test_the_palette_says_that_nothing_is_called_so(shown: Console) -> Non
     await shown.rest()
     await shown.go("colon", "every command by name")
     await shown.type("make tea")
-    await shown.shows("No command of that name is possible here.")
+    await shown.shows("No command matches here.")

@@ -211,7 +211,7 @@ def test_a_record_that_is_missing_leaves_its_place(snap_compare: Snap, look: Loo
 async def test_a_filter_over_the_audit_says_how_far_it_looked(shown: Console) -> None:
     """What it found, of how many."""
     await shown.go("3", "not verified since")
-    await shown.go("slash", "Show which rows?")
+    await shown.go("slash", "Show rows that match:")
     await shown.type("agent:claude")
     await shown.go("enter", "match agent:claude")
 
@@ -228,7 +228,7 @@ def test_actions_and_connectors_with_how_they_stand(snap_compare: Snap, look: Lo
 @dark
 def test_a_home_without_an_action_says_how_one_comes(snap_compare: Snap, look: Look) -> None:
     """One sentence, one command."""
-    assert taken(snap_compare, look, view("4", "No action lies in the home."), NOTHING)
+    assert taken(snap_compare, look, view("4", "No actions are installed."), NOTHING)
 
 
 @dark
@@ -283,7 +283,7 @@ def test_a_connector_with_its_hosts(snap_compare: Snap, look: Look) -> None:
 @dark
 def test_without_a_session(snap_compare: Snap, look: Look) -> None:
     """It says what starts one."""
-    assert taken(snap_compare, look, view("5", "No agent is at work."), NOTHING)
+    assert taken(snap_compare, look, view("5", "No agent is connected."), NOTHING)
 
 
 @every_look
@@ -309,8 +309,8 @@ def test_a_session_that_nothing_contains(snap_compare: Snap, look: Look) -> None
 async def test_a_session_that_opened_itself(shown: Console) -> None:
     """No kernel told of it; its name is a claim like everything else it says."""
     await shown.go("5", "sessions open")
-    await shown.go("end", "it opened its session itself")
-    await opened(shown, "no kernel told who opened it")
+    await shown.go("end", "it connected by itself")
+    await opened(shown, "the kernel did not report who connected")
 
 
 @dark
@@ -353,6 +353,6 @@ def test_help_ends_with_the_signs(snap_compare: Snap, size: tuple[int, int]) -> 
         await shown.rest()
         await shown.go("question_mark", "KEYS")
         await shown.press_alone("end")
-        await shown.shows("the agent says so")
+        await shown.shows("claimed by the agent")
 
     assert picture(snap_compare, size, scenario, start(short(1), short(2)))

@@ -9,10 +9,10 @@ import pytest
 
 from tests.screen.plain_reading import Reader
 
-ASKS_STOP = "Stop everything? It denies 7 calls, ends 3 sessions, stops 1 run."
+ASKS_STOP = "Stop everything? This denies 7 calls, ends 3 sessions and stops 1 run."
 REST = 0.4
 """Seconds between what is printed and its question."""
-LEFT = "Left as it is. Nothing was stopped, nothing ended."
+LEFT = "Cancelled. Nothing was stopped or ended."
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_a_filter_leaves_out_what_does_not_match_and_says_what_it_found(person: 
     first = person.answers("n")
     assert re.search(r"goose asks, [3-5]\d s", first)  # half a minute, and what the test takes
     assert "goose asks, 1 min" in person.answers("n")  # round again, past five others
-    assert "Nothing is left out any more." in person.answers("/")
+    assert "The filter is off; everything is shown." in person.answers("/")
     assert "claude, " in person.answers("1")
 
 
@@ -42,9 +42,9 @@ def test_a_filter_that_is_not_understood_or_finds_nothing_says_so(person: Reader
     """The call that was asked about stays."""
     assert "No item matches agent:nobody. esc shows all 8." in person.answers("/agent:nobody")
     assert "SEND" not in person.answers("1")
-    assert "No colour: in this list." in person.answers("/ colour:red")
-    assert "blue is no age." in person.answers("/ age:blue")
-    assert "Nothing is left out any more." in person.answers("esc")
+    assert "This list has no colour: filter." in person.answers("/ colour:red")
+    assert "blue is not a time." in person.answers("/ age:blue")
+    assert "The filter is off; everything is shown." in person.answers("esc")
     assert "✓ Approved: Send a mail draft" in person.answers("a")
 
 
@@ -66,7 +66,7 @@ def test_everything_is_stopped_by_the_same_answer_given_twice(person: Reader, ty
     """The first says what it would stop; the second, behind the rest, does it."""
     output = person.answers(typed)
     assert ASKS_STOP in output
-    assert "A run that is stopped may have done its work" in output
+    assert "A stopped run may already have done its work" in output
     assert "StopEverything" not in person.intents
     assert "✗ Everything stopped: 7 calls denied" in person.answers(typed)
     assert "StopEverything" in person.intents
@@ -84,10 +84,10 @@ def test_any_other_answer_leaves_everything_as_it_is(person: Reader, other: str)
 def test_two_answers_at_once_stop_nothing(person: Reader) -> None:
     """A paste is no answer, whether the question stands there or not."""
     person.pty.type(b"stop\nstop\n")
-    assert "More than one line came." in person.asked()
+    assert "More than one line arrived at once." in person.asked()
     person.answers("stop")
     person.pty.type(b"stop\nstop\n")
-    assert "More than one line came." in person.asked()
+    assert "More than one line arrived at once." in person.asked()
     assert ASKS_STOP in person.answers("stop")
     assert person.intents == ""
 
@@ -121,9 +121,9 @@ def test_a_call_that_changes_all_the_time_keeps_nobody_from_the_brake(tmp_path: 
     try:
         # Where a busy machine lets it rest for once there is a question, which it takes away again.
         output = next(
-            output for _ in range(8) if "This changes faster" in (output := person.asked())
+            output for _ in range(8) if "This changes too fast" in (output := person.asked())
         )
-        assert "This changes faster than it can be asked about." in output
+        assert "This changes too fast to decide on." in output
         assert "calls in the last hour" in output
         assert "Stop everything?" in person.answers("stop")
         assert "StopEverything" not in person.intents
@@ -165,7 +165,7 @@ def test_the_whole_new_preview_of_a_changed_call_is_printed_alone(person: Reader
     assert "x does nothing here now." in person.answers("x")
     person.answers("/ goose")
     whole = person.answers("x")
-    assert "WILL HAPPEN  the whole new reading" in whole
+    assert "WILL HAPPEN  the whole new preview" in whole
     assert "k.varga@mailbox.example" in whole
     assert "offer-2291.pdf" in whole
     for other in ("CHANGED", "SENT", "RECORD", "118.00"):
@@ -199,8 +199,8 @@ def test_the_line_that_ends_the_lock_does_nothing_else(tmp_path: Path, typed: by
     try:
         person.asked()
         output = person.asked()
-        assert "Locked. 7 calls wait.\n" in output
-        assert "The next line shows everything again; it does nothing else." in output
+        assert "Locked. 7 calls are waiting.\n" in output
+        assert "Press Enter to show everything again; it does nothing else." in output
         assert "Send" not in output
         person.pty.type(typed)
         output = person.asked()

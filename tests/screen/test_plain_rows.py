@@ -109,3 +109,14 @@ def test_a_long_sentence_of_ours_uses_the_whole_width() -> None:
     rows = sentence_lines((Piece("word " * 25 + "end"),), 80)
     assert len(rows) == 2
     assert all(widest(each) <= 80 for each in rows)
+
+
+def test_a_session_that_named_itself_is_told_in_a_word_not_a_bar() -> None:
+    """A screen reader spells a bar out, or leaves it out."""
+    session = replace(snapshot(NOW).sessions[0], agent="mallory", self_opened=True)
+    people = SessionsTable((session,), NOW)
+    width = rows_width(120)
+    rows = [(1, people.row(0, width, NOW, selected=False))]
+    told = [text_of(each) for each in row_list(people.header(width, NOW), rows, 120)]
+    assert "says mallory" in told[-1]
+    assert not set("┃│┊▌") & set("".join(told))

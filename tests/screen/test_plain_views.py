@@ -65,7 +65,7 @@ def test_what_is_not_listed_is_counted_and_the_key_of_the_screen_lists_on(person
     page = person.answers("3")
     numbers = [int(number) for number in RECORD.findall(page)]
     assert numbers == list(range(1_137, 1_117, -1))
-    assert "and 1,117 more; pgdn lists on." in page
+    assert "and 1,117 more; pgdn shows more." in page
     assert "ReadRecords" not in person.intents
     for last in (1_097, 1_077):
         page = person.answers("pgdn")
@@ -129,12 +129,29 @@ def test_a_call_that_was_approved_here_and_ended_unknown_is_looked_at_with_l(
     """What is told of its end names the key, and that key finds the call."""
     assert "Post a message" in person.answers("n")
     output = person.answers("a")
-    assert "? unknown: Post a message" in output
+    assert "? unknown: A request had been sent, and no answer came." in output
     assert "l looks again at: Post a message" in output
     page = person.answers("l")
     assert "Post a message: outcome unknown" in page
     assert "HOW IT IS NOW" in (page if "HOW IT IS NOW" in page else person.asked())
     assert "RefetchPreview" in person.intents
+
+
+def test_an_unknown_outcome_waits_first_until_it_is_acknowledged(person: Reader) -> None:
+    """It is printed like any item that waits, and what was acknowledged is listed no more."""
+    person.answers("n")
+    person.answers("a")
+    listed = next(row for row in person.answers("1").splitlines() if " 1. " in row)
+    assert "? unknown, " in listed
+    assert "#incidents · 348 people" in listed
+    page = next(page for _ in range(10) if "OUTCOME  unknown" in (page := person.answers("n")))
+    assert "A request had been sent, and no answer came." in page
+    assert "l looks again, m acknowledges." in page
+    assert "m acknowledge" in page
+    assert "a does nothing here now." in person.answers("a")
+    assert "✓ Acknowledged: Post a message" in person.answers("m")
+    assert person.intents.count("Acknowledge(") == 1
+    assert "? unknown" not in person.answers("1")
 
 
 def test_a_file_is_accepted_and_withdrawn_where_its_facts_stand(person: Reader) -> None:
@@ -164,5 +181,5 @@ def test_a_view_is_announced_to_nobody_who_typed_more_behind_its_key(
 ) -> None:
     """More than one line at once turns to nothing either."""
     person.pty.type(f"{key}\na\n".encode())
-    assert "More than one line came. Nothing was decided." in person.asked()
+    assert "More than one line arrived at once. Nothing was decided." in person.asked()
     assert person.intents == ""

@@ -63,7 +63,7 @@ def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None
         claims=(FieldView(label="client", value="codex-mcp-client 0.61"),),
     )
     assert rail_text(requester_section(view)) == [
-        "WHO ASKS  seen by the kernel",
+        "WHO ASKS  confirmed by the kernel",
         "agent     codex",
         "process   48112 codex ← zsh ← tmux: server",
         "program   /usr/bin/codex",
@@ -81,19 +81,21 @@ def test_how_its_agent_is_contained_stands_there_as_far_as_it_was_seen() -> None
     """What a launcher said is no more than that."""
     for containment, words in (
         ("verified", "yes"),
-        ("claimed", "said to be contained"),
-        ("other_user", "as another user"),
+        ("claimed", "said to be; not confirmed"),
+        ("other_user", "runs as another user"),
     ):
         assert f"contained {words}" in rail_text(requester_section(mail(containment=containment)))
 
 
 def test_where_the_kernel_saw_nothing_nobody_says_that_it_did() -> None:
     """What a launcher or the agent itself says is called that."""
-    assert rail_text(requester_section(mail()))[0] == "WHO ASKS  as its launcher says"
+    assert rail_text(requester_section(mail()))[0] == "WHO ASKS  according to its launcher"
     lines = rail_text(requester_section(mail(self_opened=True, requester_gone=True)))
-    assert lines[0] == "WHO ASKS  its own word"
-    assert "agent     codex  its own word" in lines
-    assert "waits     the requester is gone" in lines
+    assert lines[0] == "WHO ASKS  the agent's words; not checked"
+    assert "agent     codex" in lines
+    seen = rail_text(requester_section(mail(self_opened=True, process=PROCESS)))
+    assert seen[:2] == ["WHO ASKS  confirmed by the kernel", "agent     codex  not checked"]
+    assert "waits     its agent's session has ended" in lines
 
 
 def test_the_last_runs_of_its_session_are_reported_as_far_as_they_came() -> None:
@@ -113,7 +115,7 @@ def test_the_last_runs_of_its_session_are_reported_as_far_as_they_came() -> None
         record(11, "run.requested", "run-4", action=None),
     ]
     assert rail_text(recent_runs_section(records, view)) == [
-        "BEFORE THIS  its session, newest first",
+        "EARLIER CALLS  of this session, newest first",
         "● 13:45:31  run.requested",
         "✗ 13:45:27  list-drafts",
         "✗ 13:45:25  send-draft",
@@ -121,9 +123,7 @@ def test_the_last_runs_of_its_session_are_reported_as_far_as_they_came() -> None
     ]
     many = [record(n, "run.completed", f"run-{n}") for n in range(1, 40)]
     assert len(recent_runs_section(many, view).details) == MAX_RUNS
-    assert rail_text(recent_runs_section([], view)) == [
-        "BEFORE THIS  nothing on record of its session"
-    ]
+    assert rail_text(recent_runs_section([], view)) == ["EARLIER CALLS  none in this session"]
 
 
 def decided(number: int, state: str, **changes: object) -> ApprovalView:

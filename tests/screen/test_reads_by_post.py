@@ -31,14 +31,14 @@ def block_text(blocks: Iterable[Block]) -> str:
 
 @pytest.mark.parametrize(
     ("offer", "means"),
-    [(OFFER, "lets one query alone pass"), (ATHENA, "that it only reads is for you to know")],
+    [(OFFER, "each request is a single query"), (ATHENA, "cannot check that it only reads")],
 )
 async def test_an_offer_says_what_it_means_and_is_accepted_by_the_digest(
     offer: NotAcceptedView, means: str
 ) -> None:
     """The connector, its hosts and bytes, what would be read, and what follows: then the key."""
     async with console(start(held=(offer,)), size=(140, 40)) as shown:
-        await shown.shows("Let this connector read by POST in its previews?")
+        await shown.shows("Let this connector send POST requests in previews?")
         read = offer.name.partition(" ")[2]
         facts = block_text(file_blocks(offer))
         await shown.shows(f"by POST: {read[:12]}")
@@ -60,6 +60,8 @@ async def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_t
     )
 
     async with console(start(marked), size=(140, 40)) as shown:
-        await shown.shows("reads by POST in previews, accepted unseen (--accept-installed)")
+        await shown.shows(
+            "its preview sends POST requests, accepted without review (--accept-installed)"
+        )
         facts = block_text(approval_blocks(marked, NOW))
         assert "may read by POST: GraphQL queries, accepted by --accept-installed" in facts

@@ -82,7 +82,7 @@ async def test_an_agent_that_names_itself_does_not_name_a_section() -> None:
     ) as shown:
         await shown.shows("THE AGENT SENT")
         assert "the agent asks" in shown.text
-        assert "opened its session itself" in shown.text
+        assert "it connected by itself" in shown.text
 
 
 async def test_hostile_names_of_files_sessions_and_records_break_nothing() -> None:

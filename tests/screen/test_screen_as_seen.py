@@ -104,7 +104,7 @@ async def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> No
     async with console(start(short(), short(2)), answers=True) as shown:
         await shown.rest()
         await shown.press_alone("d")
-        await shown.shows("What shall codex be told?")
+        await shown.shows("Reason (codex will read it):")
         await shown.rest()
         await shown.press_alone("enter")
         await shown.shows("✗ Denied")
@@ -124,7 +124,7 @@ async def test_a_call_that_was_decided_elsewhere_has_none_and_says_so() -> None:
     async with console(start(short())) as shown:
         await to_record(shown, "approval.denied")
         assert KEY not in shown.keys
-        await shown.go("enter", "only the console in which a person decided has it")
+        await shown.go("enter", "only the console in which it was decided keeps it")
         await shown.press_alone("s")
         assert "not live" not in shown.text
 

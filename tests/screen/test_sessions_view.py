@@ -27,8 +27,13 @@ async def test_each_session_says_whether_it_is_there_and_whether_something_conta
 @pytest.mark.parametrize(
     ("containment", "short", "whole", "follows"),
     [
-        ("claimed", "said to be", "said to be contained", "has not seen every process of it"),
-        ("other_user", "other user", "as another user", "it can do what that account can"),
+        (
+            "claimed",
+            "said to be",
+            "said to be contained",
+            "could not confirm that all its processes",
+        ),
+        ("other_user", "other user", "runs as another user", "can do whatever that account can"),
     ],
 )
 async def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
@@ -44,7 +49,7 @@ async def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
         await shown.go("enter", follows)
         above, below = "\n".join(shown.lines).split("SEEN")
         assert whole in above
-        assert whole in below
+        assert short in below
 
 
 async def test_an_opened_session_shows_the_kernels_facts_and_below_them_claims_behind_their_bar() -> (
@@ -70,8 +75,8 @@ async def test_a_session_that_opened_itself_has_no_facts_but_its_own_words() -> 
     """Its name is a claim too, and no line of ours repeats it."""
     async with console(STATE) as shown:
         await shown.go("5", "sessions open")
-        await shown.go("end", "it opened its session itself")
-        await shown.go("enter", "no kernel told who opened it")
+        await shown.go("end", "it connected by itself")
+        await shown.go("enter", "the kernel did not report who connected")
         assert any("agent" in x and "┊ WILL HAPPEN" in x for x in shown.lines)
         await shown.go("x", "End the session of the agent?")
         assert "WILL HAPPEN" not in "\n".join(shown.lines[-3:])
@@ -82,10 +87,10 @@ async def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
     async with console(STATE, answers=True) as shown:
         await shown.go("5", "sessions open")
         await shown.go("x", "End the session of codex?")
-        assert "2 calls of it stay waiting" in shown.text
+        assert "Its 2 calls keep waiting." in shown.text
         await shown.press_alone("enter")
         assert shown.port.intents == [], "the question was not there for 400 ms"
-        await shown.go("escape", "Who is at work.")
+        await shown.go("escape", "Connected agents.")
         assert shown.port.intents == []
         await shown.go("x", "End the session of codex?")
         await shown.rest()
@@ -95,7 +100,7 @@ async def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
         assert shown.port.intents == [EndSession(session_id=CODEX.session_id)]
         await shown.shows("✓ Ended the session of codex.")
         assert not any("codex" in line for line in shown.lines[1:-2])
-        await shown.go("1", "the requester is gone")
+        await shown.go("1", "Its agent's session has ended")
 
 
 async def test_a_busy_agent_cannot_keep_its_session_from_being_ended() -> None:
@@ -107,7 +112,7 @@ async def test_a_busy_agent_cannot_keep_its_session_from_being_ended() -> None:
         for count in range(3, 6):
             busy = replace(CODEX, waiting=count, running=count)
             shown.port.tell(SessionsUpdated(sessions=(busy, CLAUDE, RELAY)))
-        await shown.shows("5 calls of it stay waiting")
+        await shown.shows("Its 5 calls keep waiting.")
         assert shown.armed
         await shown.press_alone("enter")
         await shown.until(lambda: bool(shown.port.intents))

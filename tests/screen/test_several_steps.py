@@ -37,7 +37,7 @@ async def test_every_fixed_step_stands_in_the_item_and_in_the_sentence_of_the_ye
             seen += shown.lines
             await shown.press("space")
             await shown.rest()
-        assert "a runs 2 steps: update_draft, send_draft." in shown.status_line
+        assert "(2 steps: update_draft, send_draft)." in shown.status_line
         text = "\n".join([*seen, *shown.lines])
         for line in (
             "update_draft  on gmail",
@@ -54,7 +54,7 @@ async def test_a_yes_to_a_step_that_was_asked_again_names_what_runs_after_it() -
         start(short(1, steps=later_steps("asked"), connector="tracker", op="comment"))
     ) as shown:
         await shown.read_all()
-        assert "a runs 2 steps: comment, set_label." in shown.status_line
+        assert "(2 steps: comment, set_label)." in shown.status_line
 
 
 async def test_a_yes_names_no_step_before_which_the_run_asks_again() -> None:
@@ -63,7 +63,7 @@ async def test_a_yes_names_no_step_before_which_the_run_asks_again() -> None:
         start(short(1, steps=later_steps(), connector="tracker", op="create_issue"))
     ) as shown:
         await shown.read_all()
-        assert "a runs tracker.create_issue." in shown.status_line
+        assert "(1 step: create_issue)." in shown.status_line
 
 
 @SIZES

@@ -33,7 +33,7 @@ def library(*held: NotAcceptedView) -> LibraryUpdated:
 def test_515_files_are_one_item_that_begins_with_those_to_look_at(
     snap_compare: Snap, look: Look
 ) -> None:
-    """Four that run unasked and are not marked as reads; then source, hosts, hash, and the rest."""
+    """Four that run unasked and are not declared read-only; then source, hosts, hash, and the rest."""
     assert taken(snap_compare, look, at_rest, start(held=suite_of_515()))
 
 
@@ -68,7 +68,7 @@ async def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None
         assert intent.suite_id == SUITE.suite_id
         assert set(intent.files) == {(each.file, each.digest) for each in held}
         shown.port.tell(library())
-        await shown.shows("Accepted: 515 actions. They count from now on.")
+        await shown.shows("Accepted: 515 actions.")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16)])
@@ -96,7 +96,7 @@ async def test_another_key_leaves_those_to_look_at_unaccepted(size: tuple[int, i
 @pytest.mark.parametrize("held", [
     suite(count=3),
     suite(held_file("a", gated=False), held_file("b", gated=False)),
-], ids=["nothing to look at first", "nothing else"])  # fmt: skip
+], ids=["nothing to review first", "nothing else"])  # fmt: skip
 async def test_the_other_key_is_there_only_where_it_does_something_else(
     held: tuple[NotAcceptedView, ...],
 ) -> None:
@@ -191,7 +191,7 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
         f"{plain_text(block.label)}|{plain_text(block.pieces)}"
         for block in suite_blocks(SuiteFiles(suite=SUITE, files=held))
     ]
-    assert sentence[0] == "LOOK AT THESE FIRST|1 of 4"
+    assert sentence[0] == "REVIEW THESE FIRST|1 of 4"
     assert sentence[1] == "|run  runs github://example/connector-tracker.run"
     text = "\n".join(sentence)
     assert "Connector|github://example/connector-tracker\n|github://example/mail" in text
@@ -201,4 +201,6 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
     assert gated < text.index(f"|mail-send  runs {both}  cannot run as it is")
     assert "Refused|1 of 4. mail-send: It cannot run: mail_send is not" in text
     assert "old  runs github://example/connector-tracker.old  changed on disk after" in text
-    assert text.index("RUN WITHOUT ASKING YOU, MARKED AS READS|1 of 4") < text.index("|get  runs")
+    assert text.index("RUN WITHOUT ASKING YOU, DECLARED READ-ONLY|1 of 4") < text.index(
+        "|get  runs"
+    )

@@ -95,7 +95,7 @@ def test_a_paste_decides_nothing_and_a_single_key_after_a_rest_decides(terminal:
     """Bytes that come at once are dropped and counted; one key at rest approves one item."""
     drawn = terminal.is_filled()
     terminal.type(b"approve all of them\n")
-    drawn = terminal.shows("keys came at once. Nothing was decided.", since=drawn)
+    drawn = terminal.shows("keys arrived at once. Nothing was decided.", since=drawn)
     assert b"Approved" not in terminal.raw
     drawn = terminal.is_filled(since=drawn)
     terminal.type(b"a")

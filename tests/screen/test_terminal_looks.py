@@ -115,7 +115,7 @@ def test_without_colour_no_code_of_a_colour_is_written(
         shown.shows("WILL HAPPEN", since=shown.press(b"\x1b"))
         shown.shows("Newest first.", since=shown.press(b"2"))
         shown.shows("WILL HAPPEN", since=shown.press(b"1"))
-        shown.shows("What shall codex be told?", since=shown.press(b"d"))
+        shown.shows("Reason (codex will read it):", since=shown.press(b"d"))
         assert shown.codes & COLOURS == set()
         assert {1, 3, 4, 7} <= shown.codes
 
@@ -143,7 +143,7 @@ def test_in_ascii_nothing_of_ours_is_written_in_other_letters(
         shown.shows("WILL HAPPEN")
         shown.shows("? help")  # in the last line
         if not config:
-            shown.shows("stands for each letter it cannot draw")
+            shown.shows("each letter that it cannot show")
             shown.shows("Q3 numbers, final ? 3 people")
             assert re.findall(rb"[\x80-\xff]+", shown.raw) == []
         else:

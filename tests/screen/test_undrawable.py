@@ -42,7 +42,7 @@ async def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
             await shown.shows(words.status.UNDRAWABLE)
             await shown.passes(2)
             assert words.status.UNDRAWABLE in shown.status_line
-            assert "A fault of Aileron's own" in shown.text
+            assert "Aileron has a bug" in shown.text
             assert "approve" not in shown.keys
             assert "deny" not in shown.keys
             for key in ("a", "a", "d", "enter", "r", "t"):
@@ -59,7 +59,7 @@ async def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> 
     """The row says so; `j` leaves it; the next item is approved as ever."""
     async with console(start(broken(1), short(2))) as shown:
         await shown.shows(words.status.UNDRAWABLE)
-        assert shown.row.startswith("▌✗ This cannot be drawn")
+        assert shown.row.startswith("▌✗ This cannot be shown")
         await shown.press("j")
         await shown.rest()
         assert "✓ All seen." in shown.status_line

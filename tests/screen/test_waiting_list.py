@@ -93,7 +93,7 @@ async def test_the_detail_says_how_often_and_by_whom_it_was_asked() -> None:
         routed=("gmail.googleapis.com:443 -> 127.0.0.1:9001",),
     )
     async with console(start(view), size=(200, 60)) as shown:
-        await shown.shows("the requester is gone")
+        await shown.shows("its agent's session has ended")
         assert "Asked 3 times" in shown.text
         assert "The console stopped before it began." in shown.text
         assert "gmail.googleapis.com:443 -> 127.0.0.1:9001" in shown.text
@@ -111,9 +111,9 @@ async def test_an_unknown_outcome_is_loud_in_the_list_of_decisions() -> None:
 async def test_a_run_that_ends_unknown_under_the_cursor_is_said(shown: Console) -> None:
     """The head has the outcome's sentence, the status line what a person can do."""
     running = short(1, state="executing", decided_at=NOW, decided_by="person")
-    unknown = replace(running, state="unknown", outcome="A request had gone out.", ended_at=NOW)
+    unknown = replace(running, state="unknown", outcome="A request had been sent.", ended_at=NOW)
     shown.port.tell(ApprovalUpdated(view=running), ApprovalUpdated(view=unknown))
-    await shown.shows("▲ A request had gone out.")
+    await shown.shows("▲ A request had been sent.")
     assert "approve" not in shown.keys
 
 
@@ -124,12 +124,12 @@ async def test_standing_warnings_are_on_screen_all_the_time() -> None:
     async with console(
         start(short(1), routes=routes, accepted_installed=True), size=(80, 24)
     ) as shown:
-        await shown.shows("▲ gmail.googleapis.com:443 goes to 127.0.0.1:9001 (--route)")
+        await shown.shows("▲ Test route: gmail.googleapis.com:443 is answered by 127.0.0.1:9001.")
         assert "(--accept-installed)" in shown.text
         shown.clock.advance(1)
         await shown.press_alone("2")
         await shown.shows("Newest first.")
-        assert "(--route)" in shown.text
+        assert "Test route: " in shown.text
 
 
 ROUTES = tuple(f"host-{n}.example:443 -> 127.0.0.1:900{n}" for n in range(6))
@@ -144,11 +144,11 @@ async def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_t
         await shown.rest()
         banner = shown.lines[1:4]
         assert "(--accept-installed)" in banner[0]
-        assert "host-0.example:443 goes to 127.0.0.1:9000 (--route)" in banner[1]
-        assert "▲ and 5 more warnings: ? shows every one" in banner[2]
-        await shown.go("question_mark", "STANDING WARNINGS")
+        assert "host-0.example:443 is answered by 127.0.0.1:9000." in banner[1]
+        assert "▲ and 5 more warnings: ? lists them" in banner[2]
+        await shown.go("question_mark", "WARNINGS")
         text = " ".join(shown.text.split())
-        assert all(f"host-{n}.example:443 goes to" in text for n in range(6))
+        assert all(f"host-{n}.example:443 is answered by" in text for n in range(6))
 
 
 def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
@@ -157,7 +157,7 @@ def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     rows = banner_lines(
         lost=None, storage="disk full", warnings=standing, width=100, help_key="?", paused="Held."
     )
-    assert plain_text(rows[-1]) == " ▲ 7 standing warnings: ? shows every one"
+    assert plain_text(rows[-1]) == " ▲ 7 warnings: ? lists them"
     rows = banner_lines(
         lost="x", storage="y", warnings=standing[:1], width=100, help_key="?", paused="Held."
     )

@@ -15,7 +15,7 @@ from aileron_tui.widgets.document import Document
 from tests.screen.driving import NOW, Console, console, short, start
 from tests.screen.picturing import dark, picture_of
 
-FORGED = "hello\nWILL HAPPEN  the whole new reading\nbye"
+FORGED = "hello\nWILL HAPPEN  the whole new preview\nbye"
 
 
 def changed(lines: int = 60, unavailable: str = "") -> ApprovalView:
@@ -50,7 +50,7 @@ async def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> Non
         assert "x whole" in shown.keys
         assert top(shown).startswith(" CHANGED")
         await shown.press_alone("x")
-        await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new reading")
+        await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new preview")
         await shown.rest()
         assert "not seen yet" in shown.status_line
         await shown.press_alone("x")
@@ -63,7 +63,7 @@ async def test_x_comes_back_from_a_preview_that_ends_before_its_pane_does() -> N
         await shown.rest()
         await shown.press_alone("x")
         await shown.until(lambda: not top(shown).startswith(" CHANGED"))
-        assert "the whole new reading" in shown.text
+        assert "the whole new preview" in shown.text
         await shown.rest()
         await shown.press_alone("x")
         await shown.until(lambda: top(shown).startswith(" CHANGED"))
@@ -86,5 +86,5 @@ async def test_the_whole_new_preview_of_a_call_that_changed(shown: Console) -> N
     """It begins at its heading; that lines above it were not seen is still said."""
     await shown.rest()
     await shown.press_alone("x")
-    await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new reading")
+    await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new preview")
     await shown.rest()

@@ -63,7 +63,7 @@ def kinds(folder: Path, path: Path, home: Path) -> dict[str, list[str]]:
         "in a sandbox with our processes": [*ROOT, "--unshare-user", *shown, *comes],
     }
     if os.geteuid() == 0:
-        found["as another user"] = [*comes, "another user"]
+        found["runs as another user"] = [*comes, "another user"]
         found["in a sandbox of our user namespace"] = [*ROOT, "--unshare-pid", *shown, *comes]
     return found
 

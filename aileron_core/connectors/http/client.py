@@ -259,7 +259,7 @@ def _redirected(target: RequestTarget, location: str) -> RequestTarget:
         following = parse_target(urljoin(target.url, location))
     except ValueError as error:
         raise _not_retriable(
-            NetworkError(f"{target.host_port} redirected to something that is no web address")
+            NetworkError(f"{target.host_port} redirected to something that is not a web address")
         ) from error
     if target.scheme == "https" and following.scheme == "http":
         raise CapabilityDenied(

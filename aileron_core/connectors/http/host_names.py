@@ -33,7 +33,7 @@ def normalize_host(host: str) -> str:
     if _NUMBER.fullmatch(labels[-1]):
         return _ipv4(labels)
     if len(text) > _MAX_HOST or not all(_LABEL.fullmatch(label) for label in labels):
-        raise ValueError("is no host name")
+        raise ValueError("is not a host name")
     return text
 
 
@@ -63,11 +63,11 @@ def short_hosts(entries: Iterable[str]) -> str:
 
 def _ipv6(host: str) -> str:
     if not host.endswith("]") or "%" in host:
-        raise ValueError("is no IPv6 address in brackets")
+        raise ValueError("is not an IPv6 address in brackets")
     try:
         return f"[{ipaddress.IPv6Address(host[1:-1]).compressed}]"
     except ValueError as error:
-        raise ValueError("is no IPv6 address in brackets") from error
+        raise ValueError("is not an IPv6 address in brackets") from error
 
 
 def _to_ascii(host: str) -> str:
@@ -79,28 +79,30 @@ def _to_ascii(host: str) -> str:
     try:
         return httpx.URL(scheme="http", host=host).raw_host.decode("ascii")
     except (httpx.InvalidURL, ValueError) as error:
-        raise ValueError("is no international name that can be written in ASCII") from error
+        raise ValueError("is not an international name that can be written in ASCII") from error
 
 
 def _ipv4(labels: list[str]) -> str:
     """Return the address that *labels* spell: each is a byte, but the last fills all remaining bytes."""
     if len(labels) > 4 or not all(_NUMBER.fullmatch(label) for label in labels):
-        raise ValueError("is no host name: its last part is a number, but it is no IPv4 address")
+        raise ValueError(
+            "is not a host name: its last part is a number, but it is not an IPv4 address"
+        )
     numbers = [_number(label) for label in labels]
     *front, last = numbers
     if any(number > 255 for number in front) or last >= 256 ** (5 - len(numbers)):
-        raise ValueError("is no IPv4 address: a part of it is too large")
+        raise ValueError("is not an IPv4 address: a part of it is too large")
     packed = bytes(front) + last.to_bytes(5 - len(numbers), "big")
     return str(ipaddress.IPv4Address(packed))
 
 
 def _number(label: str) -> int:
     if len(label) > 40:
-        raise ValueError("is no IPv4 address: a part of it is too large")
+        raise ValueError("is not an IPv4 address: a part of it is too large")
     if label.startswith("0x"):
         return int(label[2:] or "0", 16)
     if len(label) > 1 and label.startswith("0"):
         if not set(label) <= set("01234567"):
-            raise ValueError("is no IPv4 address: a part of it is no octal number")
+            raise ValueError("is not an IPv4 address: a part of it is not an octal number")
         return int(label, 8)
     return int(label)

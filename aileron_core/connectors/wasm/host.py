@@ -175,7 +175,7 @@ class _HostFunctions:
             yield_control = invocation.yield_control
             data = GuestMemory(caller).read(pointer, length, MAX_ENVELOPE, yield_control)
             if data is None or len(data) != unsigned(length):
-                raise ValueError("the request lies outside the connector's memory or is too large")
+                raise ValueError("the request is outside the connector's memory or is too large")
             envelope = read_envelope(data, yield_control)
             self._check(invocation, envelope)
             self._send(invocation, envelope)

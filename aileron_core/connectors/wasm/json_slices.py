@@ -198,5 +198,7 @@ def _character_start(data: bytes | bytearray, start: int, stop: int) -> int:
 
 def _refuse_escape(data: bytes | bytearray, at: int) -> NoReturn:
     if _SURROGATE.match(data, at) is not None:
-        raise MalformedString("a text in it holds half of a surrogate pair, which is no character")
+        raise MalformedString(
+            "a text in it holds half of a surrogate pair, which is not a character"
+        )
     raise MalformedString("a text in it holds an escape that JSON does not have")

@@ -57,7 +57,7 @@ def parse_entries(listed: bytes) -> frozenset[IndexEntry]:
             or len(words) != 3
             or not OBJECT_ID_PATTERN.match(oid := words[1].decode("ascii", "replace"))
         ):
-            raise GitFailed("git ls-files gave something that is no list of an index.")
+            raise GitFailed("git ls-files returned something that is not an index listing.")
         entries.add(IndexEntry(path, int(words[2]), words[0], oid))
     return frozenset(entries)
 
@@ -212,7 +212,7 @@ def _refs(git: SandboxedGit) -> tuple[dict[str, str], dict[str, str]]:
             or not OBJECT_ID_PATTERN.match(words[0])
             or not words[1].startswith("refs/")
         ):
-            raise GitFailed("git for-each-ref gave something that is no list of refs.")
+            raise GitFailed("git for-each-ref returned something that is not a list of refs.")
         if words[2]:
             symbolic[words[1]] = words[2]
         else:

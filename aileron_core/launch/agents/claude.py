@@ -64,14 +64,16 @@ class _Claude:
         "Aileron's actions are plain tools from the start; Claude Code asks nothing before them.",
         "One call may take 600 s.",
         "Telemetry and the marketplace's own installs are off for this run.",
-        "Its model traffic passes the gateway, by a key or an account of Anthropic's.",
     )
     not_controlled: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "MCP servers, hooks and plugins of your own ~/.claude: they run beside Aileron's.",
         "In the terminal its first prompt may go out before any MCP server is known.",
-        "With a base URL of your own, Bedrock, Vertex or Foundry its model traffic goes past Aileron.",
     )
+    passes_gateway: str = (
+        "Its model traffic passes the gateway, by a key or an account of Anthropic's."
+    )
+    bypasses_gateway: str = "With a base URL of your own, Bedrock, Vertex or Foundry its model traffic goes past Aileron."
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `claude` with MCP server and settings in files that hold no secret."""
@@ -158,7 +160,7 @@ def _variables(context: PlanContext) -> dict[str, str]:
 def _elsewhere(context: PlanContext) -> str | None:
     """Return why its model traffic does not go to Anthropic's API, None if it does."""
     if option_value(context.all_args, "--settings") is not None:
-        return "its arguments hold --settings, which takes the place of Aileron's"
+        return "its arguments contain --settings, which replaces Aileron's"
     if found := names_in_effect(context.env, _ELSEWHERE):
         return f"{found[0]} is set"
     for path, text in context.settings.items():

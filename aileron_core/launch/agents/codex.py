@@ -47,18 +47,20 @@ class _Codex:
     )  # fmt: skip
     controls: tuple[str, ...] = (
         "Aileron's actions are there from the first turn, as an MCP server that Codex waits for.",
-        "Codex asks nothing of its own before an action: Aileron's console does.",
+        "Codex itself does not ask before an action; Aileron's console does.",
         "One call may take 600 s.",
         "Telemetry, update checks, plugins and apps are off for this run.",
-        "Its model traffic passes the gateway where it uses OpenAI's API by a key.",
     )
     not_controlled: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "Its own sandbox cannot start inside Aileron's: its shell needs `--sandbox danger-full-access`.",
         "MCP servers of your own ~/.codex/config.toml: they run beside Aileron's.",
-        "With models in code mode its tool calls are a program; each action still asks by itself.",
-        "Signed in with ChatGPT, or with a provider of your own, its model traffic goes past Aileron.",
+        "With models in code mode, its tool calls are a program; each action still asks separately.",
     )
+    passes_gateway: str = (
+        "Its model traffic passes the gateway where it uses OpenAI's API by a key."
+    )
+    bypasses_gateway: str = "Signed in with ChatGPT, or with a provider of your own, its model traffic goes past Aileron."
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `codex` with Aileron's settings over the person's; the person's flags come last."""

@@ -70,13 +70,15 @@ class _Gemini:
     controls: tuple[str, ...] = (
         "Aileron's actions are there as an extension; Gemini asks nothing before them.",
         "One call may take 600 s.",
-        "Its model traffic passes the gateway where an API key is its login.",
     )
     not_controlled: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "MCP servers and extensions of your own ~/.gemini: they run beside Aileron's.",
         "Usage statistics follow your own settings.json.",
-        "With an account of Google, Vertex AI or a proxy its model traffic goes past Aileron.",
+    )
+    passes_gateway: str = "Its model traffic passes the gateway where an API key is its login."
+    bypasses_gateway: str = (
+        "With an account of Google, Vertex AI or a proxy its model traffic goes past Aileron."
     )
 
     def plan(self, context: PlanContext) -> Plan:

@@ -59,14 +59,14 @@ class _Goose:
     controls: tuple[str, ...] = (
         "Aileron's actions are there as an extension, beside those of your profile.",
         "Telemetry and the keyring are off for this run.",
-        "Traffic to models of OpenAI, Anthropic and Google passes the gateway.",
     )
     not_controlled: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "It runs every tool without asking (GOOSE_MODE=auto): it has no switch for one extension.",
-        "A call that takes over 300 s ends there; its approval waits on, and check_action_status tells.",
-        "Other providers, and hosts of your own, go past Aileron.",
+        "A call that takes over 300 s times out there; its approval keeps waiting, and check_action_status returns the result.",
     )
+    passes_gateway: str = "Traffic to models of OpenAI, Anthropic and Google passes the gateway."
+    bypasses_gateway: str = "Other providers, and hosts of your own, go past Aileron."
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `goose session` or `goose run` with the relay as an extension."""
@@ -95,7 +95,9 @@ class _Goose:
         """Let OpenAI, Anthropic and Google pass, except those whose host is already configured."""
         if context.args and context.args[0] not in _TAKES_EXTENSIONS:
             # `goose configure` would offer to keep our base URL in the person's configuration.
-            reason = f"`goose {context.args[0]}` is no session; `goose session` and `goose run` are"
+            reason = (
+                f"`goose {context.args[0]}` is not a session; `goose session` and `goose run` are"
+            )
             return ModelTraffic(providers=frozenset(), bypass_reasons=(reason,))
         past: list[str] = []
         through = set(_HOSTS)

@@ -68,14 +68,16 @@ class _OpenCode:
         "Aileron's actions are there as an MCP server; OpenCode asks nothing before them.",
         "One call may take 600 s.",
         "Update checks and downloads of language servers are off for this run.",
-        "Traffic to models of Anthropic, OpenAI and Google by a key passes the gateway.",
     )
     not_controlled: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "MCP servers and plugins of your own configuration: they run beside Aileron's.",
         "It installs its plugin package from the npm registry at each start; there is no switch.",
-        "Accounts, other providers and addresses of your own go past Aileron.",
     )
+    passes_gateway: str = (
+        "Traffic to models of Anthropic, OpenAI and Google by a key passes the gateway."
+    )
+    bypasses_gateway: str = "Accounts, other providers and addresses of your own go past Aileron."
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `opencode` with Aileron's settings in its environment."""
@@ -205,10 +207,10 @@ def _merged(person: str, ours: Mapping[str, Any]) -> str:
         table: Any = json.loads(person)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(
-            f"Your own {_VARIABLE} is not JSON ({error}). Mend it, or unset it for this launch."
+            f"Your own {_VARIABLE} is not JSON ({error}). Fix it, or unset it for this launch."
         ) from None
     if not isinstance(table, dict):
-        raise InvalidRequest(f"Your own {_VARIABLE} is no JSON object. Mend it, or unset it.")
+        raise InvalidRequest(f"Your own {_VARIABLE} is not a JSON object. Fix it, or unset it.")
     return json.dumps(_over(cast("dict[str, Any]", table), ours))
 
 

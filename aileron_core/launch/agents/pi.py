@@ -44,15 +44,15 @@ class _Pi:
     )  # fmt: skip
     controls: tuple[str, ...] = (
         "Aileron's actions are tools of an extension that lives for this run.",
-        "A call waits as long as it takes: Pi has no time limit for tools.",
+        "A call can wait as long as needed: Pi has no time limit for tools.",
         "Telemetry is off for this run.",
-        "Traffic to models of Anthropic, OpenAI and Google passes the gateway.",
     )
     not_controlled: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "Pi never asks before a tool; extensions of your own ~/.pi run beside Aileron's.",
-        "Other providers, and addresses of your own, go past Aileron.",
     )
+    passes_gateway: str = "Traffic to models of Anthropic, OpenAI and Google passes the gateway."
+    bypasses_gateway: str = "Other providers, and addresses of your own, go past Aileron."
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `pi -e` with the extension, which knows the relay and no secret."""

@@ -49,7 +49,9 @@ def inspect_agent(agent: Agent, env: Mapping[str, str], project: Path) -> AgentR
         program = find_program(agent.program, path, project)
     except NotFound:
         inside = shutil.which(agent.program, path=path)
-        trouble = f"{inside} lies in this folder; a launch takes no program from its project"
+        trouble = (
+            f"{inside} is inside this project, and a launch never uses a program from its project"
+        )
         return AgentReport(
             agent=agent, program=None, version=None, problem=trouble if inside else ""
         )
@@ -71,16 +73,16 @@ def _asked(program: Path, path: str, folder: str) -> tuple[str | None, str]:
             start_new_session=True,
         )
     except OSError as error:
-        return None, f"it does not start: {error.strerror}"
+        return None, f"it did not start: {error.strerror}"
     try:
         output, _ = process.communicate(timeout=_SECONDS)
     except subprocess.TimeoutExpired:
-        return None, f"`--version` said nothing within {_SECONDS:g} s"
+        return None, f"`--version` printed nothing within {_SECONDS:g} s"
     finally:
         _end(process)
     found = _VERSION.search(output[:_MOST].decode("utf-8", "replace"))
     if found is None:
-        return None, f"`--version` told no version (exit code {process.returncode})"
+        return None, f"`--version` printed no version (exit code {process.returncode})"
     return found[0], ""
 
 

@@ -95,7 +95,7 @@ def _kitty(env: Mapping[str, str], home: Path) -> Finding | None:
     if found is None and not env.get("KITTY_LISTEN_ON"):
         return None
     text = (
-        "kitty takes remote control (allow_remote_control, or a listening socket): a program that "
+        "kitty allows remote control (allow_remote_control, or a listening socket): a program that "
         "reaches it types into the console. Set `allow_remote_control no` in kitty.conf."
     )
     return Finding(level="warning", topic="kitty", text=text)

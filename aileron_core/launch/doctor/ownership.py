@@ -26,7 +26,7 @@ def check_code(packages: Iterable[Path], *, uid: int) -> Finding:
         return Finding(level="ok", topic="code", text=text)
     text = (
         f"Aileron's code can be changed by any program you run outside a sandbox ({open_} of {files} "
-        f"files and folders, {first} for one). An install that belongs to root would prevent that."
+        f"files and folders, {first} for one). An installation owned by root prevents that."
     )
     return Finding(level="note", topic="code", text=text)
 
@@ -76,7 +76,7 @@ def check_home(home: Home, *, uid: int) -> Iterator[Finding]:
     try:
         status = home.path.stat()
     except FileNotFoundError:
-        text = f"{home.path} is not there yet; the first console makes it."
+        text = f"{home.path} does not exist yet; the first console creates it."
         yield Finding(level="note", topic="home", text=text)
         return
     if status.st_uid != uid:
@@ -88,7 +88,7 @@ def check_home(home: Home, *, uid: int) -> Iterator[Finding]:
         text = f"{path} can be opened by other users: `chmod go= {path}`."
         yield Finding(level="broken", topic="home", text=text)
     if not loose:
-        yield Finding(level="ok", topic="home", text=f"{home.path} is yours alone.")
+        yield Finding(level="ok", topic="home", text=f"{home.path} is ready; only you can read it.")
     try:
         load_settings(home.config)
     except FileProblems as error:

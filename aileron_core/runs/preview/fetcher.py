@@ -248,7 +248,7 @@ def _reason(result: OpResult) -> str:
         return f"{short_host(result.last_status_host)} answered {phrase}"
     if read := failure.details.get(OFFER_KEY):
         return (
-            f"it would read by POST ({read}), and nobody accepted that of this connector. The request "
+            f"it would send a POST request ({read}), which you have not accepted for this connector. The request "
             "was not sent; the waiting list has what you can accept."
         )
     return failure.message

@@ -9,7 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from aileron_core.actions.interpolate import json_text, number_text
+from aileron_core.actions.interpolate import (
+    interpolate,
+    json_text,
+    number_text,
+    whole_argument,
+)
 from aileron_core.actions.json_paths import JsonPath, Matches, find, is_array
 from aileron_core.actions.model import Action, Preview
 from aileron_core.canonical import Json, JsonObject
@@ -129,6 +134,30 @@ def argument_fields(action: Action, args: JsonObject) -> tuple[PreviewField, ...
         if value is not None:
             fields.append(_field(name, name, _matches(value), multiline=False))
     return tuple(fields)
+
+
+def new_values(action: Action, args: JsonObject) -> tuple[PreviewField, ...]:
+    """Return what *args* make of the shown fields, as the action file's `changes` say.
+
+    Filled in as the inputs of a step are; a field whose argument was not given stays as it is.
+    """
+    preview = action.approval.preview
+    if preview is None:
+        return ()
+    filled = interpolate(dict(preview.changes), args, {}, declared=action.input_names)
+    return tuple(
+        _field(label, path, _matches(filled[label]), multiline=label in preview.multiline)
+        for label, path in preview.render
+        if label in filled
+    )
+
+
+def other_arguments(action: Action, args: JsonObject) -> tuple[PreviewField, ...]:
+    """Return what the agent sent that is not, whole and alone, the new value of a shown field."""
+    preview = action.approval.preview
+    templates = preview.changes if preview is not None else ()
+    covered = {whole_argument(template) for _, template in templates}
+    return tuple(field for field in argument_fields(action, args) if field.path not in covered)
 
 
 def _matches(value: Json) -> Matches | None:

@@ -105,9 +105,7 @@ class Gateway:
         session = self._app.sessions.authenticate_gateway(token.decode("latin-1"))
         own = session_socket_of(scope)
         if session is None or (own is not None and own != session.session_id):
-            raise GatewayError(
-                "unauthorized", "No open session of Aileron's has this gateway address."
-            )
+            raise GatewayError("unauthorized", "No open Aileron session has this gateway address.")
         assign_connection(scope, session, streams=True)
         if client.method == b"CONNECT":
             raise GatewayError("invalid", "CONNECT is not passed.")

@@ -177,7 +177,7 @@ class Dialer:
             return self._guard.problem(address)
         if literal:
             # What a person wrote down to the last digit is meant, but for one that is no place.
-            return "is no address of one machine" if _nowhere(address) else None
+            return "is not the address of one machine" if _nowhere(address) else None
         return self._named.problem(address)
 
     def _end_problem(

@@ -10,9 +10,10 @@ from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines
 from aileron_tui.draw.document import consequence_line
 from aileron_tui.draw.foreign_text import foreign_text, host_names, render_foreign, rendered_lines
+from aileron_tui.draw.header import draw_warnings
 from aileron_tui.draw.rows import EFFECTS
 from aileron_tui.draw.steps import op_blocks
-from aileron_tui.draw.text import Line, Piece, Role, line, truncate, wrap
+from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields
@@ -127,8 +128,8 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         second = line(" ", Piece(f"{item.kind} · file ", "muted"), *foreign_text(item.file))
         rows = [truncate(first, width - 1), truncate(second, width - 1)]
         if item.reason:
-            wrapped = wrap(line(Piece("▲ ", "attn"), *foreign_text(item.reason, "attn")), width - 3)
-            rows += [(Piece(" "), *each.pieces) for each in wrapped]
+            reason = foreign_text(item.reason, "attn")
+            rows += draw_warnings((reason,), width, compact=False)
         if item.kind == "action" and item.gated is False:
             rows.append((Piece(f" ▲ {words.files.WARN_FREE}", "attn"),))
         return tuple(rows)

@@ -70,7 +70,7 @@ def test_a_process_is_contained_if_it_is_seen_to_be(
 def test_another_users_process_is_called_that() -> None:
     """And one in our user namespace, without the home, is neither seen contained nor seen loose."""
     found = meeting()
-    assert found["as another user"] == "other_user"
+    assert found["runs as another user"] == "other_user"
     assert found["in a sandbox of our user namespace"] == "claimed"
     assert found["in a sandbox"] == "verified"
     assert found["beside us"] == found["in namespaces alone"] == "none"

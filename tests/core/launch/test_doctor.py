@@ -77,7 +77,7 @@ def test_nothing_of_the_project_is_run(project: Path) -> None:
     mark = project / "ran"
     report = version(project / "bin", project, f"touch {mark}; echo 0.169.0")
     assert report.program is None
-    assert "lies in this folder" in report.problem
+    assert "is inside this project" in report.problem
     assert not mark.exists()
 
 

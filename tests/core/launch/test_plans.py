@@ -36,7 +36,8 @@ def test_every_agent_says_what_is_controlled_and_what_is_not(agent: str) -> None
     """Sentences that pages and `doctor` are made of."""
     found = AGENTS[agent]
     assert found.tested_versions
-    assert all(each.endswith(".") for each in (*found.controls, *found.not_controlled))
+    rules = (found.passes_gateway, found.bypasses_gateway)
+    assert all(each.endswith(".") for each in (*found.controls, *found.not_controlled, *rules))
     assert found.not_controlled
 
 

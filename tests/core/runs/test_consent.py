@@ -2,10 +2,12 @@
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from aileron_core.canonical import Json
 from aileron_core.console_port import ApprovalView
 from aileron_core.home.layout import Home
 from tests.support.core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, install_examples, writes
@@ -205,3 +207,63 @@ def test_the_home_is_this_tests_own(home: Path) -> None:
     """A guard of the harness: no test touches the person's own home."""
     assert Home(home).database.parent == home
     assert not (home / "aileron.db").exists()
+
+
+def _readdress(changes: str) -> str:
+    """Return a gated action over `update_draft` whose preview says what changes."""
+    preview = (
+        '[approval]\nrequired = true\neffect = "change"\n[approval.preview]\nop = "get_draft"\n'
+        f'args = {{ id = "${{args.id}}" }}\n{changes}'
+        '[approval.preview.render]\nTo = "message.payload.headers.To"\n'
+        'Subject = "message.payload.headers.Subject"\n'
+    )
+    text = UPDATE_DRAFT.replace("update-draft", "readdress").replace("+++\n\n", f"{preview}+++\n\n")
+    return text.replace('"update_draft"]', '"update_draft", "get_draft"]')
+
+
+async def _asked(core: Core, args: dict[str, Json]) -> ApprovalView:
+    answer = await core.call("readdress", args)
+    assert answer.row.approval_id is not None
+    return await core.looked(answer.row.approval_id)
+
+
+async def test_a_change_is_shown_with_the_value_that_is_then_sent(home: Path) -> None:
+    """Old and new of each field that changes, and apart from them whatever else the agent sent."""
+    install_examples(home, readdress=_readdress('changes = { To = "${args.to}" }\n'))
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            args = {"id": DRAFT, "to": "ana@example.com", "bcc": "mallory@evil.example"}
+            view = await _asked(core, args)
+            fetched = {field.label: field.value for field in view.preview.fields}
+            assert fetched["To"] == "Anna Brandt <anna.brandt@nordlicht.example>"
+            assert [(new.label, new.value) for new in view.new_values] == [
+                ("To", "ana@example.com")
+            ]
+            assert {field.value for field in view.other_arguments} == {
+                DRAFT,
+                "mallory@evil.example",
+            }
+            assert len(view.arguments) == 3
+            await core.approve(view)
+            assert (await core.ended(view)).state == "completed"
+            again = await _asked(core, {"id": DRAFT, "to": "ben@example.com"})
+            assert {f.label: f.value for f in again.preview.fields}["To"] == "ana@example.com"
+
+
+async def test_a_change_that_is_shown_otherwise_is_covered_by_another_digest(home: Path) -> None:
+    """Same call, same reading, same secret: nothing but what the file says of the new value differs."""
+    digests: list[str] = []
+    one, other = (f'changes = {{ {label} = "${{args.to}}" }}\n' for label in ("To", "Subject"))
+    for changes in ("", one, other, one):
+        install_examples(home, readdress=_readdress(changes))
+        with Mailbox() as mailbox:
+            async with Core.open(home, mailbox) as core:
+                view = await _asked(core, {"id": DRAFT, "to": "ana@example.com"})
+                run = core.app.approvals.registry.by_approval(view.approval_id)
+                assert run is not None
+                run.nonce = "00" * 16
+                row = replace(run.row, expires_at=None)
+                digests.append(run.consent(run.preview, row)[0])
+    assert digests[1] == digests[3]
+    assert len(set(digests)) == 3

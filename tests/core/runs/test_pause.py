@@ -110,7 +110,7 @@ async def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(
         await reached()
         await pause(core)
     back = await core.view(view.approval_id, lambda v: v.state == "pending", after=view.version + 1)
-    assert "held before it began. Nothing ran" in back.note
+    assert "on hold before it began. Nothing ran" in back.note
     await go_on(core)
     await core.call("list-drafts", {})  # the connector is free again
     assert core.views(view.approval_id)[-1].state == "pending"
@@ -180,7 +180,7 @@ async def test_a_pause_is_at_once_and_ends_with_the_process(home: Path, mailbox:
 
     async with Core.open(home, mailbox) as core:
         core.app.database._stopped = StorageUnavailable("full")
-        with pytest.raises(StorageUnavailable, match="All calls are held, but"):
+        with pytest.raises(StorageUnavailable, match="All calls are on hold, but"):
             await pause(core)
         assert (await core.app.console.snapshot()).paused_at is not None
         with pytest.raises(StorageUnavailable):  # and they go on only on record

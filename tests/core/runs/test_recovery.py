@@ -33,7 +33,7 @@ def problems(home: Path) -> list[str]:
     ("step", "state", "note"),
     [
         ("after preview.fetched", "pending", ""),
-        ("after approval.approved", "pending", "while it looked once more"),
+        ("after approval.approved", "pending", "during the last check"),
         ("after recheck.held", "pending", "before it began"),
         ("after run.started", "unknown", ""),
     ],

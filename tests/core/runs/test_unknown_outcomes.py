@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import ApprovalView, RefetchPreview, WithdrawAcceptance
+from aileron_core.console_port import (
+    Acknowledge,
+    ApprovalView,
+    Deny,
+    RefetchPreview,
+    WithdrawAcceptance,
+)
 from aileron_core.errors import Conflict, NotFound
 from tests.support.core_harness import (
     DRAFT,
@@ -119,7 +125,7 @@ async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_m
         with pytest.raises(NotFound):
             await core.app.approvals.refetch_preview("act-20260101T000000-0123456789abcdef")
         view = await core.ask()
-        with pytest.raises(Conflict, match="no open question"):
+        with pytest.raises(Conflict, match="already known"):
             await core.app.approvals.refetch_preview(view.approval_id)
         end = await lost(core, mailbox, clock)
         library = (await core.app.console.snapshot()).library
@@ -132,3 +138,101 @@ async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_m
             await core.app.approvals.refetch_preview(end.approval_id)
         assert len(writes(mailbox)) == asked
         assert await core.records("outcome.looked_at") == []
+
+
+def acknowledgement(view: ApprovalView) -> Acknowledge:
+    return Acknowledge(approval_id=view.approval_id, preview_at=view.preview.updated_at)
+
+
+async def unknown_calls(core: Core) -> list[tuple[str, bool]]:
+    """The calls of unknown outcome that a console that starts now would be given."""
+    approvals = (await core.app.console.snapshot()).approvals
+    return [
+        (each.approval_id, each.awaits_acknowledgement)
+        for each in approvals
+        if each.state == "unknown"
+    ]
+
+
+async def test_it_waits_for_a_person_over_restarts_until_they_acknowledge_it(home: Path) -> None:
+    """Delivered to the agent or not; the acknowledgement is a record of a person's, and verifies."""
+    short_of_time(home)
+    clock = FrozenClock()
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            end = await lost(core, mailbox, clock)
+            assert end.awaits_acknowledgement
+            await core.app.approvals.mark_delivered(end.approval_id)
+        for _ in range(2):
+            async with Core.open(home, mailbox, clock=clock) as core:
+                assert await unknown_calls(core) == [(end.approval_id, True)]
+        async with Core.open(home, mailbox, clock=clock) as core:
+            (view,) = (await core.app.console.snapshot()).approvals
+            assert "not known" in view.outcome
+            await core.app.console.carry_out(acknowledgement(view))
+            seen = core.views(end.approval_id)[-1]
+            assert (seen.state, seen.awaits_acknowledgement) == ("unknown", False)
+            (record,) = await core.records("run.acknowledged")
+            assert (record["actor"], record["run"], record["preview"]) == (
+                "person",
+                end.run_id,
+                "not looked at",
+            )
+            with pytest.raises(Conflict, match="no open question"):
+                await core.app.console.carry_out(acknowledgement(seen))
+        async with Core.open(home, mailbox, clock=clock) as core:
+            assert await unknown_calls(core) == [(end.approval_id, False)]
+            verified = await core.app.audit.verify()
+            assert verified.problems == ()
+        assert writes(mailbox).count("POST send") == 1
+
+
+async def test_it_waits_however_many_calls_ended_after_it(home: Path) -> None:
+    """And however long ago."""
+    short_of_time(home)
+    clock = FrozenClock()
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            end = await lost(core, mailbox, clock)
+            await core.app.approvals.mark_delivered(end.approval_id)
+            for number in range(60):
+                other = await core.ask(f"r-{number}")
+                await core.app.console.carry_out(Deny(approval_id=other.approval_id, reason=""))
+                await core.app.approvals.mark_delivered(other.approval_id)
+            clock.advance(40 * 86400)
+        async with Core.open(home, mailbox, clock=clock) as core:
+            assert (end.approval_id, True) in await unknown_calls(core)
+
+
+async def test_what_is_acknowledged_is_what_the_person_saw(home: Path) -> None:
+    """A look that came back meanwhile is seen first; what was read is on record."""
+    short_of_time(home)
+    clock = FrozenClock()
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            end = await lost(core, mailbox, clock)
+            clock.advance(1)
+            await core.app.console.carry_out(RefetchPreview(approval_id=end.approval_id))
+            with pytest.raises(Conflict, match="looked at again"):
+                await core.app.console.carry_out(acknowledgement(end))
+            assert await core.records("run.acknowledged") == []
+            seen = core.views(end.approval_id)[-1]
+            await core.app.console.carry_out(acknowledgement(seen))
+            (record,) = await core.records("run.acknowledged")
+            assert record["preview"] == "ready"
+
+
+async def test_only_an_unknown_outcome_is_acknowledged(home: Path) -> None:
+    """A call that waits for an answer does not leave this way."""
+    install_examples(home)
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            view = await core.ask()
+            with pytest.raises(Conflict, match="no open question"):
+                await core.app.console.carry_out(acknowledgement(view))
+            with pytest.raises(NotFound):
+                await core.app.approvals.acknowledge("act-20260101T000000-0123456789abcdef", 0.0)

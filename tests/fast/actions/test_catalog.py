@@ -89,7 +89,7 @@ def test_one_bad_file_never_hides_another(tmp_path: Path, manifest: Build) -> No
         "folder.md": ["cannot be read: is not a regular file"],
         "huge.md": ["cannot be read: is over 4 MiB"],
         "leaves.md": [
-            "cannot be read: is a link that leaves the folder; put the file itself there"
+            "cannot be read: is a link that points outside the folder; put the file itself there"
         ],
         "loop.md": ["cannot be read: Too many levels of symbolic links"],
         "pipe.md": ["cannot be read: is not a regular file"],

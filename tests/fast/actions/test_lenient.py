@@ -99,7 +99,7 @@ def test_a_name_in_camel_case_is_taken_and_referenced(read: Read) -> None:
     filled = op_arguments(action.steps[0], {"teamId": "t", "_X9": "x"}, {}, action.input_names)
     assert filled == {"team": "t", "text": "to x"}
     problem = only(reading)
-    assert '"teamId" is taken as it stands' in problem.message
+    assert '"teamId" is accepted as it is' in problem.message
     assert '"_X9"' in problem.message
 
 
@@ -226,10 +226,11 @@ def test_a_lenient_file_is_offered_and_its_warnings_are_no_load_errors(
 ADDITIONS = """
 [approval]
 required = true
-effect = "send"
+effect = "change"
 [approval.preview]
 op = "read"
 render = { A = "a" }
+changes = { A = "b" }
 gist = "${A}"
 recheck = true
 [limits]
@@ -248,6 +249,7 @@ def test_portable_names_each_use_of_what_is_ours_and_each_leniency(read: Read) -
     assert sorted(found) == sorted(
         [
             "limits.wall_seconds", "approval.effect", "approval.preview.gist", "approval.preview.recheck",
+            "approval.preview.changes",
             "inputs[0].name", "inputs[0].type", "inputs[0].description",
             "inputs[1].name", "inputs[1].name", "inputs[1].type",
         ]

@@ -191,8 +191,12 @@ def test_an_unknown_key_is_refused_wherever_it_stands(
     ("extra", "key", "message"),
     [
         ("inputs = { n = 9007199254740992 }\n", "execute[0].inputs.n", "beyond 2^53"),
-        ("inputs = { n = [1, inf] }\n", "execute[0].inputs.n[1]", "no number that JSON has"),
-        ("inputs = { n = nan }\n", "execute[0].inputs.n", "no number that JSON has"),
+        (
+            "inputs = { n = [1, inf] }\n",
+            "execute[0].inputs.n[1]",
+            "not a number that JSON can express",
+        ),
+        ("inputs = { n = nan }\n", "execute[0].inputs.n", "not a number that JSON can express"),
         ("inputs = { n = 03:04:05 }\n", "execute[0].inputs.n", "time without a date"),
         ("inputs = { n = 2026-01-02T03:04:05 }\n", "execute[0].inputs.n", "without an offset"),
         ("inputs = 3\n", "execute[0].inputs", "must be a table, not an integer"),

@@ -26,8 +26,8 @@ def places_of(data: bytes) -> list[Place]:
 @pytest.mark.parametrize(
     ("old", "new", "place", "said"),
     [
-        ('version = "1.2.3"\nsource', "version = 1.2.3\nsource", (3, 14, "version"), "in quotes"),
-        ('"send a note"', "send a note", (13, 10, "match.intent"), "text stands in quotes"),
+        ('version = "1.2.3"\nsource', "version = 1.2.3\nsource", (3, 14, "version"), "needs quotes"),
+        ('"send a note"', "send a note", (13, 10, "match.intent"), "text needs quotes"),
         ('"send a note"', '"send a note', (13, 10, "match.intent"), "not closed on its line"),
         ('"send a note"', '"a\\qb"', (13, 12, "match.intent"), "write \\\\"),
         ('"send a note"', '"a\x01"', (13, 12, "match.intent"), "Illegal character"),

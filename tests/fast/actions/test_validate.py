@@ -53,6 +53,14 @@ STEP = '\n[[execute]]\nid = "{id}"\nconnector = "github://acme/notes"\nop = "rea
 INPUT = '\n[[inputs]]\nname = "a"\ntype = "{type}"\ndescription = "d"\n'
 PREVIEW = '\n[approval]\nrequired = true\n[approval.preview]\nop = "read"\n{more}\n'
 
+CHANGE = (
+    'inputs = {{ x = "${{args.a}}" }}\n'
+    + INPUT.format(type="string")
+    + INPUT.format(type="string").replace('"a"', '"unsent"')
+    + '\n[approval]\nrequired = true\neffect = "{effect}"\n[approval.preview]\nop = "read"\n'
+    + "render = {{ A = 'a' }}\nchanges = {changes}\n"
+)
+
 SECOND_PIN = """
 [[requires.connectors]]
 name = "github://acme/notes"
@@ -71,7 +79,7 @@ EXTRA = [
         "earlier",
     ),
     ('inputs = { x = "${send.id}" }\n', "execute[0].inputs.x", "names no earlier step"),
-    ('inputs = { x = "${HOME}" }\n', "execute[0].inputs.x", "is no reference"),
+    ('inputs = { x = "${HOME}" }\n', "execute[0].inputs.x", "is not a reference"),
     ('inputs = { x = "${args.a" }\n', "execute[0].inputs.x", "is not closed"),
     (INPUT.format(type="int"), "inputs[0].type", "|array|object; write integer"),
     (INPUT.format(type="any"), "inputs[0].type", "or JSON for any JSON"),
@@ -94,12 +102,12 @@ EXTRA = [
     (
         PREVIEW.format(more="render = { A = 'a' }\nmultiline = ['B']"),
         "approval.preview.multiline",
-        "no label of render",
+        "not a label of render",
     ),
     (
         PREVIEW.format(more="render = { A = 'a' }\ngist = '${A} to ${B}'"),
         "approval.preview.gist",
-        "no label of render",
+        "not a label of render",
     ),
     (
         PREVIEW.format(more="render = { A = 'a' }\nrecheck = false"),
@@ -115,6 +123,36 @@ EXTRA = [
         PREVIEW.format(more="render = { A = 'a' }\nargs = { id = '${send.id}' }"),
         "approval.preview.args.id",
         "names no earlier step",
+    ),
+    (
+        CHANGE.format(effect="change", changes="{ B = '${args.a}' }"),
+        "approval.preview.changes.B",
+        "not a label of render",
+    ),
+    (
+        CHANGE.format(effect="send", changes="{ A = '${args.a}' }"),
+        "approval.preview.changes",
+        'goes only with effect = "change"',
+    ),
+    (
+        CHANGE.format(effect="change", changes="{ A = '${args.b}' }"),
+        "approval.preview.changes.A",
+        "no [[inputs]]",
+    ),
+    (
+        CHANGE.format(effect="change", changes="{ A = '${send.id}' }"),
+        "approval.preview.changes.A",
+        "names no argument",
+    ),
+    (
+        CHANGE.format(effect="change", changes="{ A = '${args.a' }"),
+        "approval.preview.changes.A",
+        "is not closed",
+    ),
+    (
+        CHANGE.format(effect="change", changes="{ A = '${args.unsent}' }"),
+        "approval.preview.changes.A",
+        "is an input of no step",
     ),
     ('[approval]\neffect = "format"\n', "approval.effect", "read|create|change"),
     ("[limits]\nwall_seconds = 301\n", "limits.wall_seconds", "from 1 to 300"),
@@ -176,6 +214,23 @@ def test_a_version_may_have_tails(load: Callable[..., Action], version: str) -> 
     """Pre-release and build metadata are SemVer."""
     action = load(old='version = "1.2.3"\nsource', new=f'version = "{version}"\nsource')
     assert action.version == version
+
+
+def test_a_wrong_change_is_named_where_it_stands(manifest: Build) -> None:
+    """Its own line and column, also where several stand in one table."""
+    faulty = manifest(CHANGE.format(effect="change", changes="{ A = '${args.a}', B = 'b' }"))
+    with pytest.raises(FileProblems) as caught:
+        load_action(faulty, "a.md")
+    (problem,) = caught.value.problems
+    row = faulty.decode().split("\n")[problem.line - 1]
+    assert row[problem.column - 1 :].startswith("B = 'b'")
+
+
+def test_a_change_may_be_a_text_without_arguments(load: Callable[..., Action]) -> None:
+    """An op may be what closes an issue, with nothing but its number."""
+    preview = load(CHANGE.format(effect="change", changes="{ A = 'closed' }")).approval.preview
+    assert preview is not None
+    assert preview.changes == (("A", "closed"),)
 
 
 def test_a_step_may_use_an_earlier_one_whose_id_has_dots(load: Callable[..., Action]) -> None:

@@ -1,6 +1,7 @@
 """What the commands say of themselves, on the terminal and on docs/command-line.md."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 from aileron_core.home import layout
 from aileron_tui.cli.commands import aileron
+from aileron_tui.cli.examples import EXAMPLES
 from aileron_tui.cli.output import EXIT
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "command-line.md").read_text("utf-8")
@@ -37,6 +39,31 @@ def test_every_command_says_its_job_whole(words: tuple[str, ...]) -> None:
     for option in ALL[words].params:
         if isinstance(option, click.Option):
             assert option.help, option.name
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_every_help_ends_in_examples_that_the_command_takes(words: tuple[str, ...]) -> None:
+    """Of that very command, or for a group of one in it; on one line each."""
+    shown = CliRunner().invoke(aileron, [*words, "--help"], prog_name="aileron", terminal_width=80)
+    lines = shown.output.rstrip().partition("\n  Examples:\n")[2].splitlines()
+    assert lines
+    for each in lines:
+        typed = re.sub(r'^eval "\$\((.*)\)"$', r"\1", each.strip())
+        program, *rest = shlex.split(typed)
+        assert program == "aileron"
+        assert rest[: len(words)] == list(words)
+        command, context = aileron, aileron.make_context("aileron", rest[:])
+        while isinstance(command, click.Group):
+            word, command, rest = command.resolve_command(
+                context, [*context._protected_args, *context.args]
+            )
+            context = command.make_context(word, list(rest), parent=context)
+        assert not isinstance(command, click.Group)
+
+
+def test_there_are_no_examples_of_commands_that_are_not_there() -> None:
+    """A command that was renamed takes its examples along."""
+    assert set(EXAMPLES) == {" ".join(words) for words in ALL}
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
@@ -76,3 +103,35 @@ def test_the_page_has_every_command() -> None:
     for words, command in ALL.items():
         if not isinstance(command, click.Group):
             assert f"### aileron {' '.join(words)}\n" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("words", "choices"),
+    [
+        (["launch"], "codex, claude, opencode, goose, pi or gemini"),
+        (["completion"], "bash, zsh or fish"),
+    ],
+)
+def test_a_missing_argument_is_asked_for_in_one_plain_line(words: list[str], choices: str) -> None:
+    """Its line breaks were ours, and came out as marks for hostile ones."""
+    shown = CliRunner().invoke(aileron, words, prog_name="aileron", terminal_width=80)
+    assert shown.exit_code == EXIT.USAGE
+    assert "‹" not in shown.output
+    assert shown.output.splitlines()[-1].endswith(f"Choose {choices}.")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["launch", "kodex"], "codex"),
+        (["doctor", "claud"], "claude"),
+        (["completion", "bsh"], "bash"),
+        (["lanch"], "launch"),
+        (["audit", "veryfy"], "verify"),
+    ],
+)
+def test_a_word_that_is_almost_right_names_the_nearest(words: list[str], meant: str) -> None:
+    """As commands and options do."""
+    shown = CliRunner().invoke(aileron, words, prog_name="aileron", terminal_width=80)
+    assert shown.exit_code == EXIT.USAGE
+    assert re.search(rf"Did you mean '?{meant}'?\?", shown.output)

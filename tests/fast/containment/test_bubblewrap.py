@@ -159,7 +159,7 @@ def test_of_dot_local_the_program_alone_is_shown(tmp_path: Path) -> None:
         ("#!{home}/nowhere/python\n", "which is not there"),
         ("#!{home}/venv/bin/python -u\n", "is not in the sandbox under that name"),
         ("#!/usr/bin/env -S linked --flag\n", "is not in the sandbox under that name"),
-        ("#!/usr/bin/env shimmed\n", "stand-in of a version manager"),
+        ("#!/usr/bin/env shimmed\n", "version manager's shim"),
         ("#!/usr/bin/env projects\n", "there is no projects on PATH"),
     ],
 )
@@ -187,7 +187,7 @@ def test_a_home_by_another_name_is_still_the_home(tmp_path: Path) -> None:
     codex = program(real / "bin" / "codex")
     link = tmp_path / "link"
     link.symlink_to(real)
-    with pytest.raises(Forbidden, match="would show"):
+    with pytest.raises(Forbidden, match="would expose"):
         mount_roots(codex, str(codex.parent), home=link, excluded=())
 
 
@@ -198,5 +198,5 @@ def test_a_program_of_the_project_is_never_the_agent(project: Path) -> None:
     outside.mkdir()
     (outside / "codex").symlink_to(inside)
     for path in (str(inside.parent), str(outside), ".", ""):
-        with pytest.raises(Exception, match="outside the project"):
+        with pytest.raises(Exception, match="only inside the project"):
             find_program("codex", path, project)

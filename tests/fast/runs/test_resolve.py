@@ -4,13 +4,18 @@ from typing import Any
 
 import pytest
 
-from aileron_core.actions.model import Action, Input, Preview
+from aileron_core.actions.interpolate import op_arguments
+from aileron_core.actions.model import Action, Approval, Input, Preview, Step
+from aileron_core.canonical import JsonObject
 from aileron_core.runs.preview.resolve import (
     PreviewField,
     argument_fields,
     compare_outputs,
+    new_values,
+    other_arguments,
     render_gist,
     resolve_fields,
+    value_text,
 )
 
 PREVIEW = Preview(
@@ -305,3 +310,57 @@ def test_arguments_are_shown_in_declared_order_then_by_name() -> None:
         PreviewField(label="b", path="b", value="true"),
         PreviewField(label="z", path="z", value="1"),
     )
+
+
+def changing(**changes: str) -> Action:
+    """Return an action whose `changes` are *changes*, over `to`, `body`, `people` and `note`."""
+    types = {"to": "string", "body": "string", "people": "array", "note": "string"}
+    preview = Preview(
+        op="get",
+        render=(("To", "to"), ("Subject", "subject"), ("Body", "body")),
+        multiline=frozenset({"Body"}),
+        changes=tuple(changes.items()),
+    )
+    inputs = tuple(
+        Input(name=name, type=type_, description="d", required=False, label=name.title())
+        for name, type_ in types.items()
+    )
+    return Action(
+        name="change",
+        version="1.0.0",
+        source="",
+        requires=(),
+        intent="",
+        inputs=inputs,
+        approval=Approval(required=True, effect="change", preview=preview),
+    )
+
+
+def test_new_values_are_what_a_step_with_the_same_template_sends() -> None:
+    """Whatever an argument holds: types stay, references inside it are never read again."""
+    templates = {
+        "Body": "${args.body}",
+        "To": "${args.people}",
+        "Subject": "Re: ${args.note} (${args.to})",
+    }
+    args: JsonObject = {"body": "${args.to}\n${x.y}", "people": ["a", "b"], "note": "5", "to": "c"}
+    step = Step(id="s", connector="c", op="o", inputs=dict(templates))
+    sent = op_arguments(step, args, {}, changing().input_names)
+    after = {field.label: field for field in new_values(changing(**templates), args)}
+    assert list(after) == ["To", "Subject", "Body"], "in the order of render"
+    for label, field in after.items():
+        assert (field.value, field.shape) == value_text(sent[label])
+    assert after["Body"].multiline
+
+
+def test_a_field_whose_argument_was_not_given_stays() -> None:
+    """As the op is not sent it either."""
+    action = changing(To="${args.to}", Body="${args.body}")
+    assert [field.label for field in new_values(action, {"body": "x"})] == ["Body"]
+
+
+def test_only_what_stands_whole_among_the_new_values_is_left_out_of_the_rest() -> None:
+    """Inside other text nobody sees where an argument begins and ends."""
+    action = changing(To="${args.to}", Subject="${args.note}${args.body}")
+    args: JsonObject = {"to": "a", "note": "n", "body": "b", "people": ["p"]}
+    assert [field.label for field in other_arguments(action, args)] == ["Body", "People", "Note"]

@@ -1,10 +1,16 @@
 """`[console.keys]`: what a person may give to which action, and what is refused in a sentence."""
 
+from pathlib import Path
+
 import pytest
 
 from aileron_core.errors import FileProblems
+from aileron_tui.input import keymap
 from aileron_tui.input.commands import COMMANDS, DEFAULT_REGISTRY
 from aileron_tui.input.keymap import remap_keys
+from docs.keys_page import keys_page
+
+CONFIG = Path(keymap.__file__).parents[1] / "suite"
 
 
 def refused(**keys: str) -> dict[str, str]:
@@ -48,7 +54,7 @@ def test_a_key_that_decides_is_one_character_alone(key: str) -> None:
     """Nothing that leaves, that a burst makes, or that a modifier turns into another key."""
     for action in ("approve", "accept", "withdraw_acceptance", "pause"):
         message = refused(**{action: key})[f"console.keys.{action}"]
-        assert "cannot decide" in message
+        assert "cannot be a deciding key" in message
 
 
 def test_two_actions_of_one_place_do_not_share_a_key() -> None:
@@ -56,8 +62,27 @@ def test_two_actions_of_one_place_do_not_share_a_key() -> None:
     refusals = refused(approve="t")
     assert "two actions that decide cannot share a key" in refusals["console.keys.approve"]
     assert "accept" in refusals["console.keys.approve"]
-    assert "is the key of refresh already" in refused(approve="r")["console.keys.approve"]
+    assert "is the key of deny already" in refused(approve="d")["console.keys.approve"]
+    assert "is the key of approve already" in refused(copy="a")["console.keys.copy"]
     assert remap_keys((("approve", "r"), ("refresh", "R"))).key_label("refresh") == "R"
+
+
+def test_an_action_that_decides_nothing_makes_way() -> None:
+    """The example of the page, of a new `config.toml` and of the module: `copy` has `y` at first."""
+    example = 'approve = "y"'
+    for text in (keys_page(), (CONFIG / "config.toml").read_text("utf-8"), keymap.__doc__ or ""):
+        assert example in text
+    registry = remap_keys((("approve", "y"),))
+    assert (registry.key_label("approve"), registry.key_label("copy")) == ("y", "a")
+    assert len({registry.key_label(each.id) for each in registry.in_context("waiting")}) == len(
+        {DEFAULT_REGISTRY.key_label(each.id) for each in DEFAULT_REGISTRY.in_context("waiting")}
+    )
+
+
+def test_the_key_that_became_free_is_taken_by_who_asked_for_it() -> None:
+    """Then nobody can know what should make way, and how."""
+    refusals = refused(approve="y", unfold="a")
+    assert "is the key of copy already" in refusals["console.keys.approve"]
 
 
 def test_a_swap_is_no_clash() -> None:
@@ -70,8 +95,8 @@ def test_what_does_not_exist_is_named_with_what_is_meant() -> None:
     """Action and key alike; a panel keeps its keys; all problems come at once."""
     refusals = refused(aprove="a", deny="nokey", deny_enter="x", go_on="G")
     assert "did you mean approve?" in refusals["console.keys.aprove"]
-    assert "is no key" in refusals["console.keys.deny"]
-    assert "keeps its key, enter" in refusals["console.keys.deny_enter"]
+    assert "is not a key" in refusals["console.keys.deny"]
+    assert "always has the key enter" in refusals["console.keys.deny_enter"]
     assert "console.keys.go_on" in refusals
 
 

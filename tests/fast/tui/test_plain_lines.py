@@ -56,6 +56,18 @@ def test_no_attack_begins_a_line_or_is_broken_by_the_terminal(columns: int) -> N
             assert cells_at_most(pieces) <= columns, attack
 
 
+def test_a_list_has_the_gist_of_each_call_and_no_bars() -> None:
+    """It is read aloud: what would happen says more than the action's title."""
+    view = next(each for each in snapshot(NOW).approvals if each.preview.gist)
+    for each in (view, replace(view, self_opened=True)):
+        (told,) = (text_of(row) for row in item_list([Item(key="a", approval=each)], "", NOW, 120))
+        assert view.preview.gist in told
+        assert not set("┃│┊▌") & set(told)
+    blind = replace(view, preview=replace(view.preview, gist=""))
+    (told,) = (text_of(row) for row in item_list([Item(key="a", approval=blind)], "", NOW, 120))
+    assert view.title in told
+
+
 @given(st.text(max_size=300), st.sampled_from(WIDTHS))
 def test_no_text_begins_a_line_or_is_broken_by_the_terminal(text: str, columns: int) -> None:
     """The same of any text."""

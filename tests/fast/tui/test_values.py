@@ -40,7 +40,7 @@ def drawn(field: FieldView) -> list[str]:
         ),
         (
             FieldView(label="x", value="a", spellings=("B›c",)),
-            ["‹stands there as B‹U+203A›c›", "a"],
+            ["‹found at B‹U+203A›c›", "a"],
         ),
     ],
 )

@@ -124,7 +124,7 @@ def library(now: float) -> tuple[LibraryItemView, ...]:
     )  # fmt: skip
     new = replace(
         send, name="post-invoice", file="actions/post-invoice.md", digest="5b0e" * 16,
-        state="held_back", reason="Nobody has accepted it.", version="0.1.0", effect="CREATE",
+        state="held_back", reason="It has not been accepted.", version="0.1.0", effect="CREATE",
         connector="billing", steps=("billing.post_invoice",), preview="billing.get_invoice",
         hosts=("api.billing.example:443",), accepted_at=None, accepted_by="",
     )  # fmt: skip

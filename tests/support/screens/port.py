@@ -13,6 +13,7 @@ from aileron_core.console_port import (
     WAITING_STATES,
     Accept,
     AcceptSuite,
+    Acknowledge,
     ApprovalsRead,
     ApprovalUpdated,
     ApprovalView,
@@ -54,6 +55,7 @@ _EVENTS: dict[type[Intent], tuple[AuditEvent, ...]] = {
     Deny: (AuditEvent.APPROVAL_DENIED,),
     RefreshPreview: (AuditEvent.PREVIEW_FETCHED,),
     RefetchPreview: (AuditEvent.OUTCOME_LOOKED_AT,),
+    Acknowledge: (AuditEvent.RUN_ACKNOWLEDGED,),
 }
 """The records that an intent about a call leaves."""
 
@@ -73,7 +75,7 @@ class FixtureCore:
     def answer(self, intent: Intent) -> list[CoreEvent]:
         """Do what *intent* asks; return the events that follow."""
         match intent:
-            case Approve() | Deny() | RefreshPreview() | RefetchPreview():
+            case Approve() | Deny() | RefreshPreview() | RefetchPreview() | Acknowledge():
                 return self._decide(intent)
             case Accept() | WithdrawAcceptance():
                 return self._move_file(intent)
@@ -115,7 +117,9 @@ class FixtureCore:
         self._records.append(record)
         return Recorded(record=record, head_words=("olive", "pixel"))
 
-    def _decide(self, intent: Approve | Deny | RefreshPreview | RefetchPreview) -> list[CoreEvent]:
+    def _decide(
+        self, intent: Approve | Deny | RefreshPreview | RefetchPreview | Acknowledge
+    ) -> list[CoreEvent]:
         now, view = self._clock.now(), self._views[intent.approval_id]
         match intent:
             case Approve():
@@ -126,6 +130,8 @@ class FixtureCore:
             case Deny():
                 end = replace(view, state="denied", decided_at=now, ended_at=now)
                 views = [replace(end, reason=intent.reason, decided_by="person")]
+            case Acknowledge():
+                views = [replace(view, awaits_acknowledgement=False)]
             case RefreshPreview() | RefetchPreview():
                 views = [replace(view, preview=replace(view.preview, updated_at=now))]
         self._views[view.approval_id] = views[-1]

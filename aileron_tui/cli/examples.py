@@ -1,0 +1,62 @@
+"""Examples at the end of each command's help: the command lines as a person types them."""
+
+from collections.abc import Mapping
+
+import click
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "": ("aileron init --example", "aileron console", "aileron launch codex"),
+    "action": ("aileron action list", "aileron action run list-drafts"),
+    "action add": ("aileron action add send-draft.md", "aileron action add ~/actions"),
+    "action check": ("aileron action check send-draft.md", "aileron action check --portable ."),
+    "action list": ("aileron action list", "aileron action list --json"),
+    "action remove": ("aileron action remove send-draft",),
+    "action run": (
+        "aileron action run list-drafts",
+        "aileron action run send-draft --arg draft_id=r-7719003417 --wait 300",
+        "aileron action run send-draft --args @arguments.json",
+    ),
+    "audit": ("aileron audit list", "aileron audit verify"),
+    "audit list": ("aileron audit list", "aileron audit list -n 500 --json"),
+    "audit show": ("aileron audit show act-20260102T030405-0123456789abcdef",),
+    "audit verify": ("aileron audit verify",),
+    "completion": ('eval "$(aileron completion bash)"',),
+    "connector": ("aileron connector list", "aileron connector install ./mail-drafts"),
+    "connector check": ("aileron connector check ./mail-drafts",),
+    "connector install": ("aileron connector install ./mail-drafts",),
+    "connector list": ("aileron connector list",),
+    "connector remove": ("aileron connector remove mail-drafts",),
+    "connector run": (
+        "aileron connector run . list_drafts --route gmail.googleapis.com:443=127.0.0.1:8025",
+    ),
+    "console": (
+        "aileron console",
+        "aileron console --plain",
+        "aileron console --route gmail.googleapis.com:443=127.0.0.1:8025",
+    ),
+    "doctor": ("aileron doctor", "aileron doctor codex"),
+    "example": ("aileron example",),
+    "init": ("aileron init --example",),
+    "launch": (
+        "aileron launch codex",
+        "aileron launch claude --console -- --model opus",
+        "aileron launch codex --dry-run",
+    ),
+    "logs": ("aileron logs -n 200", "aileron logs --follow"),
+    "mcp-relay": ("aileron mcp-relay --zip aileron-mcp.pyz",),
+    "open": ("aileron open approval act-20260102T030405-0123456789abcdef",),
+    "open approval": ("aileron open approval act-20260102T030405-0123456789abcdef",),
+    "serve": ("aileron serve", "aileron serve --json"),
+    "status": ("aileron status", "aileron status --json"),
+    "version": ("aileron version",),
+}
+"""Command lines by the command's words."""
+
+
+def add_examples(command: click.Command, words: tuple[str, ...] = ()) -> None:
+    """Let the help of *command*, and of every command below it, end in its examples."""
+    lines = EXAMPLES.get(" ".join(words), ())
+    command.epilog = "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+    if isinstance(command, click.Group):
+        for word, each in command.commands.items():
+            add_examples(each, (*words, word))
