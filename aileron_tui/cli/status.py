@@ -5,6 +5,7 @@ import webbrowser
 from contextlib import closing
 from typing import Any, Final
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import rfc3339
 from aileron_core.errors import AileronError, ConsoleUnavailable, InvalidRequest
 from aileron_core.home.client import HomeClient
@@ -25,7 +26,7 @@ _OPEN_CALLS: Final = (
 _UNKNOWN_OUTCOMES: Final = (
     "SELECT approval_id, action, agent, runs.ended_at FROM runs JOIN sessions USING (session_id) "
     "WHERE gated AND state = 'unknown' AND NOT EXISTS (SELECT 1 FROM audit "
-    "WHERE audit.run = runs.run_id AND audit.event = 'run.acknowledged') ORDER BY runs.ended_at LIMIT ?"
+    "WHERE audit.run = runs.run_id AND audit.event = ?) ORDER BY runs.ended_at LIMIT ?"
 )
 """The calls of which nobody knows how they ended, and that no person has acknowledged."""
 
@@ -97,15 +98,17 @@ def _unknown(context: CommandContext) -> list[dict[str, Any]]:
             "agent": str(agent),
             "ended_at": rfc3339(ended),
         }
-        for approval, action, agent, ended in _rows(context, _UNKNOWN_OUTCOMES)
+        for approval, action, agent, ended in _rows(
+            context, _UNKNOWN_OUTCOMES, AuditEvent.RUN_ACKNOWLEDGED
+        )
         if APPROVAL_ID.fullmatch(str(approval))
     ]
 
 
-def _rows(context: CommandContext, query: str) -> list[Any]:
+def _rows(context: CommandContext, query: str, *values: str) -> list[Any]:
     try:
         with closing(open_reader(Home(context.home).database)) as connection:
-            return connection.execute(query, (_LISTED,)).fetchall()
+            return connection.execute(query, (*values, _LISTED)).fetchall()
     except (AileronError, sqlite3.Error):
         return []  # the count is the console's own, and said anyway
 
