@@ -9,6 +9,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
+from aileron_core.console.call_reader import CallReader
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords
 from aileron_core.console.storage_monitor import StorageMonitor
@@ -28,6 +29,7 @@ from aileron_core.console_port import (
     IntentRefused,
     PauseChanged,
     ReadApprovals,
+    ReadCall,
     ReadRecord,
     ReadRecords,
     RecordRead,
@@ -78,6 +80,7 @@ class ConsoleService:
     pause: PauseSwitch
     emergency_stop: EmergencyStop
     audit: AuditReader
+    calls: CallReader
 
     # Reading
 
@@ -154,6 +157,8 @@ class ConsoleService:
                 await self._end_session(intent.session_id)
             case ReadApprovals():
                 await self.publisher.publish_approvals_after(intent.requested_at, intent.run_id)
+            case ReadCall():
+                self.events.publish(await self.calls.read(intent.run_id))
             case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 self.events.publish(await self._read_audit(intent))
 

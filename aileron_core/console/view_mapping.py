@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from aileron_core.actions.interpolate import uses_earlier_output
@@ -35,7 +36,7 @@ from aileron_core.runs.preview.resolve import (
     resolve_fields,
     value_text,
 )
-from aileron_core.runs.transitions import FINAL
+from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
@@ -49,10 +50,9 @@ def approval_view(
 ) -> ApprovalView:
     row, session, resolved = run.row, run.session, run.resolved
     action = resolved.action if resolved else None
-    assert row.approval_id is not None
     step, new = _step_now(run, action), _new_values(run, action)
     return ApprovalView(
-        approval_id=row.approval_id,
+        approval_id=row.approval_id or "",
         run_id=row.run_id,
         state=cast("ShownState", str(row.state)),
         version=run.version,
@@ -87,7 +87,7 @@ def approval_view(
         steps=_steps(run, action),
         process=session.process,
         claims=_claims(run.claims),
-        stopped_waiting_at=waiters.stopped_at(row.approval_id),
+        stopped_waiting_at=waiters.stopped_at(row.approval_id or ""),
         can_fetch_again=run.can_refetch_preview,
         awaits_acknowledgement=run.awaits_acknowledgement,
         decided_at=row.decided_at,
@@ -95,7 +95,23 @@ def approval_view(
         reason=row.reason or "",
         outcome=run.outcome_text or (row.failure.message if row.failure else ""),
         ended_at=row.ended_at,
+        started_at=run.started_at if row.state is RunState.EXECUTING else None,
     )
+
+
+def result_fields(run: LiveRun) -> tuple[FieldView, ...]:
+    """Return what a completed run returned: the last step's output, before it those of earlier steps.
+
+    Labels are ids of the accepted file's steps, or ours: a row is no source of labels.
+    """
+    if run.row.output is None:
+        return ()
+    result = _input("Result", run.row.output.get("output"))
+    steps = run.row.output.get("steps")
+    if not isinstance(steps, Mapping) or run.resolved is None:
+        return (result,)
+    earlier = [step.id for step in run.resolved.action.steps if step.id in steps][:-1]
+    return (*(_input(step, steps[step]) for step in earlier), result)
 
 
 def _step_now(run: LiveRun, action: Action | None) -> Step | None:
@@ -316,6 +332,14 @@ def records_from(
         (_AFTER_ALL if before_seq is None else before_seq, limit),
     ).fetchall()
     return tuple(_stored_view(seq, body, agent or "") for seq, body, agent in reversed(found))
+
+
+def records_of_run(
+    connection: sqlite3.Connection, run_id: str, agent: str
+) -> tuple[RecordView, ...]:
+    """Return every record of the run, oldest first; *agent*: of its session."""
+    found = connection.execute("SELECT seq, body FROM audit WHERE run = ? ORDER BY seq", (run_id,))
+    return tuple(_stored_view(seq, body, agent) for seq, body in found)
 
 
 def _stored_view(seq: int, body: str, agent: str) -> RecordView:
