@@ -29,6 +29,7 @@ class RowClicked(Message):
     """A row of a list was clicked."""
 
     row: int
+    list_id: str | None
 
 
 @dataclass

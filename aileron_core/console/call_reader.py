@@ -61,7 +61,6 @@ class CallReader:
             approval=self.publisher.view(run),
             gated=row.gated,
             result=result_fields(run),
-            forgotten=row.args is None,
             edited=edited,
             records=records,
         )

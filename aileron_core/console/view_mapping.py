@@ -95,6 +95,7 @@ def approval_view(
         reason=row.reason or "",
         outcome=run.outcome_text or (row.failure.message if row.failure else ""),
         ended_at=row.ended_at,
+        forgotten=row.args is None,
         started_at=run.started_at if row.state is RunState.EXECUTING else None,
     )
 

@@ -206,6 +206,8 @@ class ApprovalView:
     outcome: str = ""
     """Our own sentence on how it ended, for failed and unknown; empty otherwise."""
     ended_at: float | None = None
+    forgotten: bool = False
+    """Its arguments and its result are not kept any more."""
     started_at: float | None = None
     """Since when its steps run; None before that, and where another process began it."""
 
@@ -336,8 +338,6 @@ class CallView:
     result: tuple[FieldView, ...] = ()
     """What a completed run returned: the last step's output, and of several steps each one's.
     The service's words, under labels of the accepted action file or of ours."""
-    forgotten: bool = False
-    """Its arguments and its result were deleted, as their time was over."""
     edited: bool = False
     """Its row is not what its last record says: another program changed it."""
     records: tuple[RecordView, ...] = ()

@@ -103,6 +103,10 @@ class ListScreen(ConsoleScreen):
     def _page_of(self, options: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
         now = self.clock.now()
         blocks = self.table.blocks(now, unfold=options.unfold)
+        record = blocks if self._view == "audit" else ()
+        page = self.model.opened_call.page(self.reader.cache, options, now, record=record)
+        if page is not None:
+            return page
         return self.table.head(options.width, now), self.reader.cache.page(blocks, options)
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:

@@ -53,13 +53,13 @@ def _end_session(model: Model) -> Intent | None:
 
 
 def _suite(model: Model) -> SuiteFiles | None:
-    item = model.queue.current if model.view == "waiting" else None
+    item = model.current_item
     return item.suite if item is not None else None
 
 
 def _about_a_file(model: Model, action: str) -> Intent | None:
     if model.view == "waiting":
-        item = model.queue.current
+        item = model.current_item
         file = item.file if item is not None and action == "accept" else None
     else:
         file = model.library.current
@@ -70,7 +70,7 @@ def _about_a_file(model: Model, action: str) -> Intent | None:
 
 
 def _about_a_call(model: Model, action: str, reason: str) -> Intent | None:
-    item = model.queue.current
+    item = model.current_item
     if item is None or item.approval is None:
         return None
     if action == "approve":

@@ -20,17 +20,22 @@ from aileron_core.console_port import (
     Approve,
     AuditExported,
     AuditVerified,
+    CallRead,
+    CallView,
     CoreEvent,
     Deny,
     EndSession,
     EverythingStopped,
     ExportAudit,
+    FieldView,
     Intent,
     IntentRefused,
     LibraryItemView,
     LibraryUpdated,
     PauseChanged,
+    PreviewView,
     ReadApprovals,
+    ReadCall,
     ReadRecord,
     ReadRecords,
     Recorded,
@@ -85,6 +90,8 @@ class FixtureCore:
                 return [*self._read_calls(intent)]
             case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 return [self._read(intent)]
+            case ReadCall():
+                return [self._read_call(intent.run_id)]
             case SetPause(paused=on):
                 events: list[CoreEvent] = [
                     PauseChanged(paused_at=self._clock.now() if on else None)
@@ -127,6 +134,7 @@ class FixtureCore:
                 views = [
                     replace(view, state=s, decided_at=now, decided_by="person") for s in states
                 ]
+                views[-1] = replace(views[-1], ended_at=now)
             case Deny():
                 end = replace(view, state="denied", decided_at=now, ended_at=now)
                 views = [replace(end, reason=intent.reason, decided_by="person")]
@@ -204,6 +212,21 @@ class FixtureCore:
             case ExportAudit():
                 path = "/home/ana/.aileron/exports/audit-20261008T120231Z.jsonl"
                 return AuditExported(records=total, path=path)
+
+    def _read_call(self, run_id: str) -> CallRead:
+        """Return the call, without what was fetched: as after a restart of the console."""
+        records = tuple(each for each in self._records if each.run_id == run_id)
+        views = (view for view in self._views.values() if view.run_id == run_id)
+        view = next(views, None)
+        if view is None:
+            return CallRead(run_id=run_id, call=None)
+        answer = json.dumps({"id": "18c2", "labelIds": ["SENT"]}, indent=2)
+        result = (FieldView(label="Result", value=answer, multiline=True, shape="json"),)
+        done = view.state == "completed"
+        kept = view.was_looked_at_again or not view.ended_at
+        past = view if kept else replace(view, preview=PreviewView(status="none"))
+        call = CallView(approval=past, gated=True, result=result if done else (), records=records)
+        return CallRead(run_id=run_id, call=call)
 
     def _read_calls(self, intent: ReadApprovals) -> Iterator[ApprovalsRead]:
         """Yield the calls behind the one that is named; views stand in order of arrival."""
