@@ -24,7 +24,7 @@ STATE_ROLES: dict[str, Role] = {
     "withdrawn": "muted",
     "checking": "fact",
 }
-EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK"})
+EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK", "CALL"})
 
 
 MAX_LIST_ROWS = 5
