@@ -90,6 +90,8 @@ class Situation:
     """The action whose first press reported what is unread or unknown."""
     scrollable: bool = False
     """The document has more lines than its pane."""
+    has_next_scene: bool = False
+    """The demo that guides this console has another scene."""
     registry: CommandRegistry = DEFAULT_REGISTRY
     """The keys that this console gives to the actions."""
 
@@ -270,6 +272,7 @@ _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
     "end_session": lambda now: now.session is not None and now.can_change,
     "pause": lambda now: now.paused_at is None and now.can_change,
     "stop_everything": lambda now: now.can_change,
+    "next_scene": lambda now: now.has_next_scene and now.can_change,
 }
 """When a key that decides nothing does something; one that is not named here always does."""
 

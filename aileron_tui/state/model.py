@@ -17,6 +17,7 @@ from aileron_core.console_port import (
     SessionView,
     Snapshot,
 )
+from aileron_tui.draw.guide import GuideLine
 from aileron_tui.draw.status_line import StatusMessage
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.arming import AFTER_SECONDS, Arming
@@ -108,6 +109,8 @@ class Model:
         self.list_rows = 0
         """How high the waiting list is, in the layout where that depends on how much waits."""
         self.status_message: StatusMessage | None = None
+        self.guide: GuideLine | None = None
+        """What a demo says about the item; None in any other console."""
         self.laid_out_version: Version | None = None
         """The content whose lines are known; nothing else can be read, so nothing else is offered."""
         self._undrawable: set[Version] = set()
