@@ -84,7 +84,7 @@ class Recovery:
             else:
                 await self._recover(run)
         for row in (*await self.database.read(_recent_runs), *unacknowledged):
-            if self.registry.by_approval(row.approval_id or "") is None:
+            if self.registry.get(row.run_id) is None:
                 run = LiveRun(
                     row=row,
                     session=self.get_session(row.session_id),
