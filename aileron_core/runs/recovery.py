@@ -29,8 +29,8 @@ BATCH_SIZE = 64
 """How many waiting runs are recovered together: they share a commit."""
 
 _NOTES = {
-    RunState.CHECKING: "The console stopped during the last check. Nothing ran; decide again.",
-    RunState.APPROVED: "The console stopped before it began. Nothing ran; decide again.",
+    RunState.CHECKING: "The console stopped during the last check. Your approval ran nothing; decide again.",
+    RunState.APPROVED: "The console stopped before it began. Your approval ran nothing; decide again.",
 }
 _UNKNOWN = (
     "The console stopped while it ran, so it may or may not have happened. It is not repeated; "
