@@ -25,6 +25,13 @@ from aileron_core.console_port.events import (
     Snapshot,
     StorageHealth,
 )
+from aileron_core.console_port.file_views import (
+    AcceptanceChangeView,
+    AcceptedBeforeView,
+    ChangeDirection,
+    ChangeKind,
+    FileContentView,
+)
 from aileron_core.console_port.intents import (
     Accept,
     AcceptSuite,
@@ -72,6 +79,8 @@ __all__ = [
     "WAITING_STATES",
     "Accept",
     "AcceptSuite",
+    "AcceptanceChangeView",
+    "AcceptedBeforeView",
     "Acknowledge",
     "ApprovalUpdated",
     "ApprovalView",
@@ -79,6 +88,8 @@ __all__ = [
     "Approve",
     "AuditExported",
     "AuditVerified",
+    "ChangeDirection",
+    "ChangeKind",
     "ConsolePort",
     "Containment",
     "CoreEvent",
@@ -90,6 +101,7 @@ __all__ = [
     "ExportAudit",
     "FieldChangeView",
     "FieldView",
+    "FileContentView",
     "Intent",
     "IntentRefused",
     "LibraryItemView",
