@@ -18,6 +18,8 @@ from aileron_core.console_port import (
     FieldChangeView,
     FieldView,
     PreviewView,
+    ReadBackFieldView,
+    ReadBackView,
     RecordView,
     SessionView,
     ShownState,
@@ -25,7 +27,7 @@ from aileron_core.console_port import (
     TrafficView,
 )
 from aileron_core.runs import LiveRun, PreviewResult
-from aileron_core.runs.live_run import PreviewChange
+from aileron_core.runs.live_run import PreviewChange, ReadBack
 from aileron_core.runs.preview.resolve import (
     PreviewField,
     argument_fields,
@@ -43,6 +45,9 @@ from aileron_core.sessions.registry import SessionRegistry
 
 _AFTER_ALL = 2**63 - 1
 """Greater than the number of any record."""
+
+_NO_EFFECT = {True: "ask", False: "call"}
+"""What stands for an effect that the action file does not say, by whether it is gated."""
 
 
 def approval_view(
@@ -68,7 +73,7 @@ def approval_view(
         times_asked=row.times_asked,
         action=row.action,
         title=action.title if action else row.action,
-        effect=(action.approval.effect or "ask").upper() if action else "ASK",
+        effect=((action.approval.effect if action else None) or _NO_EFFECT[row.gated]).upper(),
         connector=step.connector if step else "",
         op=step.op if step else "",
         hosts=run.hosts,
@@ -97,6 +102,7 @@ def approval_view(
         ended_at=row.ended_at,
         forgotten=row.args is None,
         started_at=run.started_at if row.state is RunState.EXECUTING else None,
+        read_back=_read_back(run.read_back) if run.read_back is not None else None,
     )
 
 
@@ -234,6 +240,25 @@ def _hosts_text(result: PreviewResult, run: LiveRun) -> str:
     hosts = run.preview_hosts
     return (
         short_host(hosts[0]) if len(hosts) == 1 else f"one of {len(hosts)} hosts" if hosts else ""
+    )
+
+
+def _read_back(read: ReadBack) -> ReadBackView:
+    return ReadBackView(
+        status=read.status,
+        at=read.at,
+        reason=read.reason,
+        compared=read.compared,
+        differing=tuple(
+            ReadBackFieldView(
+                approved=_field(each.approved),
+                found=_field(each.found),
+                from_agent=each.from_agent,
+            )
+            for each in read.differing
+        ),
+        labels=read.labels,
+        seen=read.seen,
     )
 
 

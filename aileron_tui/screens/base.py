@@ -166,9 +166,9 @@ class ConsoleScreen(Screen[None]):
 
     def _look_again(self) -> None:
         """Fetch the preview again of a call whose outcome is unknown."""
-        approval_id = self.situation.unknown_outcome_id
-        if approval_id:
-            self.submit(RefetchPreview(approval_id=approval_id))
+        call_id = self.situation.unknown_outcome_id
+        if call_id:
+            self.submit(RefetchPreview(call_id=call_id))
             self._say(words.views.LOOKING_AGAIN)
 
     # Deciding

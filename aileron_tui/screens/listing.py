@@ -107,7 +107,8 @@ class ListScreen(ConsoleScreen):
         page = self.model.opened_call.page(self.reader.cache, options, now, record=record)
         if page is not None:
             return page
-        return self.table.head(options.width, now), self.reader.cache.page(blocks, options)
+        layout = self.reader.cache.page(blocks, options, self.table.content)
+        return self.table.head(options.width, now), layout
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
         try:

@@ -30,7 +30,7 @@ from aileron_tui.state.deny_panel import DenyPanel
 from aileron_tui.state.filter import ParsedFilter, parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.opened_call import OpenedCall
-from aileron_tui.state.pending_intents import PendingIntents
+from aileron_tui.state.pending_intents import PendingIntents, intent_key
 from aileron_tui.state.queue import Queue
 from aileron_tui.state.reading_progress import ReadingProgress
 from aileron_tui.state.tables.activity import ActivityTable
@@ -304,12 +304,12 @@ class Model:
 
     def defer_update(self, view: ApprovalView) -> None:
         """Keep an update of a call that was not read yet; it is read in its turn."""
-        self._deferred[view.approval_id] = view
+        self._deferred[view.call_id] = view
 
     def add_approvals(self, event: ApprovalsRead) -> None:
         self.queue.load_more(event.views, event.remaining)
         for view in event.views:
-            self._deferred.pop(view.approval_id, None)
+            self._deferred.pop(view.call_id, None)
         if not event.remaining:
             # Updates of calls that were not among those read, as after a step of the clock, are not lost.
             late, self._deferred = tuple(self._deferred.values()), {}
@@ -380,15 +380,15 @@ class Model:
     # Decisions
 
     def mark_sent(self, intent: Intent) -> None:
-        about = None
+        about, key = None, intent_key(intent) or ""
         if isinstance(intent, Approve | Deny | Acknowledge):
-            about = self.queue.get(intent.approval_id)
+            about = self.queue.get(key)
         self.pending_intents.add(
             intent, about.version if about is not None else self._subject_version()
         )
         self._confirmed = None
         if isinstance(intent, Approve | Deny | Acknowledge):
-            self.queue.mark_decided_here(intent.approval_id)
+            self.queue.mark_decided_here(key)
         elif isinstance(intent, EndSession):
             session = self.sessions_table.current
             self.ending_agents[intent.session_id] = session.agent if session is not None else ""

@@ -34,7 +34,7 @@ class DecidedTable(KeyedTable[ApprovalView]):
         self.opened = self.active = self.active and bool(calls)
 
     def key_of(self, item: ApprovalView) -> str:
-        return item.approval_id
+        return item.call_id
 
     def fields_of(self, item: ApprovalView) -> FilterFields:
         return FilterFields(text=item.title, fields={}, at=item.requested_at)
