@@ -40,7 +40,7 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
             model.head_words = event.head_words
             model.activity.add(event.record, now)
             model.audit.add(event.record, now)
-            model.opened_call.on_record(event.record)
+            model.opened_call.on_change(event.record.run_id)
         case LibraryUpdated():
             _library(model, event, now, at)
         case SessionsUpdated():
@@ -88,6 +88,7 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
         return False
     before = known.approval if known is not None else None
     arrived = queue.update(view, now)
+    model.opened_call.on_change(view.run_id)
     if view.decided_at is not None or view.ended_at is not None:
         model.decided.update(queue.decided, now)
     model.activity.add_approval(view)

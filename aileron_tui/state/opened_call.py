@@ -8,7 +8,6 @@ from aileron_core.console_port import (
     CallRead,
     CallView,
     ReadCall,
-    RecordView,
 )
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Block, Layout
 from aileron_tui.draw.call_page import Parts, call_parts
@@ -74,9 +73,9 @@ class OpenedCall:
         """What was asked for could not be read."""
         self.is_awaited = False
 
-    def on_record(self, record: RecordView) -> None:
-        """Have it read again after a record about it."""
-        self._stale = self._stale or (bool(self.run_id) and record.run_id == self.run_id)
+    def on_change(self, run_id: str | None) -> None:
+        """Have it read again once something about *run_id* has changed."""
+        self._stale = self._stale or (bool(self.run_id) and run_id == self.run_id)
 
     def page(
         self,
