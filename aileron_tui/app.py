@@ -24,6 +24,7 @@ from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.glyphs import Glyphs
+from aileron_tui.draw.guide import Guide, GuideLine
 from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
 from aileron_tui.input.situation import View
@@ -96,6 +97,7 @@ class AileronApp(App[int], inherit_bindings=False):
         start_view: View = "waiting",
         lock_seconds: float = 0.0,
         first_frame: Callable[[], object] | None = None,
+        guide: Guide | None = None,
     ) -> None:
         """Connect to the core by *port*; *first_frame* is called once, after the first screen was drawn.
 
@@ -118,6 +120,7 @@ class AileronApp(App[int], inherit_bindings=False):
         self._arm_seconds = arm_seconds
         self._start_theme = start_theme
         self._first_frame = first_frame
+        self._guide = guide
         self._environment = environment
         self._start_view: View = start_view
         self._notifier = Notifier(
@@ -181,6 +184,8 @@ class AileronApp(App[int], inherit_bindings=False):
         self.push_screen(self._screens[self._start_view])
         if self._first_frame is not None:
             self.call_after_refresh(self._first_frame)
+        if self._guide is not None:
+            self._guide.begin(lambda said: self.call_later(self._show_guide, said))
         if (rest := model.next_read()) is not None:
             self.call_after_refresh(self._port.submit, rest)
         self.theme_changed_signal.subscribe(self, lambda _: self.rearm_and_redraw())
@@ -253,9 +258,14 @@ class AileronApp(App[int], inherit_bindings=False):
             self._model.say(foreign_text(message.reason, "attn"), self._clock.monotonic())
             self.draw_all()
 
+    def _show_guide(self, said: GuideLine) -> None:
+        if self._model is not None:
+            self._model.guide = said
+            self.draw_all()
+
     def _tick(self) -> None:
         if self._model is not None:
-            self._model.tick(self._clock.now(), self._clock.monotonic())
+            self._model.tick(self._clock.monotonic())
             self._key_timing.lock_if_idle(self._model)
             self.draw_all()
 
@@ -324,6 +334,7 @@ class AileronApp(App[int], inherit_bindings=False):
     def _set_focused(self, focused: bool) -> None:
         if self._model is not None:
             self._model.arming.on_focus(focused, self._clock.monotonic())
+            self._model.forget_refusal()
             self.draw_all()
 
     # Other programs
@@ -375,6 +386,9 @@ class AileronApp(App[int], inherit_bindings=False):
                 self.action_help()
             case "palette":
                 self._show_palette()
+            case "next_scene":
+                if self._guide is not None:
+                    self._guide.go_on()
             case _:
                 await self.action_quit()
 

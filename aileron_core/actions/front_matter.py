@@ -114,6 +114,7 @@ def _preview(table: "_FrontMatterTable") -> Preview:
         gist=table.optional_text("gist"),
         formats=table.labels("formats"),
         changes=table.labels("changes"),
+        read_back=table.json("read_back"),
     )
     if table.flag("recheck", default=True) is False:
         message = "must be true: what a person saw is always checked again before it runs"

@@ -16,6 +16,7 @@ _OUR_KEYS: tuple[tuple[str, ...], ...] = (
     ("approval", "preview", "gist"),
     ("approval", "preview", "formats"),
     ("approval", "preview", "changes"),
+    ("approval", "preview", "read_back"),
     ("approval", "preview", "recheck"),
 )
 

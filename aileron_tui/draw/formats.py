@@ -5,11 +5,11 @@ What a text is, an accepted action file says; only JSON and lists of addresses a
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from aileron_core.console_port import ApprovalView, FieldView
+from aileron_core.console_port import ApprovalView, FieldView, FileContentView
 from aileron_core.text import render
 from aileron_tui import words
 from aileron_tui.draw.changes import changed_fields
@@ -215,11 +215,18 @@ def _coloured(text: str) -> StyledLine:
     return (*texts, StyledText(text[at:]))
 
 
-def hidden_characters_of(view: ApprovalView | None) -> HiddenCharacters:
-    """Return what hides in everything that was fetched or sent, and in the hosts."""
+def hidden_characters_of(shown: ApprovalView | Iterable[FileContentView]) -> HiddenCharacters:
+    """Return what hides in everything that was fetched or sent, and in the hosts; or in files."""
     total = HiddenCharacters()
-    if view is None:
-        return total
+    if isinstance(shown, ApprovalView):
+        _add_hidden_of(shown, total)
+    else:
+        for each in shown:
+            total.add(render(each.text))
+    return total
+
+
+def _add_hidden_of(view: ApprovalView, total: HiddenCharacters) -> None:
     drift = view.drift.changed if view.drift is not None else ()
     compared = {old.label for old, _ in changed_fields(view)}
     inputs = [field for step in view.steps for field in step.inputs]
@@ -231,4 +238,3 @@ def hidden_characters_of(view: ApprovalView | None) -> HiddenCharacters:
     texts = [text for change in drift for text in (change.before, change.after) if text]
     for text in (*view.hosts, *texts):
         total.add(render(text))
-    return total

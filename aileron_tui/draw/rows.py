@@ -6,6 +6,7 @@ from dataclasses import replace
 from aileron_core.console_port import ApprovalView
 from aileron_core.errors import Problem
 from aileron_tui import words
+from aileron_tui.draw.acceptance import widest_change
 from aileron_tui.draw.foreign_text import brief
 from aileron_tui.draw.suite_page import suite_name, suite_remark
 from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate
@@ -24,7 +25,7 @@ STATE_ROLES: dict[str, Role] = {
     "withdrawn": "muted",
     "checking": "fact",
 }
-EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK"})
+EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK", "CALL"})
 
 
 MAX_LIST_ROWS = 5
@@ -32,13 +33,13 @@ MIN_DOCUMENT_ROWS = 5
 """What is left for the document in the compact layout, however small the pane is."""
 
 
-def compact_list_rows(items: int, height: int, banner: int, head: int) -> int:
+def compact_list_rows(items: int, height: int, around: int, head: int) -> int:
     """Return how many rows the list takes above the item, in a pane of *height* rows.
 
-    At most a third of what bars, *banner* and the two lines at the foot leave, and never what the
+    At most a third of what bars, the rows *around* it and the two lines at the foot leave, and never what the
     document needs below *head* lines and the row that counts what is out of sight.
     """
-    free = height - 1 - banner - 2
+    free = height - 1 - around - 2
     return max(1, min(MAX_LIST_ROWS, items, free // 3, free - 1 - head - MIN_DOCUMENT_ROWS))
 
 
@@ -58,6 +59,8 @@ def row_lines(
     if item.file is not None:
         file = item.file
         why: Line = (Piece(f"{file.kind}, {file.change}", "muted"),)
+        if wider := widest_change(file.content):
+            why = wider
         if file.kind == "preview":
             read = file.name.partition(" ")[2]
             why = line(Piece(words.files.READ_ROW, "muted"), *brief(read, "muted"))
