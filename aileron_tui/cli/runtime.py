@@ -207,11 +207,18 @@ def _say_start(context: CommandContext, app: App) -> None:
 
 
 def run_console(
-    context: CommandContext, routes: Sequence[str], *, accept_installed: bool, plain: bool = False
+    context: CommandContext,
+    routes: Sequence[str],
+    *,
+    accept_installed: bool,
+    plain: bool = False,
+    before_screen: Callable[[], object] | None = None,
 ) -> int:
     """Open the console; return the exit code once it is closed and the core has stopped.
 
-    *plain*: line by line, without a screen.
+    Args:
+        plain: line by line, without a screen.
+        before_screen: called when everything is ready, just before the screen begins.
     """
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise CliError(
@@ -237,6 +244,8 @@ def run_console(
     _log_start(core.start(), "console")
     sys.setswitchinterval(_TURN_SECONDS)
     try:
+        if before_screen is not None:
+            before_screen()
         return run()
     finally:
         first_frame.cancel()
