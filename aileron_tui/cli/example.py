@@ -11,6 +11,7 @@ from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.scaffold import EXAMPLE_HOST, examples
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LAST_SECONDS = 1.0
 """How long the last mails have to be printed when the service ends."""
 
@@ -23,11 +24,11 @@ def run_example(context: CommandContext, port: int) -> int:
 
     sent: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
     # Blocked in every thread, so that the main one can sleep until one of them comes.
-    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    signal.pthread_sigmask(signal.SIG_BLOCK, ending)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         mailbox = Mailbox(port=port, on_sent=sent.put)
     except OSError as error:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         raise CliError(
             EXIT.FAILED,
             f"Port {port} of 127.0.0.1 cannot be used ({os.strerror(error.errno or 0)}). Take another "
@@ -44,7 +45,9 @@ def run_example(context: CommandContext, port: int) -> int:
         # Not on the service's thread: a terminal that stands still must not stop the service.
         printing = threading.Thread(target=_print_all, args=(context, sent), daemon=True)
         printing.start()
-        signal.sigwait(ending)
+        signal.sigwait(_ENDING)
+        # A second one ends what does not end by itself.
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     sent.put(None)
     printing.join(_LAST_SECONDS)
     return EXIT.DONE

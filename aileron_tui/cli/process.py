@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -38,19 +39,21 @@ def opening_line(home: Path) -> Generator[Callable[[], None]]:
     printed.
     """
     terminal = next((each for each in (sys.stderr, sys.stdout) if each.isatty()), None)
+    with contextlib.suppress(ValueError):
+        home = Path("~") / home.relative_to(Path.home())
+    # A line that wrapped could not be erased.
+    text = escape(f"aileron: opening {home} ...")[: shutil.get_terminal_size().columns - 1]
     shown = terminal is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
     def erase() -> None:
         nonlocal shown
         if shown and terminal is not None:
-            terminal.write("\r\x1b[K")
+            terminal.write(f"\r{' ' * len(text)}\r")
             terminal.flush()
         shown = False
 
     if shown and terminal is not None:
-        with contextlib.suppress(ValueError):
-            home = Path("~") / home.relative_to(Path.home())
-        terminal.write(escape(f"aileron: opening {home} ..."))
+        terminal.write(text)
         terminal.flush()
     try:
         yield erase
