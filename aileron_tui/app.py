@@ -24,6 +24,7 @@ from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.glyphs import Glyphs
+from aileron_tui.draw.guide import Guide, GuideLine
 from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
 from aileron_tui.input.situation import View
@@ -96,6 +97,7 @@ class AileronApp(App[int], inherit_bindings=False):
         start_view: View = "waiting",
         lock_seconds: float = 0.0,
         first_frame: Callable[[], object] | None = None,
+        guide: Guide | None = None,
     ) -> None:
         """Connect to the core by *port*; *first_frame* is called once, after the first screen was drawn.
 
@@ -123,6 +125,7 @@ class AileronApp(App[int], inherit_bindings=False):
         self._port = port
         self._arm_seconds = arm_seconds
         self._first_frame = first_frame
+        self._guide = guide
         self._environment = environment
         self._start_view: View = start_view
         self._notifier = Notifier(
@@ -190,6 +193,8 @@ class AileronApp(App[int], inherit_bindings=False):
         self.push_screen(self._screens[self._start_view])
         if self._first_frame is not None:
             self.call_after_refresh(self._first_frame)
+        if self._guide is not None:
+            self._guide.begin(lambda said: self.call_later(self._show_guide, said))
         if (rest := model.next_read()) is not None:
             self.call_after_refresh(self._port.submit, rest)
         self.theme_changed_signal.subscribe(self, lambda _: self.rearm_and_redraw())
@@ -260,6 +265,11 @@ class AileronApp(App[int], inherit_bindings=False):
     def on_notification_failed(self, message: NotificationFailed) -> None:
         if self._model is not None:
             self._model.say(foreign_text(message.reason, "attn"), self._clock.monotonic())
+            self.draw_all()
+
+    def _show_guide(self, said: GuideLine) -> None:
+        if self._model is not None:
+            self._model.guide = said
             self.draw_all()
 
     def _tick(self) -> None:
@@ -384,6 +394,9 @@ class AileronApp(App[int], inherit_bindings=False):
                 self.action_help()
             case "palette":
                 self._show_palette()
+            case "next_scene":
+                if self._guide is not None:
+                    self._guide.go_on()
             case _:
                 await self.action_quit()
 

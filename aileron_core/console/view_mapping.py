@@ -43,16 +43,18 @@ from aileron_core.sessions.registry import SessionRegistry
 _AFTER_ALL = 2**63 - 1
 """Greater than the number of any record."""
 
+_NO_EFFECT = {True: "ask", False: "call"}
+"""What stands for an effect that the action file does not say, by whether it is gated."""
+
 
 def approval_view(
     run: LiveRun, sessions: SessionRegistry, waiters: WaitingAgents, preview_seconds: float
 ) -> ApprovalView:
     row, session, resolved = run.row, run.session, run.resolved
     action = resolved.action if resolved else None
-    assert row.approval_id is not None
     step, new = _step_now(run, action), _new_values(run, action)
     return ApprovalView(
-        approval_id=row.approval_id,
+        approval_id=row.approval_id or "",
         run_id=row.run_id,
         state=cast("ShownState", str(row.state)),
         version=run.version,
@@ -68,7 +70,7 @@ def approval_view(
         times_asked=row.times_asked,
         action=row.action,
         title=action.title if action else row.action,
-        effect=(action.approval.effect or "ask").upper() if action else "ASK",
+        effect=((action.approval.effect if action else None) or _NO_EFFECT[row.gated]).upper(),
         connector=step.connector if step else "",
         op=step.op if step else "",
         hosts=run.hosts,
@@ -87,7 +89,7 @@ def approval_view(
         steps=_steps(run, action),
         process=session.process,
         claims=_claims(run.claims),
-        stopped_waiting_at=waiters.stopped_at(row.approval_id),
+        stopped_waiting_at=waiters.stopped_at(row.approval_id or ""),
         can_fetch_again=run.can_refetch_preview,
         awaits_acknowledgement=run.awaits_acknowledgement,
         decided_at=row.decided_at,

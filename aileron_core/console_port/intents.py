@@ -32,14 +32,16 @@ class RefreshPreview:
 class RefetchPreview:
     """Fetch the preview of a run that ended as `unknown`: how it is at the service now."""
 
-    approval_id: str
+    call_id: str
+    """`ApprovalView.call_id`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledge:
     """Take note that a run ended as `unknown`: it waits for nobody any more."""
 
-    approval_id: str
+    call_id: str
+    """`ApprovalView.call_id`."""
     preview_at: float
     """`PreviewView.updated_at` of what was shown."""
 

@@ -133,9 +133,10 @@ class ProcessView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalView:
-    """One gated run as the console shows it, from asking to its end."""
+    """One call as the console shows it: a gated one, or an ungated one whose outcome is unknown."""
 
     approval_id: str
+    """Empty where the action is not gated, so that nobody was asked."""
     run_id: str
     state: ShownState
     version: int
@@ -159,7 +160,7 @@ class ApprovalView:
     title: str
     """The first heading of the accepted action file, or its name."""
     effect: str
-    """READ CREATE CHANGE DELETE SEND PAY RUN, or ASK where the file says none."""
+    """READ CREATE CHANGE DELETE SEND PAY RUN; where the file says none ASK, or CALL if it asks nobody."""
     connector: str
     op: str
     hosts: tuple[str, ...]
@@ -206,6 +207,11 @@ class ApprovalView:
     outcome: str = ""
     """Our own sentence on how it ended, for failed and unknown; empty otherwise."""
     ended_at: float | None = None
+
+    @property
+    def call_id(self) -> str:
+        """What the call is named by: its approval's id, or its run's where nobody was asked."""
+        return self.approval_id or self.run_id
 
     @property
     def was_looked_at_again(self) -> bool:

@@ -150,32 +150,35 @@ class ApprovalService:
         if run.resolved is not None:
             await self.previews.refresh(run)
 
-    async def refetch_preview(self, approval_id: str) -> None:
+    async def refetch_preview(self, call_id: str) -> None:
         """Ask the preview op for the present state after a run whose outcome is unknown.
 
+        Args:
+            call_id: the approval's id, or the run's where the action is not gated.
+
         Raises:
-            NotFound: no such approval in this console.
+            NotFound: no such call in this console.
             Conflict: its outcome is known, or there is nothing to look through.
         """
-        run = self._live_run(approval_id)
+        run = self._live_call(call_id)
         if run.row.state is not RunState.UNKNOWN:
             raise Conflict("Its outcome is already known. Nothing was asked.")
         if not run.can_refetch_preview:
             raise Conflict("It has no preview to check with. Look at the service itself.")
         await self.runner.refetch_preview(run)
 
-    async def acknowledge(self, approval_id: str, preview_at: float) -> None:
+    async def acknowledge(self, call_id: str, preview_at: float) -> None:
         """Record that a person took note of an unknown outcome, so that it waits for nobody any more.
 
         Args:
-            approval_id: whose.
+            call_id: the approval's id, or the run's where the action is not gated.
             preview_at: when the preview that the person saw was read, in epoch seconds.
 
         Raises:
-            NotFound: no such approval in this console.
+            NotFound: no such call in this console.
             Conflict: its outcome is known, it was acknowledged, or is not what the person saw.
         """
-        run = self._live_run(approval_id)
+        run = self._live_call(call_id)
         async with run.lock:
             if not run.awaits_acknowledgement:
                 raise Conflict("Its outcome is no open question. Nothing changed.")
@@ -292,6 +295,12 @@ class ApprovalService:
         run = self.registry.by_approval(approval_id)
         if run is None:
             raise NotFound(f"No approval {approval_id} waits in this console.")
+        return run
+
+    def _live_call(self, call_id: str) -> LiveRun:
+        run = self.registry.by_approval(call_id) or self.registry.get(call_id)
+        if run is None:
+            raise NotFound(f"No call {call_id} waits in this console.")
         return run
 
     def _require_waiting(self, run: LiveRun) -> None:

@@ -28,8 +28,8 @@ BATCH_SIZE = 64
 """How many waiting runs are recovered together: they share a commit."""
 
 _NOTES = {
-    RunState.CHECKING: "The console stopped during the last check. Nothing ran; decide again.",
-    RunState.APPROVED: "The console stopped before it began. Nothing ran; decide again.",
+    RunState.CHECKING: "The console stopped during the last check. Your approval ran nothing; decide again.",
+    RunState.APPROVED: "The console stopped before it began. Your approval ran nothing; decide again.",
 }
 _UNKNOWN = (
     "The console stopped while it ran, so it may or may not have happened. It is not repeated; "
@@ -84,7 +84,7 @@ class Recovery:
             else:
                 await self._recover(run)
         for row in (*await self.database.read(_recent_runs), *unacknowledged):
-            if self.registry.by_approval(row.approval_id or "") is None:
+            if self.registry.get(row.run_id) is None:
                 run = LiveRun(
                     row=row,
                     session=self.get_session(row.session_id),

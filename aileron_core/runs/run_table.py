@@ -74,13 +74,13 @@ def recently_ended(connection: sqlite3.Connection, limit: int) -> list[RunRecord
 
 
 def unacknowledged(connection: sqlite3.Connection) -> list[RunRecord]:
-    """Return the gated runs whose outcome is unknown and of which no record says that a person took note.
+    """Return the runs whose outcome is unknown and of which no record says that a person took note.
 
     In order of arrival, however old they are.
     """
     return _read(
         connection,
-        "WHERE gated = 1 AND state = ? AND NOT EXISTS (SELECT 1 FROM audit "
+        "WHERE state = ? AND NOT EXISTS (SELECT 1 FROM audit "
         "WHERE audit.run = runs.run_id AND audit.event = ?) ORDER BY requested_at, run_id",
         (str(RunState.UNKNOWN), AuditEvent.RUN_ACKNOWLEDGED),
     )

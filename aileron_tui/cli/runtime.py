@@ -23,6 +23,7 @@ from aileron_core.settings import Settings, load_settings
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.logfile import log_to
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
+from aileron_tui.draw.guide import Guide
 
 _log = logging.getLogger(__name__)
 
@@ -213,12 +214,14 @@ def run_console(
     accept_installed: bool,
     plain: bool = False,
     before_screen: Callable[[], object] | None = None,
+    guide: Guide | None = None,
 ) -> int:
     """Open the console; return the exit code once it is closed and the core has stopped.
 
     Args:
         plain: line by line, without a screen.
         before_screen: called when everything is ready, just before the screen begins.
+        guide: a demo that leads through the screen.
     """
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise CliError(
@@ -236,7 +239,7 @@ def run_console(
     core = core_thread(home, routes, accept_installed=accept_installed, first_frame=first_frame)
     core.begin()
     try:
-        run = _front_end(core, load_settings(home.config), drawn, plain=plain)
+        run = _front_end(core, load_settings(home.config), drawn, plain=plain, guide=guide)
     except BaseException:
         first_frame.cancel()
         core.stop()
@@ -254,7 +257,12 @@ def run_console(
 
 
 def _front_end(
-    core: CoreThread, settings: Settings, drawn: Callable[[], None], *, plain: bool
+    core: CoreThread,
+    settings: Settings,
+    drawn: Callable[[], None],
+    *,
+    plain: bool,
+    guide: Guide | None,
 ) -> Callable[[], int]:
     """Return the function that runs the console until it is closed and returns its exit code."""
     if plain:
@@ -263,7 +271,7 @@ def _front_end(
         return lambda: plain_console(core, settings, drawn).run()
     from aileron_tui.cli.screen import console_app, show
 
-    app = console_app(core, settings, drawn)
+    app = console_app(core, settings, drawn, guide)
 
     def run() -> int:
         with asyncio.Runner() as runner:

@@ -13,7 +13,8 @@ from aileron_core.settings import Settings
 from aileron_tui.app import AileronApp
 from aileron_tui.cli.output import EXIT
 from aileron_tui.draw.glyphs import Glyphs
-from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.draw.guide import Guide
+from aileron_tui.input.commands import NEXT_SCENE, CommandRegistry
 from aileron_tui.input.keymap import remap_keys
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
 from aileron_tui.terminal.background_color import background_is_light
@@ -21,14 +22,21 @@ from aileron_tui.terminal.driver import screen_file
 
 
 def console_app(
-    port: ConsolePort, settings: Settings, first_frame: Callable[[], object]
+    port: ConsolePort,
+    settings: Settings,
+    first_frame: Callable[[], object],
+    guide: Guide | None = None,
 ) -> AileronApp:
     """Return the App for this terminal; it subscribes to *port* once it runs.
+
+    *guide*: a demo that leads through it; its console has a key more.
 
     Raises:
         FileProblems: the settings name something that there is not.
     """
     theme, keys = _theme_and_keys(settings)
+    if guide is not None:
+        keys = CommandRegistry((*keys.commands, NEXT_SCENE))
     return AileronApp(
         port,
         start_theme=theme,
@@ -39,6 +47,7 @@ def console_app(
         registry=keys,
         notify=settings.notify,
         first_frame=first_frame,
+        guide=guide,
     )
 
 

@@ -263,11 +263,14 @@ def _outcome_section(view: ApprovalView, look_key: str) -> Iterator[Block]:
     yield value("", foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
     if view.awaits_acknowledgement:
         yield from _open_question(view, look_key)
-    yield blank()
-    yield _was_shown(view)
+    if view.approval_id or view.was_looked_at_again:  # otherwise nothing was shown
+        yield blank()
+        yield _was_shown(view)
 
 
 def _open_question(view: ApprovalView, look_key: str) -> Iterator[Block]:
+    if not view.approval_id:
+        yield value("Ran", (Piece(words.item.NOT_GATED),))
     yield from _rows("Went to", (foreign_text(host) for host in view.hosts_asked), "fact")
     if view.was_looked_at_again and view.preview.status == "ready":
         text = words.item.CHECK_LOOKED
@@ -364,7 +367,8 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield value("Asked", line(asked, Piece(again, "muted")), "record")
     if view.expires_at is not None:
         yield value("Ends", line(clock_seconds(view.expires_at)), "record")
-    yield value("Approval", foreign_text(view.approval_id), "record")
+    if view.approval_id:
+        yield value("Approval", foreign_text(view.approval_id), "record")
     yield value("Run", foreign_text(view.run_id), "record")
     if view.digest:
         yield value("Digest", foreign_text(view.digest), "record")

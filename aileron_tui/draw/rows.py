@@ -24,7 +24,7 @@ STATE_ROLES: dict[str, Role] = {
     "withdrawn": "muted",
     "checking": "fact",
 }
-EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK"})
+EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK", "CALL"})
 
 
 MAX_LIST_ROWS = 5
@@ -32,13 +32,13 @@ MIN_DOCUMENT_ROWS = 5
 """What is left for the document in the compact layout, however small the pane is."""
 
 
-def compact_list_rows(items: int, height: int, banner: int, head: int) -> int:
+def compact_list_rows(items: int, height: int, around: int, head: int) -> int:
     """Return how many rows the list takes above the item, in a pane of *height* rows.
 
-    At most a third of what bars, *banner* and the two lines at the foot leave, and never what the
+    At most a third of what bars, the rows *around* it and the two lines at the foot leave, and never what the
     document needs below *head* lines and the row that counts what is out of sight.
     """
-    free = height - 1 - banner - 2
+    free = height - 1 - around - 2
     return max(1, min(MAX_LIST_ROWS, items, free // 3, free - 1 - head - MIN_DOCUMENT_ROWS))
 
 

@@ -306,6 +306,13 @@ COMMANDS: tuple[Command, ...] = (
     ),
 )  # fmt: skip
 
+NEXT_SCENE = Command(
+    id="next_scene", keys=("S",), label="next scene", footer_rank=4,
+    help="go on to the next scene of the demo; one that still waits is skipped",
+    contexts=VIEW_CONTEXTS,
+)  # fmt: skip
+"""A key that only the console of `aileron demo` has."""
+
 
 def key_label(key: str) -> str:
     """Return how a person writes *key*, a name of Textual's."""

@@ -90,6 +90,8 @@ class Situation:
     """The action whose first press reported what is unread or unknown."""
     scrollable: bool = False
     """The document has more lines than its pane."""
+    has_next_scene: bool = False
+    """The demo that guides this console has another scene."""
     registry: CommandRegistry = DEFAULT_REGISTRY
     """The keys that this console gives to the actions."""
 
@@ -114,7 +116,7 @@ class Situation:
     def unknown_outcome_id(self) -> str:
         """Id of the call whose outcome nobody knows, where one can look again; else empty."""
         view = self.approval if self.view == "waiting" else self.ended_call
-        return view.approval_id if view is not None and view.can_fetch_again else ""
+        return view.call_id if view is not None and view.can_fetch_again else ""
 
     @property
     def acceptable(self) -> tuple[str, str] | None:
@@ -236,6 +238,11 @@ def _has_call(now: Situation) -> bool:
     return now.view == "waiting" and now.approval is not None
 
 
+def _is_gated_call(now: Situation) -> bool:
+    """Return whether the selected call has an approval, and with that a page."""
+    return _has_call(now) and now.approval is not None and bool(now.approval.approval_id)
+
+
 def _can_refetch(now: Situation) -> bool:
     view = now.approval if now.view == "waiting" else None
     return view is not None and view.preview.status != "none" and now.blocked_by in _REFRESHABLE
@@ -249,7 +256,7 @@ _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
     "deny": lambda now: _has_call(now) and now.deny_blocked_by == "none",
     "refresh": _can_refetch,
     "look_again": lambda now: bool(now.unknown_outcome_id) and now.can_change,
-    "open_review": lambda now: _has_call(now) and now.blocked_by not in ("lost", "small"),
+    "open_review": lambda now: _is_gated_call(now) and now.blocked_by not in ("lost", "small"),
     "copy": lambda now: now.shows_document,
     "pager": lambda now: now.shows_document,
     "unfold": lambda now: now.shows_document and now.has_marks,
@@ -265,6 +272,7 @@ _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
     "end_session": lambda now: now.session is not None and now.can_change,
     "pause": lambda now: now.paused_at is None and now.can_change,
     "stop_everything": lambda now: now.can_change,
+    "next_scene": lambda now: now.has_next_scene and now.can_change,
 }
 """When a key that decides nothing does something; one that is not named here always does."""
 

@@ -13,6 +13,7 @@ from aileron_core.clock import Clock
 from aileron_core.console_port import Intent, RefetchPreview, SetPause
 from aileron_tui import words
 from aileron_tui.draw import bars
+from aileron_tui.draw.guide import guide_rows
 from aileron_tui.draw.status_line import status_line
 from aileron_tui.draw.text import Line, Piece, wrap
 from aileron_tui.draw.times import clock_minutes, clock_seconds
@@ -39,7 +40,7 @@ Submit = Callable[[Intent], None]
 SMALL = (60, 16)
 NORMAL_FROM = 110
 WIDE_FROM = 160
-_APP_COMMANDS = ("palette", "help", "quit")
+_APP_COMMANDS = ("palette", "help", "quit", "next_scene")
 """Commands that the application carries out, besides switching views."""
 
 
@@ -101,8 +102,9 @@ class ConsoleScreen(Screen[None]):
         return {}
 
     def compose_foot(self) -> ComposeResult:
-        """Compose the status line and the keys, and the panel that replaces them."""
+        """Compose what a demo says, the status line and the keys, and the panel that replaces the latter."""
         with Vertical(id="foot"):
+            yield Lines(id="guide", grows=True)
             yield Lines(id="status")
             yield Lines(id="keys")
             yield self.panel
@@ -164,9 +166,9 @@ class ConsoleScreen(Screen[None]):
 
     def _look_again(self) -> None:
         """Fetch the preview again of a call whose outcome is unknown."""
-        approval_id = self.situation.unknown_outcome_id
-        if approval_id:
-            self.submit(RefetchPreview(approval_id=approval_id))
+        call_id = self.situation.unknown_outcome_id
+        if call_id:
+            self.submit(RefetchPreview(call_id=call_id))
             self._say(words.views.LOOKING_AGAIN)
 
     # Deciding
@@ -273,6 +275,7 @@ class ConsoleScreen(Screen[None]):
         if not self.has_widgets:
             return  # called by a timer while the application ends
         width, now, model = self.size.width, self.situation, self.model
+        self._draw_guide(width)
         if self.panel.is_open:
             self.panel.draw(now, width)
             return
@@ -283,6 +286,12 @@ class ConsoleScreen(Screen[None]):
         digest_words = view.words if view is not None else None
         self.query_one("#status", Lines).show(bars.status_row(status, digest_words, width))
         self.query_one("#keys", Lines).show(bars.footer_line(now.context, now, width))
+
+    def _draw_guide(self, width: int) -> None:
+        guide = self.query_one("#guide", Lines)
+        guide.set_class(self.model.guide is not None, "-shown")
+        if self.model.guide is not None:
+            guide.show(*guide_rows(self.model.guide, width))
 
     def rows_status(self) -> Line:
         """Return the status line's sentence about the rows."""

@@ -193,9 +193,9 @@ class WaitingScreen(ConsoleScreen):
 
     def _fit_list(self, head: int) -> None:
         """Set the list's height in the layout that has it above the item, whose head has *head* lines."""
-        items, banner = len(self.model.queue.items), self.query_one("#banner", Lines).rows
-        height = self.size.height
-        rows = compact_list_rows(items, height, banner, head) if self._compact else 0
+        items = len(self.model.queue.items)
+        around = self.query_one("#banner", Lines).rows + self.query_one("#guide", Lines).rows
+        rows = compact_list_rows(items, self.size.height, around, head) if self._compact else 0
         if rows != self.model.list_rows:
             self.model.list_rows = rows
             self.query_one("#queue", RowList).styles.height = rows or None

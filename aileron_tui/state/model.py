@@ -17,6 +17,7 @@ from aileron_core.console_port import (
     SessionView,
     Snapshot,
 )
+from aileron_tui.draw.guide import GuideLine
 from aileron_tui.draw.status_line import StatusMessage
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.arming import AFTER_SECONDS, Arming
@@ -26,7 +27,7 @@ from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
 from aileron_tui.state.deny_panel import DenyPanel
 from aileron_tui.state.filter import ParsedFilter, parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
-from aileron_tui.state.pending_intents import PendingIntents
+from aileron_tui.state.pending_intents import PendingIntents, intent_key
 from aileron_tui.state.queue import Queue
 from aileron_tui.state.reading_progress import ReadingProgress
 from aileron_tui.state.tables.activity import ActivityTable
@@ -108,6 +109,8 @@ class Model:
         self.list_rows = 0
         """How high the waiting list is, in the layout where that depends on how much waits."""
         self.status_message: StatusMessage | None = None
+        self.guide: GuideLine | None = None
+        """What a demo says about the item; None in any other console."""
         self.laid_out_version: Version | None = None
         """The content whose lines are known; nothing else can be read, so nothing else is offered."""
         self._undrawable: set[Version] = set()
@@ -268,12 +271,12 @@ class Model:
 
     def defer_update(self, view: ApprovalView) -> None:
         """Keep an update of a call that was not read yet; it is read in its turn."""
-        self._deferred[view.approval_id] = view
+        self._deferred[view.call_id] = view
 
     def add_approvals(self, event: ApprovalsRead) -> None:
         self.queue.load_more(event.views, event.remaining)
         for view in event.views:
-            self._deferred.pop(view.approval_id, None)
+            self._deferred.pop(view.call_id, None)
         if not event.remaining:
             # Updates of calls that were not among those read, as after a step of the clock, are not lost.
             late, self._deferred = tuple(self._deferred.values()), {}
@@ -344,15 +347,15 @@ class Model:
     # Decisions
 
     def mark_sent(self, intent: Intent) -> None:
-        about = None
+        about, key = None, intent_key(intent) or ""
         if isinstance(intent, Approve | Deny | Acknowledge):
-            about = self.queue.get(intent.approval_id)
+            about = self.queue.get(key)
         self.pending_intents.add(
             intent, about.version if about is not None else self._subject_version()
         )
         self._confirmed = None
         if isinstance(intent, Approve | Deny | Acknowledge):
-            self.queue.mark_decided_here(intent.approval_id)
+            self.queue.mark_decided_here(key)
         elif isinstance(intent, EndSession):
             session = self.sessions_table.current
             self.ending_agents[intent.session_id] = session.agent if session is not None else ""

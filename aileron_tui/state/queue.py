@@ -107,7 +107,7 @@ class Queue:
             if view.state in FINAL_STATES:
                 self._note_end(view)
             if view.state not in FINAL_STATES or view.awaits_acknowledgement:
-                self._put(Item(key=view.approval_id, approval=view))
+                self._put(Item(key=view.call_id, approval=view))
         self.unread_count = more
         self._decided.sort(key=lambda view: view.decided_at or view.ended_at or view.requested_at)
         self.set_files(not_accepted, problems)
@@ -116,8 +116,8 @@ class Queue:
     def load_more(self, approvals: Iterable[ApprovalView], left: int) -> None:
         """Take calls that wait behind all that are here; *left* more follow."""
         for view in approvals:
-            if view.approval_id not in self._items:
-                self._put(Item(key=view.approval_id, approval=view))
+            if view.call_id not in self._items:
+                self._put(Item(key=view.call_id, approval=view))
         self.unread_count = left
         self._select_something()
 
@@ -304,7 +304,7 @@ class Queue:
 
     def update(self, view: ApprovalView, now: float) -> bool:
         """Apply an update; return whether it brought a new waiting item."""
-        key, self._now = view.approval_id, now
+        key, self._now = view.call_id, now
         before = self._items.get(key)
         if view.awaits_acknowledgement:
             self._note_end(view)
@@ -462,8 +462,11 @@ class Queue:
         self._decided_here.discard(key)
 
     def _note_end(self, view: ApprovalView) -> None:
+        """Keep *view* for the list of decisions; nobody decided one that is not gated."""
+        if not view.approval_id:
+            return
         for row, each in enumerate(self._decided):
-            if each.approval_id == view.approval_id:
+            if each.call_id == view.call_id:
                 self._decided[row] = view
                 return
         self._decided.append(view)

@@ -47,6 +47,7 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         total=reading.total if shown else 0,
         pressed_once=model.pressed_once,
         scrollable=shown and model.scrollable,
+        has_next_scene=model.guide is not None and model.guide.has_next,
         has_full_preview=waiting and shown and model.preview_row is not None,
         has_wraps=shown and model.has_wraps,
         registry=model.registry,

@@ -17,7 +17,7 @@ from tests.process.tmux import Tmux, shell
 ROOT = Path(__file__).resolve().parents[2]
 REST = 0.6
 """Seconds of a hand at rest: a key counts 400 ms after the item was drawn and after the last key."""
-ARMED = re.compile(r"^ ✓ All seen\. a ", re.MULTILINE)
+ARMED = re.compile(r"^ ✓ All seen\. Press a to ", re.MULTILINE)
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -52,7 +52,7 @@ def test_the_demo_shows_what_the_mail_service_holds_and_one_key_sends_it(
     assert re.search(r"To +┃ Anna Brandt <anna\.brandt@nordlicht\.example>", screen)
     assert re.search(r"Subject +┃ Q3 numbers", screen)
     assert re.search(r"Body +┃ Hi Anna,", screen)
-    assert "goes to 127.0.0.1:" in screen
+    assert "is answered by 127.0.0.1:" in screen
     assert demo.panes() == 2
     assert _sent(home) == []
 

@@ -172,7 +172,7 @@ async def test_a_refused_reading_is_said_and_may_be_tried_again() -> None:
         await shown.go("3", "2,000 records")
         await shown.go("V", "verifying …")
         assert "V verify" not in shown.keys
-        shown.port.tell(IntentRefused(approval_id="", message="The database is busy."))
+        shown.port.tell(IntentRefused(call_id="", message="The database is busy."))
         await shown.shows("The database is busy.")
         await shown.until(lambda: "V verify" in shown.keys)
 

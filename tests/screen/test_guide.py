@@ -1,0 +1,70 @@
+"""The line by which a demo leads through the console: it decides nothing, and covers nothing."""
+
+from collections.abc import Callable
+
+from aileron_tui.draw.guide import GuideLine
+from aileron_tui.input.commands import COMMANDS, NEXT_SCENE, CommandRegistry
+from tests.screen.driving import console, short, start
+
+REGISTRY = CommandRegistry((*COMMANDS, NEXT_SCENE))
+
+
+class Leader:
+    """A demo whose lines the test says."""
+
+    def __init__(self) -> None:
+        self.went_on = 0
+        self.show: Callable[[GuideLine], object] = lambda said: None
+
+    def begin(self, show: Callable[[GuideLine], object]) -> None:
+        self.show = show
+        show(GuideLine(step="1 of 6", sentence="A plain mail.", has_next=True))
+
+    def go_on(self) -> None:
+        self.went_on += 1
+
+
+async def test_a_demo_says_its_line_above_the_status_line_and_goes_on_with_its_key() -> None:
+    """`S` is the demo's alone; it decides nothing about the call."""
+    leader = Leader()
+    async with console(start(short()), guide=leader, registry=REGISTRY) as shown:
+        await shown.rest()
+        assert shown.lines[-3].startswith("  1 of 6  A plain mail.")
+        assert "S next scene" in shown.keys
+        await shown.press("S")
+        await shown.settled()
+        assert leader.went_on == 1
+        assert shown.port.intents == []
+        leader.show(GuideLine(step="", sentence="That was the demo."))
+        await shown.shows("That was the demo.")
+        await shown.rest()
+        assert "next scene" not in shown.keys
+        await shown.press("S")
+        await shown.settled()
+        assert leader.went_on == 1
+
+
+async def test_what_service_and_agent_say_stands_right_of_a_bar() -> None:
+    """Neither can begin a line, turn it around or look like the demo's own sentence."""
+    leader = Leader()
+    async with console(start(short()), guide=leader, registry=REGISTRY) as shown:
+        leader.show(
+            GuideLine(
+                step="3 of 6", sentence="It ran.", service="sent\n 4 of 6  Forged.",
+                agent="mail-agent", agent_words="completed \u202etxt", has_next=True,
+            )
+        )  # fmt: skip
+        await shown.shows("It ran.")
+        await shown.rest()
+        service, agent = shown.lines[-4:-2]
+        assert service.startswith(" service      ┃ sent‹LF› 4 of 6  Forged.")
+        assert agent.startswith(" agent        ┊ mail-agent: completed ‹RLO›txt")
+
+
+async def test_no_other_console_has_the_key() -> None:
+    async with console(start(short())) as shown:
+        await shown.rest()
+        assert "S" not in {key for each in COMMANDS for key in each.keys}
+        await shown.press("question_mark")
+        await shown.settled()
+        assert "next scene" not in shown.text
