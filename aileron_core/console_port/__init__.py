@@ -25,6 +25,13 @@ from aileron_core.console_port.events import (
     Snapshot,
     StorageHealth,
 )
+from aileron_core.console_port.file_views import (
+    AcceptanceChangeView,
+    AcceptedBeforeView,
+    ChangeDirection,
+    ChangeKind,
+    FileContentView,
+)
 from aileron_core.console_port.intents import (
     Accept,
     AcceptSuite,
@@ -69,6 +76,8 @@ __all__ = [
     "WAITING_STATES",
     "Accept",
     "AcceptSuite",
+    "AcceptanceChangeView",
+    "AcceptedBeforeView",
     "Acknowledge",
     "ApprovalUpdated",
     "ApprovalView",
@@ -76,6 +85,8 @@ __all__ = [
     "Approve",
     "AuditExported",
     "AuditVerified",
+    "ChangeDirection",
+    "ChangeKind",
     "ConsolePort",
     "Containment",
     "CoreEvent",
@@ -87,6 +98,7 @@ __all__ = [
     "ExportAudit",
     "FieldChangeView",
     "FieldView",
+    "FileContentView",
     "Intent",
     "IntentRefused",
     "LibraryItemView",

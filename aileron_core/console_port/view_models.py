@@ -6,6 +6,7 @@ Text in these values is hostile unless a field says otherwise; `aileron_core.tex
 from dataclasses import dataclass
 from typing import Literal
 
+from aileron_core.console_port.file_views import AcceptedBeforeView, FileContentView
 from aileron_core.containment.detection import Containment
 
 ShownState = Literal[
@@ -311,6 +312,13 @@ class NotAcceptedView:
     """The file marks the action as one that only reads."""
     suite: SuiteView | None = None
     """With what it came, where more than one file of that is not accepted yet."""
+    content: FileContentView | None = None
+    """What there is to accept; None of the kind `preview`, whose name says all."""
+
+    @property
+    def before(self) -> AcceptedBeforeView | None:
+        """What was accepted in its place, if anything."""
+        return self.content.before if self.content is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,3 +362,5 @@ class LibraryItemView:
     accepted_by: str
     steps: tuple[str, ...] = ()
     """Every step of an action as `connector.op`, in order."""
+    content: FileContentView | None = None
+    """None of what holds no text that can be shown: a file in error, the kind `preview`."""

@@ -5,6 +5,7 @@ outside, and return plain strings; the caller chooses the role.
 """
 
 from aileron_tui.words import (
+    acceptance,
     bars,
     context,
     files,
@@ -19,6 +20,7 @@ from aileron_tui.words import (
 )
 
 __all__ = [
+    "acceptance",
     "bars",
     "context",
     "files",

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
+from aileron_core.console_port import FileContentView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.foreign_text import foreign_text
@@ -91,6 +92,11 @@ class Table(ABC):
     @abstractmethod
     def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
         """Return the document of the opened row."""
+
+    @property
+    def content(self) -> FileContentView | None:
+        """The content of the opened row's file; None where it is about none."""
+        return None
 
     @abstractmethod
     def status(self, registry: CommandRegistry) -> Line:
