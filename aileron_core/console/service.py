@@ -26,6 +26,7 @@ from aileron_core.console_port import (
     ExportAudit,
     Intent,
     IntentRefused,
+    MarkReadBackSeen,
     PauseChanged,
     ReadApprovals,
     ReadRecord,
@@ -142,6 +143,8 @@ class ConsoleService:
         match intent:
             case Approve() | Deny() | RefreshPreview() | RefetchPreview() | Acknowledge():
                 await self._about_a_call(intent)
+            case MarkReadBackSeen():
+                await self.approvals.mark_read_back_seen(intent.run_id)
             case Accept() | AcceptSuite():
                 await self._accept(intent)
             case WithdrawAcceptance():

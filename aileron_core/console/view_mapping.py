@@ -17,6 +17,8 @@ from aileron_core.console_port import (
     FieldChangeView,
     FieldView,
     PreviewView,
+    ReadBackFieldView,
+    ReadBackView,
     RecordView,
     SessionView,
     ShownState,
@@ -24,7 +26,7 @@ from aileron_core.console_port import (
     TrafficView,
 )
 from aileron_core.runs import LiveRun, PreviewResult
-from aileron_core.runs.live_run import PreviewChange
+from aileron_core.runs.live_run import PreviewChange, ReadBack
 from aileron_core.runs.preview.resolve import (
     PreviewField,
     argument_fields,
@@ -97,6 +99,7 @@ def approval_view(
         reason=row.reason or "",
         outcome=run.outcome_text or (row.failure.message if row.failure else ""),
         ended_at=row.ended_at,
+        read_back=_read_back(run.read_back) if run.read_back is not None else None,
     )
 
 
@@ -219,6 +222,25 @@ def _hosts_text(result: PreviewResult, run: LiveRun) -> str:
     hosts = run.preview_hosts
     return (
         short_host(hosts[0]) if len(hosts) == 1 else f"one of {len(hosts)} hosts" if hosts else ""
+    )
+
+
+def _read_back(read: ReadBack) -> ReadBackView:
+    return ReadBackView(
+        status=read.status,
+        at=read.at,
+        reason=read.reason,
+        compared=read.compared,
+        differing=tuple(
+            ReadBackFieldView(
+                approved=_field(each.approved),
+                found=_field(each.found),
+                from_agent=each.from_agent,
+            )
+            for each in read.differing
+        ),
+        labels=read.labels,
+        seen=read.seen,
     )
 
 

@@ -47,6 +47,13 @@ class Acknowledge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MarkReadBackSeen:
+    """Take note of how the service differs from what was approved."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Accept:
     """Accept the file as it is, by the digest that was shown."""
 
@@ -138,6 +145,7 @@ Intent: TypeAlias = (
     | RefreshPreview
     | RefetchPreview
     | Acknowledge
+    | MarkReadBackSeen
     | Accept
     | AcceptSuite
     | WithdrawAcceptance

@@ -133,6 +133,44 @@ class ProcessView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBackFieldView:
+    """A shown field that does not hold what was approved."""
+
+    approved: FieldView
+    found: FieldView
+    """What the service holds: its words."""
+    from_agent: bool
+    """`approved` is the agent's words; otherwise it was fetched before the run, and was to stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBackView:
+    """What the service held after the run, compared with what was approved.
+
+    `reading`: it is being asked. `unavailable`: `reason` says why.
+    """
+
+    status: Literal["reading", "held", "differs", "unavailable"]
+    at: float
+    """Epoch seconds at which it was answered; while it is being asked, at which that began."""
+    reason: str = ""
+    """Empty where only a record is left of it."""
+    compared: int = 0
+    """How many fields were compared."""
+    differing: tuple[ReadBackFieldView, ...] = ()
+    """Empty where only a record is left of it."""
+    labels: tuple[str, ...] = ()
+    """Of the fields that differ."""
+    seen: bool = False
+    """A person saw how it differs."""
+
+    @property
+    def waits_to_be_seen(self) -> bool:
+        """Whether it differs, and no person has seen how."""
+        return self.status == "differs" and not self.seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalView:
     """One call as the console shows it: a gated one, or an ungated one whose outcome is unknown."""
 
@@ -208,6 +246,8 @@ class ApprovalView:
     outcome: str = ""
     """Our own sentence on how it ended, for failed and unknown; empty otherwise."""
     ended_at: float | None = None
+    read_back: ReadBackView | None = None
+    """What the service held after the run; None where it was not asked, or nothing is known of it."""
 
     @property
     def call_id(self) -> str:

@@ -16,6 +16,7 @@ from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
+from aileron_core.runs.read_back import ReadBackService
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
@@ -36,6 +37,7 @@ class ApprovalService:
     clock: Clock
     settings: GateSettings
     pause: PauseSwitch
+    read_backs: ReadBackService
 
     async def approve(self, approval_id: str, digest: str, *, unseen_lines: int = 0) -> None:
         """Take a person's yes to exactly *digest*, durably, and carry it out in the background.
@@ -85,6 +87,7 @@ class ApprovalService:
     async def _run_approved(self, run: LiveRun) -> None:
         await self.runner.run(run)
         if run.is_final:
+            self.read_backs.begin(run)
             self.registry.mark_finished(run)
 
     async def deny(self, approval_id: str, reason: str) -> None:
@@ -198,6 +201,18 @@ class ApprovalService:
                 run.acknowledged = False
                 raise
         self.registry.mark_finished(run)
+
+    async def mark_read_back_seen(self, run_id: str) -> None:
+        """Record that a person saw how the service differs from what they approved.
+
+        Raises:
+            NotFound: no such run in this console.
+            Conflict: nothing of it waits to be seen.
+        """
+        run = self.registry.get(run_id)
+        if run is None:
+            raise NotFound(f"No call {run_id} is in this console.")
+        await self.read_backs.mark_seen(run)
 
     def refresh_previews_refused(self, read: str) -> None:
         """Fetch the previews again that were refused *read*, which has just been accepted."""

@@ -57,13 +57,15 @@ class RunRegistry:
     def mark_finished(self, run: LiveRun) -> None:
         """Count *run* as finished; the oldest finished runs are dropped from memory (their rows stay).
 
-        One whose outcome is unknown is kept until a person acknowledged that: call this again then.
+        One that a person has yet to look at (its outcome is unknown, or the service does not hold
+        what was approved) is kept until they did: call this again then.
 
         Any other ungated one is dropped at once: its key is found in its row, and it must not push
         out a gated one that is undelivered.
         """
         self._waiting.get(run.row.session_id, set()).discard(run.row.run_id)
-        if run.awaits_acknowledgement:
+        if run.is_kept:
+            self._finished.pop(run.row.run_id, None)
             return
         if not run.row.gated:
             self.discard(run)

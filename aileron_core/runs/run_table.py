@@ -86,6 +86,20 @@ def unacknowledged(connection: sqlite3.Connection) -> list[RunRecord]:
     )
 
 
+def unseen_differences(connection: sqlite3.Connection) -> list[RunRecord]:
+    """Return the runs that were read back, differed, and of which no record says that a person saw that.
+
+    In order of arrival, however old they are.
+    """
+    recorded = "EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event = ?)"
+    return _read(
+        connection,
+        f"WHERE gated = 1 AND state = ? AND {recorded} AND NOT {recorded} "
+        "ORDER BY requested_at, run_id",
+        (str(RunState.COMPLETED), AuditEvent.READ_BACK_DIFFERED, AuditEvent.READ_BACK_SEEN),
+    )
+
+
 def by_approval(connection: sqlite3.Connection, approval_id: str) -> RunRecord | None:
     rows = _read(connection, "WHERE approval_id = ?", (approval_id,))
     return rows[0] if rows else None
