@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
+    MarkReadBackSeen,
     ReadBackFieldView,
     ReadBackView,
+    RecordView,
 )
 from tests.screen.driving import NOW, Console, console, short, start
 from tests.screen.test_effects import SIZES, TO, change
@@ -136,3 +139,32 @@ async def test_more_decisions_than_are_kept_push_out_none_that_was_not_seen() ->
         assert model is not None
         assert model.queue.decided[0] == odd
         assert len(model.queue.decided) == 201
+
+
+async def test_a_difference_is_seen_once_its_call_is_opened() -> None:
+    """Reported to the core once, whatever is drawn meanwhile; a look at the list is not enough."""
+    odd = done(1, differing("eve@evil.example"))
+    asked = RecordView(
+        seq=990,
+        at=NOW - 70,
+        event=AuditEvent.RUN_REQUESTED,
+        run_id=odd.run_id,
+        session_id=odd.session_id,
+        action=odd.action,
+        actor="agent",
+        agent=odd.agent,
+        summary="readdress-draft waits for a person",
+    )
+    async with console(start(odd, records=(asked,)), answers=True) as shown:
+        await shown.rest()
+        await shown.press("2")
+        await shown.rest()
+        assert shown.port.intents == []
+        await shown.press("enter")
+        await shown.shows("AFTER THE RUN")
+        await shown.until(lambda: bool(shown.port.intents))
+        await shown.passes(3)
+        assert shown.port.intents == [MarkReadBackSeen(run_id=odd.run_id)]
+        assert "eve@evil.example" in shown.text
+        await shown.press("1")
+        await shown.until(lambda: "▲" not in decided(shown)[0])
