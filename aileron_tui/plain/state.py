@@ -94,7 +94,8 @@ class PlainState:
                 if model.paused_at is None:
                     self._attention.on_arrival(event.view.action)
         model.status_message = None
-        model.tick(now, at)
+        model.tick(at)
+        model.sweep(now)
         self._select_waiting()
         self._close_stale_question()
         self._ask_for_records()

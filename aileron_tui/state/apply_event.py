@@ -60,6 +60,7 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
             model.health = event
         case PauseChanged():
             model.paused_at = event.paused_at
+            model.forget_refusal()
         case AuditExported():
             model.say(outcomes.audit_exported(event), at)
         case EverythingStopped():
