@@ -16,6 +16,7 @@ from aileron_tui.draw.document import (
     recheck_blocks,
 )
 from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.read_back import read_back_blocks, read_back_heading
 from aileron_tui.draw.rows import STATE_ROLES
 from aileron_tui.draw.text import Line, Piece, Role, line
 from aileron_tui.draw.times import clock_seconds, seconds_taken
@@ -69,6 +70,10 @@ def outcome_blocks(call: CallView, now: float, *, unfold: bool) -> Iterator[Bloc
         yield value("Result", (Piece(words.views.FORGOTTEN, "muted"),), "record")
     yield from field_blocks(call.result, "fact", unfold=unfold)
     yield from decision_rows(view)
+    if view.read_back is not None:
+        yield blank()
+        yield read_back_heading(view.read_back, view.ended_at)
+        yield from read_back_blocks(view.read_back, unfold=unfold)
 
 
 def _ended_at(view: ApprovalView) -> str:

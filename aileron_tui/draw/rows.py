@@ -7,6 +7,7 @@ from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.acceptance import widest_change
 from aileron_tui.draw.foreign_text import brief
+from aileron_tui.draw.read_back import read_back_tag
 from aileron_tui.draw.suite_page import suite_name, suite_remark
 from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate
 from aileron_tui.draw.times import (
@@ -232,6 +233,8 @@ def decided_row(view: ApprovalView, width: int, now: float, *, selected: bool) -
     """Return one row of the list of decisions: how and when it ended, what it was about."""
     at = view.decided_at or view.ended_at or view.requested_at
     glyph = Piece(words.item.GLYPHS[view.state], STATE_ROLES.get(view.state, "muted"))
+    if view.read_back is not None and view.read_back.waits_to_be_seen:
+        glyph = Piece("▲", "attn")
     about = _summary(view, "summary" if selected else "muted")
     start = line(_edge(selected), glyph, Piece(f" {clock_minutes(at)}  ", "muted"), *about)
     return justify(start, line(*_how(view, now), " "), width)
@@ -243,6 +246,8 @@ def _how(view: ApprovalView, now: float) -> Line:
     loud: dict[str, Role] = {"unknown": "attn", "failed": "danger"}
     if view.state in loud:
         return (Piece(words.item.OUTCOMES[view.state], loud[view.state]),)
+    if view.read_back is not None and view.read_back.status != "unavailable":
+        return read_back_tag(view.read_back)
     if view.decided_at is not None and view.state != "expired":
         waited = age(view.decided_at - view.requested_at)
         return (Piece(f"you, {waited}", "muted"),)

@@ -7,6 +7,7 @@ from textual.containers import Container, Vertical
 
 from aileron_core.clock import Clock
 from aileron_core.console_port import RefreshPreview
+from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER
 from aileron_tui.draw.context import (
@@ -95,7 +96,7 @@ class WaitingScreen(ConsoleScreen):
     @property
     def is_empty(self) -> bool:
         """Nothing waits, no file is in error, and no decided call is shown."""
-        return not self.model.queue.items and not self.model.decided.active
+        return not self.model.queue.total and not self.model.decided.active
 
     def draw_view(self) -> None:
         """Draw the lists, the item or the decided call, and the rail, or that nothing waits."""
@@ -274,6 +275,19 @@ class WaitingScreen(ConsoleScreen):
         )
 
     # Commands
+
+    def leave_row(self, key: str) -> bool:
+        queue, said = self.model.queue, words.refusals
+        if self.model.decided.active:
+            return False
+        if not queue.selected_matches:
+            sentence = said.left_other_row(key, another=queue.leave_row())
+        elif queue.selected_is_over:
+            sentence = said.left_ended_row(key, another=queue.leave_row())
+        else:
+            return False
+        self.model.refuse(sentence, self.clock.monotonic())
+        return True
 
     def on_row_clicked(self, message: RowClicked) -> None:
         """Select the clicked row; the mouse decides nothing."""

@@ -64,6 +64,7 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
             model.health = event
         case PauseChanged():
             model.paused_at = event.paused_at
+            model.forget_refusal()
         case AuditExported():
             model.say(outcomes.audit_exported(event), at)
         case EverythingStopped():
@@ -87,6 +88,8 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
         model.defer_update(view)  # it is read later, in its turn
         return False
     before = known.approval if known is not None else None
+    if queue.is_new_difference(view):
+        model.say(outcomes.read_back_differs(view), at)
     arrived = queue.update(view, now)
     model.opened_call.on_change(view.run_id)
     if view.decided_at is not None or view.ended_at is not None:

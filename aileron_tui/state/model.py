@@ -3,6 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 from math import inf
+from typing import cast
 
 from aileron_core.console_port import (
     FINAL_STATES,
@@ -23,6 +24,7 @@ from aileron_tui.draw.status_line import StatusMessage
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.arming import AFTER_SECONDS, Arming
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
+from aileron_tui.input.refusals import Change
 from aileron_tui.input.situation import Panel, View
 from aileron_tui.items import Item
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
@@ -43,6 +45,8 @@ from aileron_tui.state.tables.table import Table
 MESSAGE_SECONDS = 4.0
 """How long the status line repeats what just happened; the next key ends it sooner."""
 RECORDS_KEPT = 500
+_WAITING_PARTS = 6
+"""Of how many parts `Model.screen_version` is in the waiting list."""
 
 Version = tuple[object, ...]
 
@@ -136,6 +140,8 @@ class Model:
         """Something in the document is drawn as a mark."""
         self.ending_agents: dict[str, str] = {}
         """Agents of the sessions that are to end."""
+        self.marked_seen = ""
+        """The opened run whose difference from what was approved was reported as seen."""
 
     # What is on screen
 
@@ -204,6 +210,21 @@ class Model:
         state = item.approval.state if item is not None and item.approval is not None else ""
         number = self.queue.index(self.queue.selected)
         return (content, state, number, self.queue.file_changed(item), self.list_rows, surroundings)
+
+    @property
+    def last_change(self) -> Change:
+        """What moved last on screen, or is about to."""
+        drawn = self.arming.change_before(self.screen_version)
+        before, after = (cast("Version", each or ()) for each in drawn)
+        if len(before) != len(after) or before[-1:] != after[-1:]:
+            return "screen"  # another view, question or size
+        if len(after) < _WAITING_PARTS:
+            return "list"
+        was, content = cast("Version", before[0]), cast("Version", after[0])
+        if content[:1] != was[:1]:
+            return "cursor"
+        state, file_changed = after[1] != before[1], after[3] != before[3]
+        return "item" if content != was or state or file_changed else "list"
 
     @property
     def unfolded(self) -> bool:
@@ -280,12 +301,17 @@ class Model:
         return ITEM_FIELDS if table is None else table.fields
 
     def set_filter(self, text: str, now: float) -> None:
-        """Show the rows of the present list that the filter *text* lets through."""
+        """Show the rows of the present list that the filter *text* lets through, the cursor on the first.
+
+        Rows move under the hand: the rest before a key decides starts over.
+        """
         parsed, table = parse(text, self.filter_fields), self.table
         if table is None:
             self.queue.set_filter(parsed, now)
         else:
             table.set_filter(parsed, now)
+        self.forget_first_press()
+        self.arming.reset()
 
     @property
     def row_counts(self) -> tuple[int, int]:
@@ -393,24 +419,38 @@ class Model:
             session = self.sessions_table.current
             self.ending_agents[intent.session_id] = session.agent if session is not None else ""
 
-    def say(self, pieces: Line | str, at: float, *, hold: float = 0.0) -> None:
-        """Show *pieces*, which hold no raw text, in the status line; for *hold* seconds no key ends it."""
+    def say(self, pieces: Line | str, at: float) -> None:
+        """Show *pieces*, which hold no raw text, in the status line."""
         message = (Piece(pieces),) if isinstance(pieces, str) else pieces
-        self.status_message = StatusMessage(message, at + MESSAGE_SECONDS, at + hold)
+        self.status_message = StatusMessage(message, at + MESSAGE_SECONDS)
+
+    def refuse(self, sentence: str, at: float, *, hold: float = 0.0) -> None:
+        """Show why a key did nothing, before anything else; for *hold* seconds no key ends it."""
+        pieces = (Piece(sentence, "attn"),)
+        self.status_message = StatusMessage(pieces, at + MESSAGE_SECONDS, at + hold, refusal=True)
+
+    def forget_refusal(self) -> None:
+        """What kept a key from working is over: the sentence on it no longer holds."""
+        if self.status_message is not None and self.status_message.refusal:
+            self.status_message = None
 
     # Time
 
-    def tick(self, now: float, at: float) -> None:
-        """Let time pass: reports end, rows whose time is over are removed.
-
-        None is removed while a press is not settled: the rows below would move, and cancel it.
-        """
-        gone = not self.arming.awaits_silence and self.queue.tick(now)
-        for table in self.tables.values():
-            table.tick(now)
+    def tick(self, at: float) -> None:
+        """Let time pass: reports end. No row leaves: that takes a key."""
         if self.status_message is not None and self.status_message.until <= at:
             self.status_message = None
-        if gone:
+
+    def sweep(self, now: float) -> None:
+        """A key was handled: rows whose time is over leave, and those that a filter lets through no more.
+
+        Not while a press is not settled: the rows below would move, and cancel it.
+        """
+        if self.arming.awaits_silence:
+            return
+        for table in self.tables.values():
+            table.filter_again(now)
+        if self.queue.sweep(now):
             self._forget_readings()
 
     def _forget_readings(self) -> None:

@@ -312,9 +312,10 @@ async def test_a_deadline_within_a_second_takes_no_approval() -> None:
     """A yes that could lose the race against the deadline is not taken."""
     async with console(start(short(expires_at=NOW + 3))) as shown:
         await shown.passes(2.5)
+        assert "it expires and does not run" in shown.status_line
         await shown.press_alone("a")
+        await shown.shows("a did nothing: the time for it is up.")
         assert shown.port.intents == []
-        await shown.shows("it expires and does not run")
 
 
 async def test_a_near_deadline_is_shown_as_what_it_is() -> None:
