@@ -42,6 +42,18 @@ def init(context: CommandContext, example: bool) -> int:
     return init_home(context, example=example)
 
 
+@aileron.command()
+@command_options
+def demo(context: CommandContext) -> int:
+    """Show the console at work: six scenes, three agents, a temporary home.
+
+    Everything runs in this one terminal, and your own home stays as it is.
+    """
+    from aileron_tui.cli.demo import run_demo
+
+    return run_demo(context)
+
+
 @aileron.command("example")
 @click.option(
     "--port",

@@ -4,13 +4,15 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from email.message import EmailMessage
 from types import TracebackType
 from typing import Any
 
 import uvicorn
 
+from examples.mailbox.seed import seed_drafts
 from examples.mailbox.service import HOST, build_app
 from examples.mailbox.state import State
 
@@ -45,8 +47,11 @@ class Mailbox:
     host = HOST
     """The name it answers to, in the Host header."""
 
-    def __init__(self, *, port: int = 0) -> None:
-        self._state = State()
+    def __init__(
+        self, *, port: int = 0, drafts: Iterable[tuple[str, EmailMessage]] | None = None
+    ) -> None:
+        """Listen on *port* (0: a free one) with *drafts*, by id; without them those of `seed.py`."""
+        self._state = State(seed_drafts() if drafts is None else drafts)
         self._socket = socket.create_server(("127.0.0.1", port))
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
