@@ -39,6 +39,7 @@ from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.runs.locks import ConnectorLocks
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
+from aileron_core.runs.read_back import ReadBackService
 from aileron_core.runs.recovery import Recovery, restore_claims
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.retention import Retention
@@ -161,6 +162,14 @@ class _Runs:
             ),
             is_session_open=lambda session_id: base.sessions.get(session_id) is not None,
         )
+        self.read_backs = ReadBackService(
+            store=self.store,
+            registry=registry,
+            previews=self.previews,
+            library=library,
+            clock=clock,
+            settings=settings,
+        )
         self.approvals = ApprovalService(
             registry=registry,
             store=self.store,
@@ -179,6 +188,7 @@ class _Runs:
             clock=clock,
             settings=settings,
             pause=base.pause,
+            read_backs=self.read_backs,
         )
         self.retention = Retention(
             database, self.approvals, clock, days=settings.keep_arguments_days
@@ -263,6 +273,7 @@ class App:
         self.previews = runs.previews
         self.gate = runs.gate
         self.approvals = runs.approvals
+        self.read_backs = runs.read_backs
         self.retention = runs.retention
 
         commands = _Commands(base, reports, files, runs)
@@ -362,6 +373,7 @@ class App:
 
     async def _end(self) -> None:
         self.audit.close()
+        self.read_backs.close()
         if left := await self.registry.wait_for_executing(_SETTLE_SECONDS):
             # The next start records them as unknown.
             _log.warning("%d runs were still going on when the console stopped", left)

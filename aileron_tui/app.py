@@ -268,7 +268,7 @@ class AileronApp(App[int], inherit_bindings=False):
 
     def _tick(self) -> None:
         if self._model is not None:
-            self._model.tick(self._clock.now(), self._clock.monotonic())
+            self._model.tick(self._clock.monotonic())
             self._key_timing.lock_if_idle(self._model)
             self.draw_all()
 
@@ -337,6 +337,7 @@ class AileronApp(App[int], inherit_bindings=False):
     def _set_focused(self, focused: bool) -> None:
         if self._model is not None:
             self._model.arming.on_focus(focused, self._clock.monotonic())
+            self._model.forget_refusal()
             self.draw_all()
 
     # Other programs

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
-from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView, SuiteView
+from aileron_core.console_port import (
+    WAITING_STATES,
+    ApprovalView,
+    FileContentView,
+    NotAcceptedView,
+    SuiteView,
+)
 from aileron_core.errors import Problem
 
 
@@ -51,6 +57,10 @@ class SuiteFiles:
     @cached_property
     def hosts(self) -> tuple[str, ...]:
         return tuple(sorted({host for each in self.files for host in each.hosts}))
+
+    @cached_property
+    def contents(self) -> tuple[FileContentView, ...]:
+        return tuple(each.content for each in self.files if each.content is not None)
 
     @cached_property
     def digest(self) -> str:
@@ -124,4 +134,7 @@ class Item:
             return (self.key, str(view.version), view.preview.status, view.digest)
         if self.suite is not None:
             return (self.key, self.suite.digest)
-        return (self.key, self.file.digest if self.file is not None else "")
+        if self.file is None:
+            return (self.key, "")
+        before = self.file.before
+        return (self.key, self.file.digest, before.digest if before is not None else "")

@@ -12,6 +12,7 @@ from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.input.situation import View
 from aileron_tui.messages import SettleDue
 from aileron_tui.screens.base import ConsoleScreen
+from aileron_tui.screens.help import HelpScreen
 from aileron_tui.screens.lock import LockScreen
 from aileron_tui.state.model import Model
 from aileron_tui.terminal.driver import InputReceived
@@ -62,17 +63,20 @@ class KeyTiming:
         dropped = model.begin_key(at, decides=second, moves=event.key in self._moving)
         if dropped and (decides or not late):
             model.end_key()
-            if decides:
-                model.arming.on_key_dropped()
-                self._settle_in(AFTER_SECONDS)
+            model.arming.on_key_dropped()
+            self._settle_in(AFTER_SECONDS)
             return
         screen = screens[model.view]
         screen.begin_key(at)
         try:
-            await handle(event)
+            shown = self._app.screen
+            takes = isinstance(shown, ConsoleScreen | HelpScreen) and shown.take_key(event)
+            if not takes:
+                await handle(event)
         finally:
             screen.end_key()
         model.end_key()
+        model.sweep(self._clock.now())
         current = self._app.screen
         if isinstance(current, ConsoleScreen):
             current.redraw()

@@ -25,7 +25,7 @@ def agent_pages() -> dict[str, str]:
 def _page(agent: Agent) -> Iterator[str]:
     yield f"# {agent.title}"
     yield ""
-    yield "Made from its module by `docs/generate.py`. What every launch does stands in [launch.md](../launch.md)."
+    yield "Made from its module by `docs/generate.py`. What every launch does is described in [launch.md](../launch.md)."
     yield ""
     yield f"    aileron launch {agent.name}"
     yield f"    aileron launch {agent.name} -- ITS OWN ARGUMENTS"

@@ -112,6 +112,7 @@ def _preview(table: "_FrontMatterTable") -> Preview:
         multiline=frozenset(table.texts("multiline")),
         gist=table.optional_text("gist"),
         changes=table.labels("changes"),
+        read_back=table.json("read_back"),
     )
     if table.flag("recheck", default=True) is False:
         message = "must be true: what a person saw is always checked again before it runs"

@@ -99,6 +99,8 @@ class Preview:
     """A template over the shown fields for a one-line summary."""
     changes: tuple[tuple[str, str], ...] = ()
     """Label of a shown field, and a template over the arguments for the value that it gets."""
+    read_back: JsonObject | None = None
+    """The op's arguments when it is asked after the run, where they hold a step's output; None: `args`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ _OUR_KEYS: tuple[tuple[str, ...], ...] = (
     ("approval", "effect"),
     ("approval", "preview", "gist"),
     ("approval", "preview", "changes"),
+    ("approval", "preview", "read_back"),
     ("approval", "preview", "recheck"),
 )
 

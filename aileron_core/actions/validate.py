@@ -181,11 +181,21 @@ def _preview(preview: Preview, declared: Collection[str]) -> _Problems:
 def _changes(action: Action) -> _Problems:
     """Yield what is wrong with the new values that a person would be shown."""
     preview = action.approval.preview
-    if preview is None or not preview.changes:
+    if preview is None:
         return
-    path: KeyPath = ("approval", "preview", "changes")
-    if action.approval.effect != "change":
-        yield path, 'goes only with effect = "change"'
+    may_be_read_back = action.approval.effect in ("change", "create")
+    if preview.read_back is not None:
+        path: KeyPath = ("approval", "preview", "read_back")
+        if not may_be_read_back:
+            yield path, 'goes only with effect = "change" or "create"'
+        steps = [step.id for step in action.steps]
+        declared_names = dict.fromkeys(action.input_names)
+        yield from _template(preview.read_back, path, declared_names, steps=steps)
+    if not preview.changes:
+        return
+    path = ("approval", "preview", "changes")
+    if not may_be_read_back:
+        yield path, 'goes only with effect = "change" or "create"'
     labels, declared = {label for label, _ in preview.render}, frozenset(action.input_names)
     passed_on = {
         reference.path

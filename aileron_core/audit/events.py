@@ -38,6 +38,11 @@ class AuditEvent(StrEnum):
     RECHECK_UNDONE = "recheck.undone"
     RECHECK_CONFLICT = "recheck.conflict"
     OUTCOME_LOOKED_AT = "outcome.looked_at"
+    READ_BACK_HELD = "read_back.held"
+    READ_BACK_DIFFERED = "read_back.differed"
+    READ_BACK_UNAVAILABLE = "read_back.unavailable"
+    READ_BACK_SEEN = "read_back.seen"
+    """A person saw how the service differs from what they approved; until then it waits for one."""
 
     SESSION_OPENED = "session.opened"
     SESSION_HELD = "session.held"
@@ -93,6 +98,7 @@ _OF_PEOPLE = frozenset(
         AuditEvent.APPROVAL_APPROVED,
         AuditEvent.APPROVAL_DENIED,
         AuditEvent.OUTCOME_LOOKED_AT,
+        AuditEvent.READ_BACK_SEEN,
         AuditEvent.RUN_ACKNOWLEDGED,
         AuditEvent.LIBRARY_ACCEPTED,
         AuditEvent.LIBRARY_WITHDRAWN,

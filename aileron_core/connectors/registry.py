@@ -49,8 +49,15 @@ class ConnectorRegistry:
         return self._connector(installed)
 
     async def installed(self) -> tuple[tuple[WasmConnector, ...], tuple[Problem, ...]]:
-        connectors, problems = await asyncio.to_thread(self._store.scan)
-        return tuple(self._connector(entry) for entry in connectors), problems
+        connectors, problems = await self.scan()
+        return tuple(each for each, _ in connectors), problems
+
+    async def scan(
+        self,
+    ) -> tuple[tuple[tuple[WasmConnector, InstalledConnector], ...], tuple[Problem, ...]]:
+        """Return every usable connector with what the store says of it, and what is wrong with others."""
+        found, problems = await asyncio.to_thread(self._store.scan)
+        return tuple((self._connector(entry), entry) for entry in found), problems
 
     async def install(self, source: Path, manifest: Path | None = None) -> WasmConnector:
         """Install a connector; raises as `ConnectorStore.install` does."""

@@ -16,8 +16,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
+from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.connectors.module_interface import check_interface, read_interface
@@ -39,6 +40,22 @@ class InstalledConnector:
 
     identity: ConnectorIdentity
     manifest: Manifest
+    manifest_text: str
+    """As it was written."""
+    module_bytes: int
+    module_sha256: str
+    """Lower-case hex."""
+
+    @classmethod
+    def of(cls, manifest: Manifest, hash_: str, module: bytes, text: bytes) -> Self:
+        """Return the connector with these bytes; *manifest* is what *text* states."""
+        return cls(
+            identity=ConnectorIdentity(fqn=manifest.name, version=manifest.version, hash=hash_),
+            manifest=manifest,
+            manifest_text=text.decode(),
+            module_bytes=len(module),
+            module_sha256=sha256_hex(module),
+        )
 
 
 def identity_hash(module: bytes, manifest: bytes) -> str:
@@ -90,8 +107,7 @@ class ConnectorStore:
         with _writing(self._root):
             if not self._has_valid(hash_):
                 self._write_entry(hash_, module, manifest)
-        identity = ConnectorIdentity(fqn=parsed.name, version=parsed.version, hash=hash_)
-        return InstalledConnector(identity=identity, manifest=parsed)
+        return InstalledConnector.of(parsed, hash_, module, manifest)
 
     def list(self) -> tuple[InstalledConnector, ...]:
         """Return the usable connectors, ordered by name, version and hash."""
@@ -122,10 +138,9 @@ class ConnectorStore:
             HashMismatch: the bytes do not match the hash.
             FileProblems: this version cannot use its manifest.
         """
-        _, manifest = self.read(hash_)
+        module, manifest = self.read(hash_)
         parsed = parse_manifest(manifest, str(self._folder(hash_) / MANIFEST_FILE))
-        identity = ConnectorIdentity(fqn=parsed.name, version=parsed.version, hash=hash_)
-        return InstalledConnector(identity=identity, manifest=parsed)
+        return InstalledConnector.of(parsed, hash_, module, manifest)
 
     def read(self, hash_: str) -> tuple[bytes, bytes]:
         """Return module and manifest, verified against *hash_*.

@@ -24,6 +24,7 @@ from aileron_core.library.home_library import HomeLibrary
 from aileron_core.runs import LiveRun
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.run_counts import RunCounts
+from aileron_core.runs.transitions import RunState
 from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.registry import SessionRegistry
 
@@ -88,7 +89,7 @@ class EventPublisher:
             await asyncio.sleep(0)  # so that calls are answered in between
 
     def _ordered(self) -> list[LiveRun]:
-        return sorted((run for run in self._registry if run.row.gated), key=_order)
+        return sorted((run for run in self._registry if _is_shown(run)), key=_order)
 
     def sessions(self) -> tuple[SessionView, ...]:
         return tuple(
@@ -112,7 +113,7 @@ class EventPublisher:
         if self._counts.update(run) and not self._counts_due:
             self._counts_due = True
             self._loop.call_later(_COUNTS_SECONDS, self._tell_counts)
-        if run.row.gated:
+        if _is_shown(run):
             self._events.publish(ApprovalUpdated(view=self._view(run)))
 
     def _tell_counts(self) -> None:
@@ -162,6 +163,11 @@ class EventPublisher:
             session = self._sessions.get(each.record.session or "")
             agent = session.agent if session else ""
             self._events.publish(Recorded(record=record_view(each, agent), head_words=words))
+
+
+def _is_shown(run: LiveRun) -> bool:
+    """Return whether a person sees *run* in the waiting list or among the decisions."""
+    return run.row.gated or run.row.state is RunState.UNKNOWN
 
 
 def _order(run: LiveRun) -> tuple[float, str]:

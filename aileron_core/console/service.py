@@ -26,6 +26,7 @@ from aileron_core.console_port import (
     ExportAudit,
     Intent,
     IntentRefused,
+    MarkReadBackSeen,
     PauseChanged,
     ReadApprovals,
     ReadRecord,
@@ -130,8 +131,8 @@ class ConsoleService:
             self._refuse(intent, "Aileron met an internal error; see its log. Nothing changed.")
 
     def _refuse(self, intent: Intent, message: str) -> None:
-        about = getattr(intent, "approval_id", "")
-        self.events.publish(IntentRefused(approval_id=about, message=message))
+        about = getattr(intent, "approval_id", "") or getattr(intent, "call_id", "")
+        self.events.publish(IntentRefused(call_id=about, message=message))
 
     async def carry_out(self, intent: Intent) -> None:
         """Carry out *intent*.
@@ -142,6 +143,8 @@ class ConsoleService:
         match intent:
             case Approve() | Deny() | RefreshPreview() | RefetchPreview() | Acknowledge():
                 await self._about_a_call(intent)
+            case MarkReadBackSeen():
+                await self.approvals.mark_read_back_seen(intent.run_id)
             case Accept() | AcceptSuite():
                 await self._accept(intent)
             case WithdrawAcceptance():
@@ -160,20 +163,18 @@ class ConsoleService:
     async def _about_a_call(
         self, intent: Approve | Deny | RefreshPreview | RefetchPreview | Acknowledge
     ) -> None:
-        approvals, approval_id = self.approvals, intent.approval_id
+        approvals = self.approvals
         match intent:
-            case Approve():
-                await approvals.approve(
-                    approval_id, intent.digest, unseen_lines=intent.unseen_lines
-                )
+            case Approve(approval_id=about, digest=digest):
+                await approvals.approve(about, digest, unseen_lines=intent.unseen_lines)
             case Deny():
-                await approvals.deny(approval_id, intent.reason)
+                await approvals.deny(intent.approval_id, intent.reason)
             case RefreshPreview():
-                await approvals.refresh(approval_id)
+                await approvals.refresh(intent.approval_id)
             case RefetchPreview():
-                await approvals.refetch_preview(approval_id)
+                await approvals.refetch_preview(intent.call_id)
             case Acknowledge():
-                await approvals.acknowledge(approval_id, intent.preview_at)
+                await approvals.acknowledge(intent.call_id, intent.preview_at)
 
     async def _accept(self, intent: Accept | AcceptSuite) -> None:
         if isinstance(intent, AcceptSuite):

@@ -17,6 +17,8 @@ from aileron_core.console_port import (
     FieldChangeView,
     FieldView,
     PreviewView,
+    ReadBackFieldView,
+    ReadBackView,
     RecordView,
     SessionView,
     ShownState,
@@ -24,7 +26,7 @@ from aileron_core.console_port import (
     TrafficView,
 )
 from aileron_core.runs import LiveRun, PreviewResult
-from aileron_core.runs.live_run import PreviewChange
+from aileron_core.runs.live_run import PreviewChange, ReadBack
 from aileron_core.runs.preview.resolve import (
     PreviewField,
     argument_fields,
@@ -43,16 +45,18 @@ from aileron_core.sessions.registry import SessionRegistry
 _AFTER_ALL = 2**63 - 1
 """Greater than the number of any record."""
 
+_NO_EFFECT = {True: "ask", False: "call"}
+"""What stands for an effect that the action file does not say, by whether it is gated."""
+
 
 def approval_view(
     run: LiveRun, sessions: SessionRegistry, waiters: WaitingAgents, preview_seconds: float
 ) -> ApprovalView:
     row, session, resolved = run.row, run.session, run.resolved
     action = resolved.action if resolved else None
-    assert row.approval_id is not None
     step, new = _step_now(run, action), _new_values(run, action)
     return ApprovalView(
-        approval_id=row.approval_id,
+        approval_id=row.approval_id or "",
         run_id=row.run_id,
         state=cast("ShownState", str(row.state)),
         version=run.version,
@@ -68,7 +72,7 @@ def approval_view(
         times_asked=row.times_asked,
         action=row.action,
         title=action.title if action else row.action,
-        effect=(action.approval.effect or "ask").upper() if action else "ASK",
+        effect=((action.approval.effect if action else None) or _NO_EFFECT[row.gated]).upper(),
         connector=step.connector if step else "",
         op=step.op if step else "",
         hosts=run.hosts,
@@ -87,7 +91,7 @@ def approval_view(
         steps=_steps(run, action),
         process=session.process,
         claims=_claims(run.claims),
-        stopped_waiting_at=waiters.stopped_at(row.approval_id),
+        stopped_waiting_at=waiters.stopped_at(row.approval_id or ""),
         can_fetch_again=run.can_refetch_preview,
         awaits_acknowledgement=run.awaits_acknowledgement,
         decided_at=row.decided_at,
@@ -95,6 +99,7 @@ def approval_view(
         reason=row.reason or "",
         outcome=run.outcome_text or (row.failure.message if row.failure else ""),
         ended_at=row.ended_at,
+        read_back=_read_back(run.read_back) if run.read_back is not None else None,
     )
 
 
@@ -217,6 +222,25 @@ def _hosts_text(result: PreviewResult, run: LiveRun) -> str:
     hosts = run.preview_hosts
     return (
         short_host(hosts[0]) if len(hosts) == 1 else f"one of {len(hosts)} hosts" if hosts else ""
+    )
+
+
+def _read_back(read: ReadBack) -> ReadBackView:
+    return ReadBackView(
+        status=read.status,
+        at=read.at,
+        reason=read.reason,
+        compared=read.compared,
+        differing=tuple(
+            ReadBackFieldView(
+                approved=_field(each.approved),
+                found=_field(each.found),
+                from_agent=each.from_agent,
+            )
+            for each in read.differing
+        ),
+        labels=read.labels,
+        seen=read.seen,
     )
 
 

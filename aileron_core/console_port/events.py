@@ -149,7 +149,8 @@ class Recorded:
 class IntentRefused:
     """An intent did nothing; `message` is the sentence for the status line."""
 
-    approval_id: str
+    call_id: str
+    """`ApprovalView.call_id` of the call that it was about; empty where it was about none."""
     message: str
 
 

@@ -32,16 +32,25 @@ class RefreshPreview:
 class RefetchPreview:
     """Fetch the preview of a run that ended as `unknown`: how it is at the service now."""
 
-    approval_id: str
+    call_id: str
+    """`ApprovalView.call_id`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledge:
     """Take note that a run ended as `unknown`: it waits for nobody any more."""
 
-    approval_id: str
+    call_id: str
+    """`ApprovalView.call_id`."""
     preview_at: float
     """`PreviewView.updated_at` of what was shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkReadBackSeen:
+    """Take note of how the service differs from what was approved."""
+
+    run_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +145,7 @@ Intent: TypeAlias = (
     | RefreshPreview
     | RefetchPreview
     | Acknowledge
+    | MarkReadBackSeen
     | Accept
     | AcceptSuite
     | WithdrawAcceptance

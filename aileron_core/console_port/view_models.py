@@ -6,6 +6,7 @@ Text in these values is hostile unless a field says otherwise; `aileron_core.tex
 from dataclasses import dataclass
 from typing import Literal
 
+from aileron_core.console_port.file_views import AcceptedBeforeView, FileContentView
 from aileron_core.containment.detection import Containment
 
 ShownState = Literal[
@@ -132,10 +133,49 @@ class ProcessView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBackFieldView:
+    """A shown field that does not hold what was approved."""
+
+    approved: FieldView
+    found: FieldView
+    """What the service holds: its words."""
+    from_agent: bool
+    """`approved` is the agent's words; otherwise it was fetched before the run, and was to stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBackView:
+    """What the service held after the run, compared with what was approved.
+
+    `reading`: it is being asked. `unavailable`: `reason` says why.
+    """
+
+    status: Literal["reading", "held", "differs", "unavailable"]
+    at: float
+    """Epoch seconds at which it was answered; while it is being asked, at which that began."""
+    reason: str = ""
+    """Empty where only a record is left of it."""
+    compared: int = 0
+    """How many fields were compared."""
+    differing: tuple[ReadBackFieldView, ...] = ()
+    """Empty where only a record is left of it."""
+    labels: tuple[str, ...] = ()
+    """Of the fields that differ."""
+    seen: bool = False
+    """A person saw how it differs."""
+
+    @property
+    def waits_to_be_seen(self) -> bool:
+        """Whether it differs, and no person has seen how."""
+        return self.status == "differs" and not self.seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalView:
-    """One gated run as the console shows it, from asking to its end."""
+    """One call as the console shows it: a gated one, or an ungated one whose outcome is unknown."""
 
     approval_id: str
+    """Empty where the action is not gated, so that nobody was asked."""
     run_id: str
     state: ShownState
     version: int
@@ -159,7 +199,7 @@ class ApprovalView:
     title: str
     """The first heading of the accepted action file, or its name."""
     effect: str
-    """READ CREATE CHANGE DELETE SEND PAY RUN, or ASK where the file says none."""
+    """READ CREATE CHANGE DELETE SEND PAY RUN; where the file says none ASK, or CALL if it asks nobody."""
     connector: str
     op: str
     hosts: tuple[str, ...]
@@ -206,6 +246,13 @@ class ApprovalView:
     outcome: str = ""
     """Our own sentence on how it ended, for failed and unknown; empty otherwise."""
     ended_at: float | None = None
+    read_back: ReadBackView | None = None
+    """What the service held after the run; None where it was not asked, or nothing is known of it."""
+
+    @property
+    def call_id(self) -> str:
+        """What the call is named by: its approval's id, or its run's where nobody was asked."""
+        return self.approval_id or self.run_id
 
     @property
     def was_looked_at_again(self) -> bool:
@@ -305,6 +352,13 @@ class NotAcceptedView:
     """The file marks the action as one that only reads."""
     suite: SuiteView | None = None
     """With what it came, where more than one file of that is not accepted yet."""
+    content: FileContentView | None = None
+    """What there is to accept; None of the kind `preview`, whose name says all."""
+
+    @property
+    def before(self) -> AcceptedBeforeView | None:
+        """What was accepted in its place, if anything."""
+        return self.content.before if self.content is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,3 +402,5 @@ class LibraryItemView:
     accepted_by: str
     steps: tuple[str, ...] = ()
     """Every step of an action as `connector.op`, in order."""
+    content: FileContentView | None = None
+    """None of what holds no text that can be shown: a file in error, the kind `preview`."""

@@ -66,6 +66,11 @@ def load_records(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
     ]
 
 
+def load_digests(connection: sqlite3.Connection) -> set[str]:
+    """Return the digest of every row, whether it accepts something or not."""
+    return {digest for (digest,) in connection.execute("SELECT digest FROM pins")}
+
+
 def load_withdrawn(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
     """Return (kind, name, digest) of what a person withdrew and has not accepted again since."""
     return {

@@ -9,6 +9,7 @@ from pathlib import Path
 from aileron_core.actions.catalog import CatalogScan, scan
 from aileron_core.actions.suites import Suite, delete_suite, read_suites
 from aileron_core.connectors.registry import ConnectorRegistry
+from aileron_core.connectors.store import InstalledConnector
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.errors import Problem
 from aileron_core.library.file_stamps import FileStamps, read_stamps
@@ -28,6 +29,8 @@ class HomeFiles:
         self.suites: tuple[Suite, ...] = ()
         self.connectors: Mapping[str, WasmConnector] = {}
         """By hash."""
+        self.stored: Mapping[str, InstalledConnector] = {}
+        """The same connectors, as the store has them."""
         self.store_problems: tuple[Problem, ...] = ()
         self.stamps: FileStamps | None = None
         """Of the last reading; None before the first."""
@@ -49,8 +52,9 @@ class HomeFiles:
         self.actions = await asyncio.to_thread(scan, self._folder, self.actions)
         # After the files: a list is written before the files that it names.
         self.suites = await asyncio.to_thread(read_suites, self._suite_folder)
-        found, self.store_problems = await self._registry.installed()
-        self.connectors = {connector.identity.hash: connector for connector in found}
+        found, self.store_problems = await self._registry.scan()
+        self.connectors = {connector.identity.hash: connector for connector, _ in found}
+        self.stored = {entry.identity.hash: entry for _, entry in found}
         return first or (self.actions, tuple(self.connectors), self.store_problems) != before
 
     async def delete_suite(self, suite_id: str) -> None:

@@ -8,7 +8,7 @@ connectors in advance, the most used first.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from aileron_core import tasks
@@ -32,7 +32,10 @@ from aileron_core.errors import (
     Unavailable,
 )
 from aileron_core.library import preview_reads, removal
+from aileron_core.library.acceptance import AcceptanceRecord, load_digests
 from aileron_core.library.acceptances import Acceptances
+from aileron_core.library.accepted_contents import AcceptedContents
+from aileron_core.library.file_contents import FileContents
 from aileron_core.library.home_files import HomeFiles
 from aileron_core.library.preview_reads import accepted_reads, reads_of
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
@@ -74,6 +77,8 @@ class HomeLibrary:
         self._changed = changed
         self._guard = guard
         self._files = HomeFiles(actions, registry)
+        self._copies = AcceptedContents(actions.parent)
+        self._contents = FileContents(self._copies)
         self._warmed: set[str] = set()
         self._accepted = Acceptances(database, clock, self._connectors_of)
         self._accepts_all = False
@@ -194,6 +199,8 @@ class HomeLibrary:
         return LibraryState(
             catalog=self._catalog,
             installed=self._files.connectors,
+            stored=self._files.stored,
+            contents=self._contents,
             store_problems=self._files.store_problems,
             accepted=self._accepted.records,
             withdrawn=self._accepted.withdrawn,
@@ -207,6 +214,8 @@ class HomeLibrary:
         """Read what was accepted, and the folders; called once at start."""
         await self._accepted.load()
         await self._rescan()
+        await self._keep({*self._accepted.digests("action").values()})
+        await self._collect_copies()
 
     async def poll(self) -> None:
         """Read the folders again if something in them changed, or may have; called every half second."""
@@ -218,7 +227,7 @@ class HomeLibrary:
             await self._end_removed(rejudge=self._files.stamps is not None)
             suites = self._files.suites
             if await self._files.read():
-                self._judge()
+                await self._judge()
             elif self._files.suites != suites:
                 self._changed()
 
@@ -231,10 +240,14 @@ class HomeLibrary:
         if gone:
             await self._accepted.remove(gone)
         await asyncio.to_thread(removal.clear_notes, notes)
+        if gone:
+            await self._collect_copies()
         if gone and rejudge:
-            self._judge()
+            await self._judge()
 
-    def _judge(self) -> None:
+    async def _judge(self) -> None:
+        while not all(self._contents.has(each.digest) for each in self._changed_actions()):
+            await self._contents.load(self._changed_actions())
         accepted = self._accepted.digests("connector")
         installed = {digest: each.identity for digest, each in self._files.connectors.items()}
         usable = {
@@ -250,6 +263,27 @@ class HomeLibrary:
             extra_problems=lambda action: availability_problems(action, installed, accepted),
         )
         self._changed()
+
+    def _changed_actions(self) -> list[AcceptanceRecord]:
+        """Return what was accepted of the action files that have other bytes now."""
+        records = self._accepted.records
+        found = ((records.get(("action", each.file)), each) for each in self._files.actions.files)
+        return [record for record, each in found if record and record.digest != each.sha256]
+
+    async def _keep(self, digests: Collection[str]) -> None:
+        """Keep a copy of each action file with one of these *digests*, which are accepted.
+
+        Where that fails, a later change is shown without a difference, and says so.
+        """
+        contents = [each.data for each in self._files.actions.files if each.sha256 in digests]
+        try:
+            await asyncio.to_thread(self._copies.keep, contents)
+        except OSError as error:
+            _log.warning("what is accepted cannot be kept: %s", type(error).__name__)
+
+    async def _collect_copies(self) -> None:
+        digests = await self._database.read(load_digests)
+        await asyncio.to_thread(self._copies.collect, digests)
 
     async def _compile(self, connectors: Sequence[WasmConnector]) -> None:
         """Compile what is accepted before a call has to wait for it: one by one, most used first.
@@ -326,8 +360,10 @@ class HomeLibrary:
         return len(found)
 
     async def _accept(self, found: Sequence[tuple[str, str, str]], by: str) -> None:
+        await self._keep({digest for _, _, digest in found})
         await self._accepted.accept(found, by)
-        self._judge()
+        await self._collect_copies()
+        await self._judge()
 
     async def withdraw_acceptance(self, kind: str, name: str, digest: str) -> None:
         """Record that *name* is no longer accepted; agents stop seeing it at once.
@@ -348,7 +384,8 @@ class HomeLibrary:
         if found is None:
             raise Conflict(f"{name} does not count in the form that you saw. Nothing changed.")
         await self._accepted.withdraw(found)
-        self._judge()
+        await self._collect_copies()
+        await self._judge()
 
     def _connectors_of(self, name: str) -> Json:
         """Return the exact connectors that accepting the action file *name* allows."""

@@ -10,9 +10,16 @@ from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run
 from aileron_core.actions.model import Action
 from aileron_core.actions.suites import Suite
 from aileron_core.connectors.protocol import Connector
-from aileron_core.console_port import LibraryItemView, NotAcceptedView, SuiteView
+from aileron_core.connectors.store import InstalledConnector
+from aileron_core.console_port import (
+    FileContentView,
+    LibraryItemView,
+    NotAcceptedView,
+    SuiteView,
+)
 from aileron_core.errors import Problem
 from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.library.file_contents import FileContents
 from aileron_core.library.preview_reads import KIND, reads_of
 
 ItemKey: TypeAlias = tuple[str, str]
@@ -30,6 +37,9 @@ class LibraryState:
     catalog: Catalog
     installed: Mapping[str, Connector]
     """By hash."""
+    stored: Mapping[str, InstalledConnector]
+    """The same connectors, as the store has them."""
+    contents: FileContents
     store_problems: Sequence[Problem]
     accepted: Mapping[ItemKey, AcceptanceRecord]
     withdrawn: Collection[tuple[str, str, str]]
@@ -60,6 +70,7 @@ def not_accepted_views(library: LibraryState) -> tuple[NotAcceptedView, ...]:
             gated=None,
             connector=each.identity.fqn,
             hosts=each.hosts,
+            content=_connector_content(library, each),
         )
         for each in library.installed.values()
         if not _is_accepted(library, each)
@@ -128,7 +139,17 @@ def _action_view(
         cannot_run=cannot_run(entry.action),
         is_read_only=entry.action.is_read_only,
         suite=suite,
+        content=_action_content(library, entry),
     )
+
+
+def _action_content(library: LibraryState, entry: CatalogEntry) -> FileContentView | None:
+    return library.contents.of_action(entry, library.accepted, library.stored)
+
+
+def _connector_content(library: LibraryState, connector: Connector) -> FileContentView | None:
+    hash_ = connector.identity.hash
+    return library.contents.of_connector(hash_, library.accepted, library.stored)
 
 
 def _steps(action: Action) -> tuple[str, ...]:
@@ -169,6 +190,7 @@ def _action_item(library: LibraryState, entry: CatalogEntry) -> LibraryItemView:
         steps=_steps(action) if action else (),
         accepted_at=accepted.accepted_at if accepted else None,
         accepted_by=accepted.accepted_by if accepted else "",
+        content=_action_content(library, entry),
     )
 
 
@@ -194,6 +216,7 @@ def _connector_item(library: LibraryState, connector: Connector) -> LibraryItemV
         hosts=connector.hosts,
         accepted_at=accepted.accepted_at if accepted else None,
         accepted_by=accepted.accepted_by if accepted else "",
+        content=_connector_content(library, connector),
     )
 
 

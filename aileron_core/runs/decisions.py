@@ -16,6 +16,7 @@ from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
+from aileron_core.runs.read_back import ReadBackService
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
@@ -36,6 +37,7 @@ class ApprovalService:
     clock: Clock
     settings: GateSettings
     pause: PauseSwitch
+    read_backs: ReadBackService
 
     async def approve(self, approval_id: str, digest: str, *, unseen_lines: int = 0) -> None:
         """Take a person's yes to exactly *digest*, durably, and carry it out in the background.
@@ -85,6 +87,7 @@ class ApprovalService:
     async def _run_approved(self, run: LiveRun) -> None:
         await self.runner.run(run)
         if run.is_final:
+            self.read_backs.begin(run)
             self.registry.mark_finished(run)
 
     async def deny(self, approval_id: str, reason: str) -> None:
@@ -150,32 +153,35 @@ class ApprovalService:
         if run.resolved is not None:
             await self.previews.refresh(run)
 
-    async def refetch_preview(self, approval_id: str) -> None:
+    async def refetch_preview(self, call_id: str) -> None:
         """Ask the preview op for the present state after a run whose outcome is unknown.
 
+        Args:
+            call_id: the approval's id, or the run's where the action is not gated.
+
         Raises:
-            NotFound: no such approval in this console.
+            NotFound: no such call in this console.
             Conflict: its outcome is known, or there is nothing to look through.
         """
-        run = self._live_run(approval_id)
+        run = self._live_call(call_id)
         if run.row.state is not RunState.UNKNOWN:
             raise Conflict("Its outcome is already known. Nothing was asked.")
         if not run.can_refetch_preview:
             raise Conflict("It has no preview to check with. Look at the service itself.")
         await self.runner.refetch_preview(run)
 
-    async def acknowledge(self, approval_id: str, preview_at: float) -> None:
+    async def acknowledge(self, call_id: str, preview_at: float) -> None:
         """Record that a person took note of an unknown outcome, so that it waits for nobody any more.
 
         Args:
-            approval_id: whose.
+            call_id: the approval's id, or the run's where the action is not gated.
             preview_at: when the preview that the person saw was read, in epoch seconds.
 
         Raises:
-            NotFound: no such approval in this console.
+            NotFound: no such call in this console.
             Conflict: its outcome is known, it was acknowledged, or is not what the person saw.
         """
-        run = self._live_run(approval_id)
+        run = self._live_call(call_id)
         async with run.lock:
             if not run.awaits_acknowledgement:
                 raise Conflict("Its outcome is no open question. Nothing changed.")
@@ -195,6 +201,18 @@ class ApprovalService:
                 run.acknowledged = False
                 raise
         self.registry.mark_finished(run)
+
+    async def mark_read_back_seen(self, run_id: str) -> None:
+        """Record that a person saw how the service differs from what they approved.
+
+        Raises:
+            NotFound: no such run in this console.
+            Conflict: nothing of it waits to be seen.
+        """
+        run = self.registry.get(run_id)
+        if run is None:
+            raise NotFound(f"No call {run_id} is in this console.")
+        await self.read_backs.mark_seen(run)
 
     def refresh_previews_refused(self, read: str) -> None:
         """Fetch the previews again that were refused *read*, which has just been accepted."""
@@ -292,6 +310,12 @@ class ApprovalService:
         run = self.registry.by_approval(approval_id)
         if run is None:
             raise NotFound(f"No approval {approval_id} waits in this console.")
+        return run
+
+    def _live_call(self, call_id: str) -> LiveRun:
+        run = self.registry.by_approval(call_id) or self.registry.get(call_id)
+        if run is None:
+            raise NotFound(f"No call {call_id} waits in this console.")
         return run
 
     def _require_waiting(self, run: LiveRun) -> None:

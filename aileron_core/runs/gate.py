@@ -241,6 +241,13 @@ class Gate:
         return GateAnswer(row=run.row, attached=False)
 
     async def _run_now(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
+        limit = self.settings.pending_per_session
+        if self.registry.count_unacknowledged(row.session_id) >= limit:
+            # Each is an item before all that waits for an answer, which a session must not push away.
+            raise RateLimited(
+                f"{limit} calls of this session ended in a way that nobody knows. A person has to "
+                "acknowledge them in the console before more calls run.",
+            )
         run = self._register(call, resolved, row, PreviewResult(status="none"))
         try:
             await self._execute(run)

@@ -68,5 +68,7 @@ class GateSettings:
     previews_at_once: int = 4
     previews_per_minute: int = 30
     preview_seconds: float = 5.0
+    read_back_delay_seconds: float = 1.0
+    """From the end of a run to the one reading of what the service then holds."""
     reason_characters: int = 2000
     keep_arguments_days: int = 30

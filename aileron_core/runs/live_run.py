@@ -24,6 +24,7 @@ from aileron_core.runs.digest import (
 from aileron_core.runs.interfaces import ResolvedAction
 from aileron_core.runs.model import Progress, RunRecord
 from aileron_core.runs.preview.plan import plan_preview
+from aileron_core.runs.preview.resolve import PreviewField
 from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.sessions.model import Session
 
@@ -64,6 +65,43 @@ class PreviewChange:
     words_before: tuple[str, str, str] | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBackDifference:
+    """A shown field that does not hold what was approved."""
+
+    approved: PreviewField
+    found: PreviewField
+    from_agent: bool
+    """`approved` is the agent's words; otherwise it was fetched before the run, and was to stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBack:
+    """What the service held after the run, compared with what a person approved.
+
+    `reading`: it is being asked. `unavailable`: `reason` says why.
+    """
+
+    status: Literal["reading", "held", "differs", "unavailable"]
+    at: float
+    """Epoch seconds at which it was answered; while it is being asked, at which that began."""
+    reason: str = ""
+    """Empty where only a record is left of it."""
+    compared: int = 0
+    """How many fields were compared."""
+    differing: tuple[ReadBackDifference, ...] = ()
+    """Empty where only a record is left of it: what a service holds is not on disk."""
+    labels: tuple[str, ...] = ()
+    """Of the fields that differ."""
+    seen: bool = False
+    """A person saw how it differs; the record of that is in the audit."""
+
+    @property
+    def waits_to_be_seen(self) -> bool:
+        """Whether it differs, and no person has seen how."""
+        return self.status == "differs" and not self.seen
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class LiveRun:
     """One run, from asking until its end was delivered."""
@@ -83,6 +121,8 @@ class LiveRun:
     """The `host:port` of each request that its own steps sent in this process."""
     acknowledged: bool = False
     """A person took note that its outcome is unknown; the record of that is in the audit."""
+    read_back: ReadBack | None = None
+    """None where there was nothing to read back, or nothing is known of it."""
     claims: tuple[tuple[str, str], ...] = ()
     """What the agent's client claims about the call, as (our label, its text)."""
     admission: "asyncio.Future[None] | None" = None
@@ -102,6 +142,14 @@ class LiveRun:
     def awaits_acknowledgement(self) -> bool:
         """Whether its outcome is unknown, and no person has taken note of that."""
         return self.row.state is RunState.UNKNOWN and not self.acknowledged
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a person has yet to see how it ended, so that it stays in memory."""
+        read = self.read_back
+        return self.awaits_acknowledgement or (
+            read is not None and (read.status == "reading" or read.waits_to_be_seen)
+        )
 
     @property
     def has_preview(self) -> bool:

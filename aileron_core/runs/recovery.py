@@ -18,6 +18,7 @@ from aileron_core.runs.interfaces import Library, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, PreviewResult
 from aileron_core.runs.model import RunRecord, args_hash
 from aileron_core.runs.preview.fetcher import PreviewFetcher
+from aileron_core.runs.read_back import recorded_read_backs
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunEvent, RunState
@@ -28,8 +29,8 @@ BATCH_SIZE = 64
 """How many waiting runs are recovered together: they share a commit."""
 
 _NOTES = {
-    RunState.CHECKING: "The console stopped during the last check. Nothing ran; decide again.",
-    RunState.APPROVED: "The console stopped before it began. Nothing ran; decide again.",
+    RunState.CHECKING: "The console stopped during the last check. Your approval ran nothing; decide again.",
+    RunState.APPROVED: "The console stopped before it began. Your approval ran nothing; decide again.",
 }
 _UNKNOWN = (
     "The console stopped while it ran, so it may or may not have happened. It is not repeated; "
@@ -63,14 +64,20 @@ class Recovery:
         """
         waiting: list[LiveRun] = []
         unacknowledged = await self.database.read(_unacknowledged_runs)
+        unseen = await self.database.read(_unseen_differences)
         open_questions = {row.run_id for row in unacknowledged}
-        for row in await self.database.read(_accounted_runs):
+        accounted = await self.database.read(_accounted_runs)
+        ended = (*await self.database.read(_recent_runs), *unacknowledged, *unseen)
+        completed = [row.run_id for row in (*accounted, *ended) if row.state is RunState.COMPLETED]
+        read_backs = await self.database.read(lambda c: recorded_read_backs(c, completed))
+        for row in accounted:
             run = LiveRun(
                 row=row,
                 session=self.get_session(row.session_id),
                 resolved=self._resolved(row),
                 preview=PreviewResult(status="none", fetched_at=row.requested_at),
                 acknowledged=row.state is RunState.UNKNOWN and row.run_id not in open_questions,
+                read_back=read_backs.get(row.run_id),
             )
             if run.is_final:
                 run.ended.set()
@@ -83,14 +90,15 @@ class Recovery:
                 waiting.append(run)
             else:
                 await self._recover(run)
-        for row in (*await self.database.read(_recent_runs), *unacknowledged):
-            if self.registry.by_approval(row.approval_id or "") is None:
+        for row in ended:
+            if self.registry.get(row.run_id) is None:
                 run = LiveRun(
                     row=row,
                     session=self.get_session(row.session_id),
                     resolved=self._resolved(row),
                     preview=PreviewResult(status="none"),
                     acknowledged=row.state is RunState.UNKNOWN and row.run_id not in open_questions,
+                    read_back=read_backs.get(row.run_id),
                 )
                 run.ended.set()
                 self.registry.add(run)
@@ -207,6 +215,11 @@ def _recent_runs(connection: sqlite3.Connection) -> list[RunRecord]:
 def _unacknowledged_runs(connection: sqlite3.Connection) -> list[RunRecord]:
     """Return the runs of unknown outcome that records account for and nobody acknowledged."""
     return [row for row in run_table.unacknowledged(connection) if _has_record(connection, row)]
+
+
+def _unseen_differences(connection: sqlite3.Connection) -> list[RunRecord]:
+    """Return the runs that were read back and differed, that records account for and nobody saw."""
+    return [row for row in run_table.unseen_differences(connection) if _has_record(connection, row)]
 
 
 def _has_record(connection: sqlite3.Connection, row: RunRecord) -> bool:

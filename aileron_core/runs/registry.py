@@ -57,16 +57,18 @@ class RunRegistry:
     def mark_finished(self, run: LiveRun) -> None:
         """Count *run* as finished; the oldest finished runs are dropped from memory (their rows stay).
 
-        One whose outcome is unknown is kept until a person acknowledged that: call this again then.
+        One that a person has yet to look at (its outcome is unknown, or the service does not hold
+        what was approved) is kept until they did: call this again then.
 
-        An ungated one is dropped at once: its key is found in its row, and it must not push out a
-        gated one that is undelivered.
+        Any other ungated one is dropped at once: its key is found in its row, and it must not push
+        out a gated one that is undelivered.
         """
         self._waiting.get(run.row.session_id, set()).discard(run.row.run_id)
+        if run.is_kept:
+            self._finished.pop(run.row.run_id, None)
+            return
         if not run.row.gated:
             self.discard(run)
-            return
-        if run.awaits_acknowledgement:
             return
         self._finished[run.row.run_id] = None
         while (evicted := self._next_to_evict()) is not None:
@@ -102,6 +104,14 @@ class RunRegistry:
 
     def count_waiting(self, session_id: str) -> int:
         return len(self._waiting.get(session_id, ()))
+
+    def count_unacknowledged(self, session_id: str) -> int:
+        """Return how many ungated runs of the session ended as `unknown` and wait for a person."""
+        return sum(
+            run.awaits_acknowledgement and not run.row.gated
+            for run in self._by_run.values()
+            if run.row.session_id == session_id
+        )
 
     async def wait_for_executing(self, seconds: float) -> int:
         """Wait for effects that have begun, *seconds* at most; return how many go on after that."""

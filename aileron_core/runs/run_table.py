@@ -74,15 +74,29 @@ def recently_ended(connection: sqlite3.Connection, limit: int) -> list[RunRecord
 
 
 def unacknowledged(connection: sqlite3.Connection) -> list[RunRecord]:
-    """Return the gated runs whose outcome is unknown and of which no record says that a person took note.
+    """Return the runs whose outcome is unknown and of which no record says that a person took note.
 
     In order of arrival, however old they are.
     """
     return _read(
         connection,
-        "WHERE gated = 1 AND state = ? AND NOT EXISTS (SELECT 1 FROM audit "
+        "WHERE state = ? AND NOT EXISTS (SELECT 1 FROM audit "
         "WHERE audit.run = runs.run_id AND audit.event = ?) ORDER BY requested_at, run_id",
         (str(RunState.UNKNOWN), AuditEvent.RUN_ACKNOWLEDGED),
+    )
+
+
+def unseen_differences(connection: sqlite3.Connection) -> list[RunRecord]:
+    """Return the runs that were read back, differed, and of which no record says that a person saw that.
+
+    In order of arrival, however old they are.
+    """
+    recorded = "EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event = ?)"
+    return _read(
+        connection,
+        f"WHERE gated = 1 AND state = ? AND {recorded} AND NOT {recorded} "
+        "ORDER BY requested_at, run_id",
+        (str(RunState.COMPLETED), AuditEvent.READ_BACK_DIFFERED, AuditEvent.READ_BACK_SEEN),
     )
 
 

@@ -10,7 +10,7 @@ from aileron_core.clock import rfc3339
 from aileron_core.errors import AileronError, ConsoleUnavailable, InvalidRequest
 from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
-from aileron_core.ids import APPROVAL_ID
+from aileron_core.ids import APPROVAL_ID, RUN_ID
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, local_time
@@ -24,8 +24,8 @@ _OPEN_CALLS: Final = (
 )
 """The calls that wait for a person."""
 _UNKNOWN_OUTCOMES: Final = (
-    "SELECT approval_id, action, agent, runs.ended_at FROM runs JOIN sessions USING (session_id) "
-    "WHERE gated AND state = 'unknown' AND NOT EXISTS (SELECT 1 FROM audit "
+    "SELECT approval_id, run_id, action, agent, runs.ended_at FROM runs "
+    "JOIN sessions USING (session_id) WHERE state = 'unknown' AND NOT EXISTS (SELECT 1 FROM audit "
     "WHERE audit.run = runs.run_id AND audit.event = ?) ORDER BY runs.ended_at LIMIT ?"
 )
 """The calls of which nobody knows how they ended, and that no person has acknowledged."""
@@ -61,7 +61,7 @@ def show_status(context: CommandContext) -> int:
     for each in unknown:
         ended = local_time(each["ended_at"])
         about = f"{each['action']}, asked by {each['agent']}, ended at {ended}"
-        context.say(f"  {each['approval_id']}  {escape(about)}")
+        context.say(f"  {each['approval_id'] or each['run_id']}  {escape(about)}")
     if unknown and waiting:
         context.say("Waiting for an answer:")
     for each in waiting:
@@ -90,18 +90,22 @@ def _waiting(context: CommandContext) -> list[dict[str, Any]]:
 
 
 def _unknown(context: CommandContext) -> list[dict[str, Any]]:
-    """Return the calls of unknown outcome that wait to be acknowledged, oldest first."""
+    """Return the calls of unknown outcome that wait to be acknowledged, oldest first.
+
+    `approval_id` is None where the action is not gated.
+    """
     return [
         {
             "approval_id": approval,
+            "run_id": run,
             "action": str(action),
             "agent": str(agent),
             "ended_at": rfc3339(ended),
         }
-        for approval, action, agent, ended in _rows(
+        for approval, run, action, agent, ended in _rows(
             context, _UNKNOWN_OUTCOMES, AuditEvent.RUN_ACKNOWLEDGED
         )
-        if APPROVAL_ID.fullmatch(str(approval))
+        if RUN_ID.fullmatch(str(run)) and (approval is None or APPROVAL_ID.fullmatch(str(approval)))
     ]
 
 

@@ -63,15 +63,16 @@ def _change(
     before, after = _lines(old, found, unfold=unfold), _lines(new, found, unfold=unfold)
     ops = _opcodes(old, new, before, after, compare)
     label = foreign_text(old.label, "muted")
-    for sign, pieces in _signed(before, after, ops, compare, unfold=unfold):
-        ground = _GROUNDS.get(sign)
+    for _, sign, pieces in signed_lines(before, after, ops, compare, unfold=unfold):
+        ground = GROUNDS.get(sign)
         signed: Line = (Piece(f"{sign} ", ground or "muted"), *pieces)
         gutter: Gutter = "claim" if sign == "+" else "fact"
         yield value(label, signed, gutter, background=ground)
         label = ()
 
 
-_GROUNDS: dict[str, Role] = {"−": "del", "+": "add"}
+GROUNDS: dict[str, Role] = {"−": "del", "+": "add"}
+"""The ground of a line by its sign; one that stays has none."""
 
 
 def _lines(field: FieldView, found: HiddenCharacters, *, unfold: bool) -> tuple[Line, ...]:
@@ -99,15 +100,25 @@ def _opcodes(
     return line_opcodes(a, b, compare)
 
 
-def _signed(
+def signed_lines(
     before: Sequence[Line],
     after: Sequence[Line],
     ops: Sequence[Opcode],
     compare: BoundedDiff,
     *,
     unfold: bool,
-) -> Iterator[tuple[str, Line]]:
-    """Yield (sign, text) of every line that is shown."""
+    context: int = CONTEXT_LINES,
+) -> Iterator[tuple[int, str, Line]]:
+    """Yield (number, sign, text) of every line that is shown.
+
+    The number counts from 1, of a removed line in *before*, of others in *after*; 0 for a mark in
+    place of lines that stay.
+
+    Args:
+        ops: how *before* becomes *after*.
+        unfold: show all of them.
+        context: how many lines that stay are shown around those that differ.
+    """
     for at, (tag, a0, a1, b0, b1) in enumerate(ops):
         if tag != "equal":
             pairs = [
@@ -118,14 +129,18 @@ def _signed(
                 )
                 for step in range(max(a1 - a0, b1 - b0))
             ]
-            yield from (("−", old) for old, _ in pairs if old is not None)
-            yield from (("+", new) for _, new in pairs if new is not None)
+            olds, news = (
+                [old for old, _ in pairs if old is not None],
+                [new for _, new in pairs if new is not None],
+            )
+            yield from ((a0 + row, "−", old) for row, old in enumerate(olds, 1))
+            yield from ((b0 + row, "+", new) for row, new in enumerate(news, 1))
             continue
-        first = a0 + (CONTEXT_LINES if at else 0)
-        last = a1 - (CONTEXT_LINES if at + 1 < len(ops) else 0)
+        first = a0 + (context if at else 0)
+        last = a1 - (context if at + 1 < len(ops) else 0)
         folded = last - first
         for row in range(a0, a1):
             if unfold or folded < 2 or not first <= row < last:
-                yield " ", before[row]
+                yield b0 + row - a0 + 1, " ", before[row]
             elif row == first:
-                yield " ", (Piece(words.item.lines_stay(folded), "mark"),)
+                yield 0, " ", (Piece(words.item.lines_stay(folded), "mark"),)

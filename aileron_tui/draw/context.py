@@ -135,7 +135,7 @@ def _ran(record: RecordView) -> Detail:
 
 def equal_calls_section(decided: Iterable[ApprovalView], view: ApprovalView) -> Section:
     """Return how calls of the same action were answered, from *decided* (newest first)."""
-    equal = [e for e in decided if e.action == view.action and e.approval_id != view.approval_id]
+    equal = [e for e in decided if e.action == view.action and e.call_id != view.call_id]
     yes = [e for e in equal if e.state in _APPROVED and e.decided_at is not None]
     no = [e for e in equal if e.state == "denied"]
     rows: list[tuple[str, Role, Line]] = []

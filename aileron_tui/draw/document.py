@@ -3,15 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from aileron_core.connectors.posted_reads import AWS_PREFIX
 from aileron_core.console_port import (
     FINAL_STATES,
     ApprovalView,
     FieldView,
-    NotAcceptedView,
     SessionView,
 )
-from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Gutter, blank, heading, value
@@ -138,67 +135,6 @@ def _has_outcome(view: ApprovalView) -> bool:
     return view.state in ("failed", "unknown") and bool(view.outcome)
 
 
-def file_blocks(file: NotAcceptedView) -> tuple[Block, ...]:
-    """Return the document of a file that is not accepted."""
-    if file.kind == "preview":
-        return tuple(_read_offer(file))
-    blocks = [
-        heading(
-            words.files.FILE_SECTION, _remark(words.files.why_not_accepted(file.kind, file.change))
-        ),
-        value("Name", foreign_text(file.name, "strong")),
-        value("Kind", line(file.kind)),
-        value("File", foreign_text(file.file)),
-    ]
-    if file.connector:
-        blocks.append(value("Connector", foreign_text(file.connector)))
-    blocks += op_blocks(file.steps, "strong")
-    blocks += host_blocks(file.hosts, "strong", "fact")
-    if not file.hosts:
-        blocks.append(value("Hosts", line(Piece("none", "muted"))))
-    blocks.append(value("Hash", foreign_text(file.digest)))
-    then = consequence_line(file.kind, file.name, file.gated)
-    blocks.append(value("Then", foreign_text(file.cannot_run, "attn") if file.cannot_run else then))
-    return tuple(blocks)
-
-
-def _read_offer(file: NotAcceptedView) -> Iterator[Block]:
-    """Yield the document of a preview's read by POST; what accepting it means comes first."""
-    connector, _, read = file.name.partition(" ")
-    yield heading(words.files.READ_SECTION, _remark(words.files.READ_WHY))
-    yield value("Reads", foreign_text(read, "strong"))
-    yield value("Then", consequence_line(file.kind, file.name, file.gated))
-    yield value("Connector", foreign_text(connector, "strong"))
-    yield value("Hash", foreign_text(file.digest))
-    yield value("File", foreign_text(file.file))
-    yield from host_blocks(file.hosts, "strong", "fact")
-
-
-def consequence_line(kind: str, name: str, gated: bool | None) -> Line:
-    """Return what follows from accepting a file, or a preview's reads by POST."""
-    if kind == "preview":
-        # "CONNECTOR READ": a connector's name has no blank.
-        of_aws = name.partition(" ")[2].startswith(AWS_PREFIX)
-        return (Piece(words.files.THEN_AWS if of_aws else words.files.THEN_GRAPHQL, "attn"),)
-    if kind == "connector":
-        return (Piece(words.files.THEN_CONNECTOR),)
-    return (Piece(words.files.THEN_GATED) if gated else Piece(words.files.THEN_FREE, "attn"),)
-
-
-def problem_blocks(problem: Problem) -> tuple[Block, ...]:
-    """Return the document of a problem in a file of the home."""
-    location = f"{problem.file}:{problem.line}" if problem.line else problem.file
-    blocks = [
-        heading(words.files.FILE_SECTION, _remark(words.files.problem_why(problem.severity))),
-        value("File", foreign_text(location, "strong")),
-    ]
-    if problem.key:
-        blocks.append(value("Key", foreign_text(problem.key)))
-    for row, pieces in enumerate(rendered_lines(render_foreign(problem.message), "attn")):
-        blocks.append(value("Problem" if row == 0 else "", pieces))
-    return tuple(blocks)
-
-
 def context_blocks(sections: Iterable[Section]) -> Iterator[Block]:
     """Yield *sections* for the end of the document, where there is no rail. None of it must be seen."""
     for section in sections:
@@ -263,11 +199,14 @@ def _outcome_section(view: ApprovalView, look_key: str) -> Iterator[Block]:
     yield value("", foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
     if view.awaits_acknowledgement:
         yield from _open_question(view, look_key)
-    yield blank()
-    yield _was_shown(view)
+    if view.approval_id or view.was_looked_at_again:  # otherwise nothing was shown
+        yield blank()
+        yield _was_shown(view)
 
 
 def _open_question(view: ApprovalView, look_key: str) -> Iterator[Block]:
+    if not view.approval_id:
+        yield value("Ran", (Piece(words.item.NOT_GATED),))
     yield from _rows("Went to", (foreign_text(host) for host in view.hosts_asked), "fact")
     if view.was_looked_at_again and view.preview.status == "ready":
         text = words.item.CHECK_LOOKED
@@ -364,7 +303,8 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield value("Asked", line(asked, Piece(again, "muted")), "record")
     if view.expires_at is not None:
         yield value("Ends", line(clock_seconds(view.expires_at)), "record")
-    yield value("Approval", foreign_text(view.approval_id), "record")
+    if view.approval_id:
+        yield value("Approval", foreign_text(view.approval_id), "record")
     yield value("Run", foreign_text(view.run_id), "record")
     if view.digest:
         yield value("Digest", foreign_text(view.digest), "record")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui import words
+from aileron_tui.draw.acceptance import widest_change
 from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.foreign_text import brief, foreign_text, host_names
 from aileron_tui.draw.hidden_characters import HiddenCharacters
@@ -64,13 +65,15 @@ def item_head(
     if item.approval is not None:
         return approval_head(item.approval, warning_lines, now, width, compact=compact)
     if item.file is not None:
-        return file_head(item.file, width, compact=compact)
+        return file_head(item.file, warning_lines, width, compact=compact)
     if item.suite is not None:
         return suite_head(item.suite, width)
     return problem_head(item.problem, width) if item.problem is not None else ()
 
 
-def file_head(file: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line, ...]:
+def file_head(
+    file: NotAcceptedView, warning_lines: Sequence[Line], width: int, *, compact: bool
+) -> tuple[Line, ...]:
     first = line(
         " ",
         Piece(f" {words.files.FILE_EFFECT} ", "chip"),
@@ -79,14 +82,21 @@ def file_head(file: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line
     )
     second = line(" ", Piece("file ", "muted"), *brief(file.file))
     why = line(" ", Piece(words.files.why_not_accepted(file.kind, file.change), "muted"))
-    warning_lines: list[Line] = []
-    if file.kind == "action" and not file.gated:
-        warning_lines.append((Piece(words.files.WARN_FREE, "attn"),))
     lines = [justify(first, (), width), truncate(second, width - 1)]
     if not compact:
         lines.extend(_wrapped(why, width))
     lines.extend(draw_warnings(warning_lines, width, compact=compact))
     return tuple(lines)
+
+
+def file_warnings(file: NotAcceptedView, findings: HiddenCharacters) -> list[Line]:
+    """Return Aileron's warnings about a file that is not accepted, most dangerous first."""
+    wider = widest_change(file.content)
+    lines: list[Line] = [wider] if wider else []
+    if file.kind == "action" and not file.gated:
+        lines.append((Piece(words.files.WARN_FREE, "attn"),))
+    lines.extend((Piece(text, "attn"),) for text in findings.warnings())
+    return lines
 
 
 def _question(file: NotAcceptedView) -> str:

@@ -1,9 +1,9 @@
 """Hidden characters in an item's text: counts for the head, rows below the text."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port import ApprovalView, FileContentView
 from aileron_core.text import Lookalike, Rendered, render
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, value
@@ -60,16 +60,18 @@ def _spellings(each: Lookalike) -> Line:
     return tuple(parts)
 
 
-def hidden_characters_of(view: ApprovalView | None) -> HiddenCharacters:
-    """Return the hidden characters in everything that was fetched or sent, and in the hosts."""
+def hidden_characters_of(shown: ApprovalView | Iterable[FileContentView]) -> HiddenCharacters:
+    """Return the hidden characters in everything that was fetched or sent, and in the hosts; or in files."""
     total = HiddenCharacters()
-    if view is None:
-        return total
+    texts = _texts(shown) if isinstance(shown, ApprovalView) else [each.text for each in shown]
+    for text in texts:
+        total.add(render(text))
+    return total
+
+
+def _texts(view: ApprovalView) -> Sequence[str]:
     drift = view.drift.changed if view.drift is not None else ()
     inputs = [field for step in view.steps for field in step.inputs]
     texts = [field.value for field in (*view.preview.fields, *view.agent_fields, *inputs)]
     texts += view.hosts
-    texts += [text for change in drift for text in (change.before, change.after) if text]
-    for text in texts:
-        total.add(render(text))
-    return total
+    return texts + [text for change in drift for text in (change.before, change.after) if text]

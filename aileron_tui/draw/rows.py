@@ -6,6 +6,7 @@ from dataclasses import replace
 from aileron_core.console_port import ApprovalView
 from aileron_core.errors import Problem
 from aileron_tui import words
+from aileron_tui.draw.acceptance import widest_change
 from aileron_tui.draw.foreign_text import brief
 from aileron_tui.draw.suite_page import suite_name, suite_remark
 from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate
@@ -24,7 +25,7 @@ STATE_ROLES: dict[str, Role] = {
     "withdrawn": "muted",
     "checking": "fact",
 }
-EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK"})
+EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK", "CALL"})
 
 
 MAX_LIST_ROWS = 5
@@ -58,6 +59,8 @@ def row_lines(
     if item.file is not None:
         file = item.file
         why: Line = (Piece(f"{file.kind}, {file.change}", "muted"),)
+        if wider := widest_change(file.content):
+            why = wider
         if file.kind == "preview":
             read = file.name.partition(" ")[2]
             why = line(Piece(words.files.READ_ROW, "muted"), *brief(read, "muted"))

@@ -28,6 +28,8 @@ class StatusMessage:
     pieces: Line
     until: float
     kept_until: float = 0.0
+    refusal: bool = False
+    """Says why a key did nothing: shown before everything else."""
 
 
 def status_line(
@@ -42,6 +44,8 @@ def status_line(
 
     *of_list*: the message about the rows, or about their filter. *width*: in cells.
     """
+    if message is not None and message.refusal:
+        return message.pieces
     if now.blocked_by == "lost":
         return (Piece(words.status.lost(now.registry.key_label("quit")), "danger"),)
     if now.blocked_by == "storage":

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from aileron_core.console_port import NotAcceptedView
 from aileron_tui import words
+from aileron_tui.draw.acceptance import suite_content_blocks, suite_difference_blocks
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.document import host_blocks
 from aileron_tui.draw.foreign_text import brief, foreign_text
@@ -43,9 +44,9 @@ def suite_head(suite: SuiteFiles, width: int) -> tuple[Line, ...]:
     return tuple(truncate(each, width - 1) for each in rows)
 
 
-def suite_blocks(suite: SuiteFiles) -> tuple[Block, ...]:
-    """Return the document: what to look at first, what holds for all, then every other file."""
-    made: list[Block] = []
+def suite_blocks(suite: SuiteFiles, *, unfold: bool = False) -> tuple[Block, ...]:
+    """Return the document: what to look at first, what holds for all, every other file, all contents."""
+    made: list[Block] = [*suite_difference_blocks(suite.files)]
     if suite.ungated_effects:
         made += [*_section(suite, words.files.LOOK_FIRST, suite.ungated_effects, "attn"), blank()]
     made += _common_facts(suite)
@@ -55,6 +56,7 @@ def suite_blocks(suite: SuiteFiles) -> tuple[Block, ...]:
     ):
         if files:
             made += [blank(), *_section(suite, name, files)]
+    made += suite_content_blocks([*suite.ungated_effects, *suite.other_files], unfold=unfold)
     return tuple(made)
 
 

@@ -9,9 +9,14 @@ whole is known to `screens/reading.py`, and late reading of the terminal to `ter
 """
 
 from collections.abc import Hashable
+from typing import Literal
 
 AFTER_SECONDS = 0.02
 """Keys closer than this come from a paste or a script: measured 0 to 2.5 ms there, 30 ms for key repeat."""
+
+Obstacle = Literal["unfocused", "refocused", "drawn", "key", "mouse"]
+"""Why a press does not count: the pane has no focus or has just got it; what was drawn, another key or
+the mouse came too shortly before."""
 
 _NEVER = float("-inf")
 
@@ -23,6 +28,8 @@ class Arming:
         self.rest_seconds = rest
         self._drawn: Hashable = None
         self._drawn_at: float | None = None
+        self._drawn_before: Hashable = None
+        """What was on screen before what is there now."""
         self._key_at = _NEVER
         self._focused = True
         self._focus_at = _NEVER
@@ -30,17 +37,36 @@ class Arming:
         self._press: tuple[Hashable, float] | None = None
         self._burst = 0
         self._dropped = False
+        self._lost: Obstacle | None = None
 
     def on_drawn(self, version: Hashable, at: float) -> None:
         """*version* names all that is on screen now; the same version again changes nothing."""
         if version != self._drawn or self._drawn_at is None:
+            if version != self._drawn:
+                self._drawn_before = self._drawn
             self._drawn, self._drawn_at = version, at
-            self._press = None
+            self._lose_press("drawn")
+
+    def change_before(self, version: Hashable) -> tuple[Hashable, Hashable]:
+        """Return the last two different versions that were drawn, the later one *version* where it is to come."""
+        if version != self._drawn:
+            return self._drawn, version
+        return self._drawn_before, self._drawn
 
     def reset(self) -> None:
         """The screen's content moved, was covered or is about to change: rest starts over."""
-        self._drawn, self._drawn_at = None, None
-        self._press = None
+        self._drawn_at = None
+        self._lose_press("drawn")
+
+    def _lose_press(self, obstacle: Obstacle) -> None:
+        """Take back a press that has not settled; `take_lost_press` reports it."""
+        if self._press is not None:
+            self._press, self._lost = None, obstacle
+
+    def take_lost_press(self) -> Obstacle | None:
+        """Return once why a press was taken back after it had counted; None without one."""
+        obstacle, self._lost = self._lost, None
+        return obstacle
 
     def on_key(self, at: float) -> None:
         """Note any key. It cancels a press that has not settled yet."""
@@ -75,11 +101,10 @@ class Arming:
     def on_paste(self, at: float) -> None:
         """A bracketed paste counts as a key and decides nothing."""
         self.on_key(at)
-        self._press = None
 
     def on_focus(self, focused: bool, at: float) -> None:
         self._focused, self._focus_at = focused, at
-        self._press = None
+        self._lose_press("refocused" if focused else "unfocused")
 
     @property
     def focused(self) -> bool:
@@ -88,15 +113,21 @@ class Arming:
 
     def is_armed(self, version: Hashable, at: float) -> bool:
         """Return whether a press at *at* on what *version* names would count, so far."""
-        return (
-            self._focused
-            and self._drawn_at is not None
-            and version == self._drawn
-            and at - self._drawn_at >= self.rest_seconds
-            and at - self._key_at >= self.rest_seconds
-            and at - self._focus_at >= self.rest_seconds
-            and at - self._mouse_at >= AFTER_SECONDS
-        )
+        return self.obstacle(version, at) is None
+
+    def obstacle(self, version: Hashable, at: float) -> Obstacle | None:
+        """Return why a press at *at* on what *version* names would not count; None where it would, so far."""
+        if not self._focused:
+            return "unfocused"
+        if at - self._key_at < self.rest_seconds:
+            return "key"
+        if at - self._focus_at < self.rest_seconds:
+            return "refocused"
+        if self._drawn_at is None or version != self._drawn:
+            return "drawn"
+        if at - self._drawn_at < self.rest_seconds:
+            return "drawn"
+        return "mouse" if at - self._mouse_at < AFTER_SECONDS else None
 
     def seconds_until_armed(self, version: Hashable, at: float) -> float | None:
         """Return the seconds until `is_armed`, if nothing happens; None where that cannot be."""
@@ -127,7 +158,7 @@ class Arming:
     @property
     def awaits_silence(self) -> bool:
         """A press waits to see whether silence follows it, or a burst has not ended yet."""
-        return self._press is not None or self._dropped
+        return self._press is not None or self._dropped or self._lost is not None
 
     def in_burst(self, at: float) -> bool:
         """Return whether a key at *at* follows another within `AFTER_SECONDS`."""

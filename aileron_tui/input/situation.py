@@ -116,7 +116,7 @@ class Situation:
     def unknown_outcome_id(self) -> str:
         """Id of the call whose outcome nobody knows, where one can look again; else empty."""
         view = self.approval if self.view == "waiting" else self.ended_call
-        return view.approval_id if view is not None and view.can_fetch_again else ""
+        return view.call_id if view is not None and view.can_fetch_again else ""
 
     @property
     def acceptable(self) -> tuple[str, str] | None:
@@ -238,6 +238,11 @@ def _has_call(now: Situation) -> bool:
     return now.view == "waiting" and now.approval is not None
 
 
+def _is_gated_call(now: Situation) -> bool:
+    """Return whether the selected call has an approval, and with that a page."""
+    return _has_call(now) and now.approval is not None and bool(now.approval.approval_id)
+
+
 def _can_refetch(now: Situation) -> bool:
     view = now.approval if now.view == "waiting" else None
     return view is not None and view.preview.status != "none" and now.blocked_by in _REFRESHABLE
@@ -251,7 +256,7 @@ _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
     "deny": lambda now: _has_call(now) and now.deny_blocked_by == "none",
     "refresh": _can_refetch,
     "look_again": lambda now: bool(now.unknown_outcome_id) and now.can_change,
-    "open_review": lambda now: _has_call(now) and now.blocked_by not in ("lost", "small"),
+    "open_review": lambda now: _is_gated_call(now) and now.blocked_by not in ("lost", "small"),
     "copy": lambda now: now.shows_document,
     "pager": lambda now: now.shows_document,
     "unfold": lambda now: now.shows_document and now.has_marks,

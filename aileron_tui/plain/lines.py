@@ -79,7 +79,8 @@ def row_page(pages: DocumentCache, table: Table, now: float, columns: int, *, un
     blocks = table.blocks(now, unfold=unfold)
 
     def document(width: int) -> Page:
-        return pages.page(blocks, LayoutOptions(width=width, gutter=GUTTER, unfold=unfold)).lines
+        options = LayoutOptions(width=width, gutter=GUTTER, unfold=unfold)
+        return pages.page(blocks, options, table.content).lines
 
     head = _unbroken(lambda width: table.head(width, now), columns)
     return (*head, (), *_unbroken(document, columns))

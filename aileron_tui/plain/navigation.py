@@ -181,17 +181,17 @@ class Navigation:
     def look_again(self, typed: str) -> None:
         """Look at the service again, where nobody knows how the call ended."""
         model, state = self._model, self._state
-        approval_id = ""
+        call_id = ""
         if self._context.availability("look_again").shown:
-            approval_id = self._context.situation.unknown_outcome_id
+            call_id = self._context.situation.unknown_outcome_id
         elif state.unknown_outcome is not None and model.view == "waiting":
-            approval_id = state.unknown_outcome.approval_id
+            call_id = state.unknown_outcome.call_id
             self._open_call(state.unknown_outcome.run_id)
             state.unknown_outcome = None  # from here on its row offers it
-        if not approval_id or not self._context.situation.can_change:
+        if not call_id or not self._context.situation.can_change:
             self._context.say_unavailable(typed)
             return
-        self._context.port.submit(RefetchPreview(approval_id=approval_id))
+        self._context.port.submit(RefetchPreview(call_id=call_id))
         self._context.say(words.views.LOOKING_AGAIN)
 
     def _open_call(self, run_id: str) -> None:

@@ -89,11 +89,12 @@ class PlainState:
             if isinstance(event, ApprovalUpdated):
                 self._note_unknown(event.view)
             if arrived and isinstance(event, ApprovalUpdated):
-                self._arrived[event.view.approval_id] = event.view.action
+                self._arrived[event.view.call_id] = event.view.action
                 if model.paused_at is None:
                     self._attention.on_arrival(event.view.action)
         model.status_message = None
-        model.tick(now, at)
+        model.tick(at)
+        model.sweep(now)
         self._select_waiting()
         self._close_stale_question()
         self._ask_for_records()
@@ -113,7 +114,7 @@ class PlainState:
 
     def _note_unknown(self, view: ApprovalView) -> None:
         """Keep an approved call whose outcome is unknown; say once which key checks it."""
-        model, key = self.model, view.approval_id
+        model, key = self.model, view.call_id
         if (
             not view.can_fetch_again
             or not model.queue.was_decided_here(key)
@@ -133,7 +134,7 @@ class PlainState:
             model.close_panel()
 
     def _done_here(self, view: ApprovalView) -> bool:
-        return view.state == "completed" and self.model.queue.was_decided_here(view.approval_id)
+        return view.state == "completed" and self.model.queue.was_decided_here(view.call_id)
 
     def _later(self, seconds: float, do: Callable[[], None]) -> None:
         self._due = (self._clock.monotonic() + seconds, do)

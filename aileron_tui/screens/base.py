@@ -17,7 +17,8 @@ from aileron_tui.draw.guide import guide_rows
 from aileron_tui.draw.status_line import status_line
 from aileron_tui.draw.text import Line, Piece, wrap
 from aileron_tui.draw.times import clock_minutes, clock_seconds
-from aileron_tui.input.commands import PANEL_CONTEXTS, CommandHandlers
+from aileron_tui.input.commands import PANEL_CONTEXTS, CommandHandlers, key_label
+from aileron_tui.input.refusals import is_refused, no_move, refusal
 from aileron_tui.input.situation import Situation, View, availability
 from aileron_tui.messages import (
     CommandRequested,
@@ -140,15 +141,53 @@ class ConsoleScreen(Screen[None]):
             return True
         return availability(str(parameters[0]), self.key_situation).shown
 
+    def take_key(self, event: events.Key) -> bool:
+        """Say why *event* does nothing, if that is so; return whether it needs no more than that."""
+        now, keys = self.key_situation, self.model.registry
+        commands = tuple(e.id for e in keys.in_context(now.context) if event.key in e.keys)
+        if not is_refused(commands, now):
+            return False
+        if not commands and self.panel.has_field and self.panel.edits_by(event):
+            return False
+        key = key_label(event.key)
+        if now.panel != "none" or not self.leave_row(key):
+            self._refuse(refusal(commands, key, now))
+        return True
+
+    def leave_row(self, key: str) -> bool:
+        """Leave the selected row, if nothing is left to do about it; return whether it was left.
+
+        *key*: the label of the key that was pressed, for the sentence on it.
+        """
+        return False
+
+    def _refuse(self, sentence: str) -> None:
+        self.model.refuse(sentence, self.clock.monotonic())
+
     def action_do(self, command: str) -> None:
         """Do what the key of *command* asks for."""
+        before = self._place
         self.handlers[command]()
+        if self.model.registry.command(command).moves and self._place == before:
+            key = self.model.registry.key_label(command)
+            if not self.leave_row(key):
+                self._refuse(no_move(command, key))
+
+    @property
+    def _place(self) -> tuple[object, ...]:
+        """What moving and reading change: cursor, opened row, first line in view, what stands in a field."""
+        subject = self.model.subject
+        cursor = subject.key if subject is not None else None
+        return (cursor, self.reader.document.rows_in_view[0], self.panel.text)
 
     def do(self, command: str) -> None:
         """Do *command*, which no key of this screen asked for, if it can be done now, and draw."""
         if availability(command, self.situation).has_effect:
             self.handlers[command]()
-            self.redraw()
+        else:
+            key = self.model.registry.key_label(command)
+            self._refuse(refusal((command,), key, self.situation))
+        self.redraw()
 
     def on_piece_clicked(self, message: PieceClicked) -> None:
         """Do what the clicked key does, unless that decides: the mouse decides nothing."""
@@ -166,9 +205,9 @@ class ConsoleScreen(Screen[None]):
 
     def _look_again(self) -> None:
         """Fetch the preview again of a call whose outcome is unknown."""
-        approval_id = self.situation.unknown_outcome_id
-        if approval_id:
-            self.submit(RefetchPreview(approval_id=approval_id))
+        call_id = self.situation.unknown_outcome_id
+        if call_id:
+            self.submit(RefetchPreview(call_id=call_id))
             self._say(words.views.LOOKING_AGAIN)
 
     # Deciding
@@ -352,5 +391,8 @@ class ConsoleScreen(Screen[None]):
         width, height = self.size
         sentence = words.bars.too_small(self.model.queue.waiting)
         wrapped = wrap((Piece(sentence, "strong"),), width - 2)
+        message = self.model.status_message
+        if message is not None and message.refusal:
+            wrapped = [*wrapped, *wrap(message.pieces, width - 2)]
         rows = bars.centred([each.pieces for each in wrapped], width, height)
         self.query_one("#sentence", Lines).show(*rows)

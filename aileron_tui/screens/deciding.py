@@ -5,8 +5,9 @@ from typing import Protocol
 from aileron_core.clock import Clock
 from aileron_core.console_port import Approve, Deny, Intent
 from aileron_tui import words
-from aileron_tui.input.arming import AFTER_SECONDS
+from aileron_tui.input.arming import AFTER_SECONDS, Obstacle
 from aileron_tui.input.commands import CommandHandlers
+from aileron_tui.input.refusals import refusal, too_soon
 from aileron_tui.input.situation import Situation, availability
 from aileron_tui.state.intents import intents_of
 from aileron_tui.state.model import Model
@@ -74,32 +75,63 @@ class Decisions:
         model, state = self._model, availability(command, self._screen.key_situation)
         if model.pressed_once not in ("", command):
             model.forget_first_press()
+        obstacle = model.arming.obstacle(model.screen_version, model.key_at)
         if state.asks:
             if model.arming.focused:  # else it was not typed into this pane
                 self._screen.require_second_press(command)
+            else:
+                self._refuse(command, "unfocused")
         elif state.shown and model.press(model.key_at):
             self._pressed = command
             self._screen.schedule_settle(AFTER_SECONDS)
+        else:
+            self._refuse(command, obstacle or "key")
+
+    def _refuse(self, command: str, obstacle: Obstacle) -> None:
+        model = self._model
+        key = model.registry.key_label(command)
+        model.refuse(too_soon(key, obstacle, model.last_change), self._clock.monotonic())
 
     def settle(self, at: float) -> None:
         """Let a press that had its silence until *at* decide; report one that a burst cancelled."""
         arming = self._model.arming
         version = arming.take_settled_press(at)
-        if version is not None and version == self._model.screen_version:
-            self._decide(self._pressed)
+        lost = arming.take_lost_press()
+        if version is not None:
+            if version == self._model.screen_version:
+                self._decide(self._pressed)
+            else:
+                lost = "drawn"
+        if lost is not None:
+            self._report_lost(lost, at)
         if dropped := arming.take_dropped_keys(at):
-            self._model.say(words.status.keys_dropped(dropped), at, hold=DROPPED_SECONDS)
+            self._model.refuse(words.status.keys_dropped(dropped), at, hold=DROPPED_SECONDS)
             self._screen.redraw()
         if arming.awaits_silence:
             self._screen.schedule_settle(SETTLE_AGAIN_SECONDS)
+        else:
+            self._model.sweep(self._clock.now())
+
+    def _report_lost(self, obstacle: Obstacle, at: float) -> None:
+        """Say that a press which had counted decided nothing, as something came between it and its silence."""
+        if self._pressed and obstacle == "drawn":
+            key = self._model.registry.key_label(self._pressed)
+            self._model.refuse(words.refusals.again(words.refusals.CHANGED_MEANWHILE, key), at)
+        elif self._pressed:
+            self._refuse(self._pressed, obstacle)
+        self._screen.redraw()
 
     def _decide(self, command: str) -> None:
         """Submit what the press of *command* asks for, if it may still decide."""
         screen, model = self._screen, self._model
-        if not availability(command, screen.situation).shown:
-            return
-        intents = intents_of(model, command, screen.reason, self._clock.now())
+        intents = ()
+        if availability(command, screen.situation).shown:
+            intents = intents_of(model, command, screen.reason, self._clock.now())
         if not intents:
+            key = model.registry.key_label(command)
+            at = self._clock.monotonic()
+            model.refuse(refusal((command,), key, screen.situation), at)
+            screen.redraw()
             return
         denied = [each.approval_id for each in intents if isinstance(each, Deny)]
         if denied or isinstance(intents[0], Approve):

@@ -9,7 +9,7 @@ from textual.screen import ModalScreen
 from aileron_tui import words
 from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.text import Line, Piece, justify, line, wrap
-from aileron_tui.input.commands import CommandRegistry, KeyContext
+from aileron_tui.input.commands import CommandRegistry, KeyContext, key_label
 from aileron_tui.messages import SizeChanged
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
@@ -91,6 +91,7 @@ class HelpScreen(ModalScreen[None]):
         self._rest = rest_seconds
         self._warnings = warnings
         self._lines: tuple[Line, ...] = ()
+        self._refused = ""
 
     def compose(self) -> ComposeResult:
         yield Document(id="helptext")
@@ -105,6 +106,17 @@ class HelpScreen(ModalScreen[None]):
         message.stop()
         self._fill()
 
+    def take_key(self, event: events.Key) -> bool:
+        """Say in the line below that *event* does nothing here, if that is so; return whether it is."""
+        known = event.key in self._bindings.key_to_bindings
+        self._refused = (
+            ""
+            if known
+            else words.refusals.did_nothing(key_label(event.key), words.refusals.HELP_OPEN)
+        )
+        self._draw_keys()
+        return not known
+
     def _fill(self) -> None:
         text = self.query_one("#helptext", Document)
         if not text.size.width:
@@ -113,11 +125,17 @@ class HelpScreen(ModalScreen[None]):
             self._keys, self._page, text.size.width, self._rest, self._warnings
         )
         text.show(Layout(self._lines, (None,) * len(self._lines)), frozenset())
+        self._draw_keys()
+
+    def _draw_keys(self) -> None:
+        text = self.query_one("#helptext", Document)
         parts: list[Piece] = [Piece(" ")]
         if len(self._lines) > text.size.height:
             parts += [Piece(self._keys.key_labels(self._keys.command("next")), "strong")]
             parts += [Piece(" read on   ", "muted")]
         parts += [Piece(self._keys.key_label("close"), "strong"), Piece(" close", "muted")]
+        if self._refused:
+            parts += [Piece("   "), Piece(self._refused, "attn")]
         width = self.query_one("#helpkeys", Lines).size.width
         self.query_one("#helpkeys", Lines).show(justify(line(*parts), (), width))
 

@@ -103,7 +103,8 @@ class ListScreen(ConsoleScreen):
     def _page_of(self, options: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
         now = self.clock.now()
         blocks = self.table.blocks(now, unfold=options.unfold)
-        return self.table.head(options.width, now), self.reader.cache.page(blocks, options)
+        layout = self.reader.cache.page(blocks, options, self.table.content)
+        return self.table.head(options.width, now), layout
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
         try:

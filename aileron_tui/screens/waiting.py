@@ -5,6 +5,7 @@ from textual.containers import Container, Vertical
 
 from aileron_core.clock import Clock
 from aileron_core.console_port import RefreshPreview
+from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER
 from aileron_tui.draw.context import (
@@ -88,7 +89,7 @@ class WaitingScreen(ConsoleScreen):
     @property
     def is_empty(self) -> bool:
         """Nothing waits, and no file is in error."""
-        return not self.model.queue.items
+        return not self.model.queue.total
 
     def draw_view(self) -> None:
         """Draw list, item and rail, or that nothing waits."""
@@ -201,7 +202,7 @@ class WaitingScreen(ConsoleScreen):
             self.query_one("#queue", RowList).styles.height = rows or None
 
     def _draw_empty(self) -> None:
-        if self.model.queue.items:
+        if not self.is_empty:
             return
         decided = self.model.queue.decided
         rows = bars.empty_lines(
@@ -233,6 +234,17 @@ class WaitingScreen(ConsoleScreen):
         )
 
     # Commands
+
+    def leave_row(self, key: str) -> bool:
+        queue, said = self.model.queue, words.refusals
+        if not queue.selected_matches:
+            sentence = said.left_other_row(key, another=queue.leave_row())
+        elif queue.selected_is_over:
+            sentence = said.left_ended_row(key, another=queue.leave_row())
+        else:
+            return False
+        self.model.refuse(sentence, self.clock.monotonic())
+        return True
 
     def on_row_clicked(self, message: RowClicked) -> None:
         """Select the clicked row; the mouse decides nothing."""

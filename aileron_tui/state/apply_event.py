@@ -60,12 +60,13 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
             model.health = event
         case PauseChanged():
             model.paused_at = event.paused_at
+            model.forget_refusal()
         case AuditExported():
             model.say(outcomes.audit_exported(event), at)
         case EverythingStopped():
             model.say(outcomes.everything_stopped(event), at)
         case IntentRefused():
-            model.pending_intents.on_refused(event.approval_id)
+            model.pending_intents.on_refused(event.call_id)
             model.audit.on_refused()
             model.say(foreign_text(event.message, "attn"), at)
         case CoreLost():
@@ -76,7 +77,7 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
 
 
 def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
-    key, queue = view.approval_id, model.queue
+    key, queue = view.call_id, model.queue
     known = queue.get(key)
     if known is None and queue.unread_count and not view.awaits_acknowledgement:
         model.defer_update(view)  # it is read later, in its turn
@@ -89,7 +90,7 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     model.pending_intents.on_approval(view, item.version if item is not None else ())
     if before is not None and before.awaits_acknowledgement and not view.awaits_acknowledgement:
         model.say(outcomes.acknowledged(view), at)
-        if view.approval_id == queue.selected:
+        if view.call_id == queue.selected:
             queue.advance()
     if before is None or before.state == view.state:
         return arrived
@@ -104,9 +105,9 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
 
 def _ended(model: Model, view: ApprovalView, at: float) -> None:
     """Report an end, and let the cursor go on where the person decided."""
-    selected = view.approval_id == model.queue.selected
-    if model.queue.was_decided_here(view.approval_id):
-        calls = model.deny_panel.count_ended(view.approval_id) if view.state == "denied" else 1
+    selected = view.call_id == model.queue.selected
+    if model.queue.was_decided_here(view.call_id):
+        calls = model.deny_panel.count_ended(view.call_id) if view.state == "denied" else 1
         model.say(outcomes.ended_here(view, calls), at)
         if selected:
             model.queue.advance()

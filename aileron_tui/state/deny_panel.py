@@ -67,7 +67,7 @@ class EqualCalls:
         self._open: dict[_Shape, dict[str, None]] = {}
 
     def update(self, view: ApprovalView) -> None:
-        shape, key = _shape(view), view.approval_id
+        shape, key = _shape(view), view.call_id
         if shape is None:
             return
         if view.state in _OPEN:
@@ -81,7 +81,7 @@ class EqualCalls:
         """Return the others that wait and are equal to *view*, in order of arrival."""
         shape = _shape(view)
         equal = self._open.get(shape, {}) if shape is not None else {}
-        return tuple(key for key in equal if key != view.approval_id)
+        return tuple(key for key in equal if key != view.call_id)
 
 
 def _shape(view: ApprovalView) -> _Shape | None:

@@ -2,24 +2,24 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from aileron_core.console_port import ApprovalView, FieldView
+from aileron_core.console_port import ApprovalView, FieldView, FileContentView
 from aileron_tui import words
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Block, Layout, blank, lay_out, value
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.document import (
     approval_blocks,
     context_blocks,
-    file_blocks,
     first_heading,
-    problem_blocks,
 )
-from aileron_tui.draw.header import warnings, warnings_beyond_head
+from aileron_tui.draw.file_page import file_blocks, problem_blocks, with_content
+from aileron_tui.draw.header import file_warnings, warnings, warnings_beyond_head
 from aileron_tui.draw.hidden_characters import HiddenCharacters, hidden_characters_of
 from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
-from aileron_tui.items import Item
+from aileron_tui.items import Item, SuiteFiles
 from aileron_tui.state.background import BackgroundWorker
 
 FINDINGS_KEPT = 200
@@ -91,12 +91,12 @@ class DocumentCache:
         """Something in the document is drawn as a mark."""
 
     def findings(self, item: Item) -> HiddenCharacters:
-        known = self._findings.get(item.key)
-        if known is None or known[0] is not item.approval:
+        known, shown = self._findings.get(item.key), shown_by(item)
+        if known is None or known[0] is not shown:
             counts = self._find(item)
             if counts is None:
                 return HiddenCharacters()
-            known = (item.approval, counts)
+            known = (shown, counts)
             self._findings[item.key] = known
             if len(self._findings) > FINDINGS_KEPT:
                 del self._findings[next(iter(self._findings))]
@@ -104,10 +104,10 @@ class DocumentCache:
 
     def _find(self, item: Item) -> HiddenCharacters | None:
         """Return the hidden characters; None while a large text is rendered."""
-        view, room = item.approval, self._findings_room
-        if room is None or foreign_size(view) <= LARGE_CHARACTERS:
-            return hidden_characters_of(view)
-        done = room.request(item.key, IdentityKey(view), lambda: hidden_characters_of(view))
+        shown, room = shown_by(item), self._findings_room
+        if room is None or foreign_size(shown) <= LARGE_CHARACTERS:
+            return _hidden_in(shown)
+        done = room.request(item.key, IdentityKey(shown), lambda: _hidden_in(shown))
         if done is None:
             return None
         room.forget(item.key)
@@ -115,6 +115,8 @@ class DocumentCache:
 
     def warnings(self, item: Item, *, file_changed: bool) -> list[Line]:
         """Return the warnings of the item's head; *file_changed*: `Queue.file_changed`."""
+        if item.file is not None:
+            return file_warnings(item.file, self.findings(item))
         if item.approval is None:
             return []
         return warnings(item.approval, self.findings(item), file_changed=file_changed)
@@ -144,24 +146,48 @@ class DocumentCache:
             self._age(first_heading(item.approval, now), options)
         return self._with_tail(options)
 
-    def page(self, blocks: tuple[Block, ...], options: LayoutOptions) -> Layout:
-        """Return the layout of *blocks*, which are no item's; the same object while they are equal."""
+    def page(
+        self,
+        blocks: tuple[Block, ...],
+        options: LayoutOptions,
+        content: FileContentView | None = None,
+    ) -> Layout:
+        """Return the layout of *blocks*, which are no item's, with *content* if they are about a file.
+
+        The same object while they are equal; a large content is laid out in the background.
+        """
         self.is_complete = True
-        made_from = (blocks, options.width, options.gutter)
+        made_from = (blocks, IdentityKey(content), options.width, options.gutter, options.unfold)
         if self._of != made_from:
-            self._take(_make(blocks, options), made_from)
+
+            def make() -> _Document:
+                return _make(with_content(blocks, content, unfold=options.unfold), options)
+
+            room = self._layout_room
+            if room is None or foreign_size(content) <= LARGE_CHARACTERS:
+                made = make()
+            else:
+                done = room.request("layout", made_from, make)
+                if done is None:
+                    self.is_complete, self.has_marks = False, False
+                    self._of, self._blocks, self._tail_blocks = (), (), ()
+                    begin = (*start_blocks(content, 0), *blocks)
+                    self._main = self._whole = lay_out(begin, options.width, options.gutter)
+                    return self._whole
+                made = done.get()
+            self._take(made, made_from)
         return self._with_tail(options)
 
     def _made(self, item: Item, options: LayoutOptions, now: float) -> "_Document | None":
         """Return the document of *item*; None while a large one is being made."""
-        view, room = item.approval, self._layout_room
-        if room is None or foreign_size(view) <= LARGE_CHARACTERS:
+        shown, room = shown_by(item), self._layout_room
+        if room is None or foreign_size(shown) <= LARGE_CHARACTERS:
             return _make(self._blocks_of(item, options, now), options)
         if self._find_known(item) is None:
             return None  # they are part of it
         warnings = self.warnings(item, file_changed=options.file_changed)
         key = (
-            IdentityKey(view),
+            IdentityKey(shown),
             options.width,
             options.gutter,
             options.unfold,
@@ -175,15 +201,15 @@ class DocumentCache:
     def _find_known(self, item: Item) -> HiddenCharacters | None:
         self.findings(item)
         known = self._findings.get(item.key)
-        return known[1] if known is not None and known[0] is item.approval else None
+        return known[1] if known is not None and known[0] is shown_by(item) else None
 
     def _start_of(self, item: Item, options: LayoutOptions, now: float) -> Layout:
         """Return the layout of the document's start, while the rest is laid out."""
-        assert item.approval is not None
         self.is_complete, self.has_marks = False, False
-        key = (IdentityKey(item.approval), options.width, options.gutter)
+        shown = shown_by(item)
+        key = (IdentityKey(shown), options.width, options.gutter)
         if self._start[0] != key:
-            blocks = start_blocks(item.approval, now)
+            blocks = start_blocks(shown, now)
             self._start = (key, lay_out(blocks, options.width, options.gutter))
         self._of, self._blocks, self._tail_blocks = (), (), ()
         self._main = self._whole = self._start[1]
@@ -236,8 +262,8 @@ class DocumentCache:
         if item.problem is not None:
             return problem_blocks(item.problem)
         if item.suite is not None:
-            return suite_blocks(item.suite)
-        return file_blocks(item.file) if item.file is not None else ()
+            return suite_blocks(item.suite, unfold=options.unfold)
+        return file_blocks(item.file, unfold=options.unfold) if item.file is not None else ()
 
 
 class IdentityKey:
@@ -253,21 +279,50 @@ class IdentityKey:
         return id(self._value)
 
 
-def foreign_size(view: ApprovalView | None) -> int:
-    """Return how many characters of *view* come from outside."""
-    if view is None:
+Shown: TypeAlias = ApprovalView | FileContentView | SuiteFiles | None
+
+
+def shown_by(item: Item) -> Shown:
+    """Return that of *item* which holds the text from outside."""
+    if item.file is not None:
+        return item.file.content
+    return item.approval or item.suite
+
+
+def foreign_size(shown: Shown) -> int:
+    """Return how many characters of *shown* come from outside."""
+    if shown is None:
         return 0
-    changed = view.drift.changed if view.drift is not None else ()
-    inputs = [field for step in view.steps for field in step.inputs]
-    sizes = [len(field.value) for field in (*view.preview.fields, *view.agent_fields, *inputs)]
+    if not isinstance(shown, ApprovalView):
+        return sum(_file_size(each) for each in _files_of(shown))
+    changed = shown.drift.changed if shown.drift is not None else ()
+    inputs = [field for step in shown.steps for field in step.inputs]
+    sizes = [len(field.value) for field in (*shown.preview.fields, *shown.agent_fields, *inputs)]
     sizes += [len(each.before or "") + len(each.after or "") for each in changed]
     return sum(sizes)
 
 
-def start_blocks(view: ApprovalView, now: float) -> tuple[Block, ...]:
+def _files_of(shown: FileContentView | SuiteFiles) -> tuple[FileContentView, ...]:
+    return (shown,) if isinstance(shown, FileContentView) else shown.contents
+
+
+def _file_size(content: FileContentView) -> int:
+    before = content.before.text if content.before is not None else None
+    return len(content.text) + len(before or "")
+
+
+def _hidden_in(shown: Shown) -> HiddenCharacters:
+    if shown is None:
+        return HiddenCharacters()
+    return hidden_characters_of(shown if isinstance(shown, ApprovalView) else _files_of(shown))
+
+
+def start_blocks(view: Shown, now: float) -> tuple[Block, ...]:
     """Return the start of *view*'s document, and a note that there is more; none of it counts as read."""
     notice = words.item.laying_out(foreign_size(view))
     note = (value("", (Piece(notice, "attn"),), "record"), blank())
+    if not isinstance(view, ApprovalView):
+        return note
     if view.drift is not None or view.steps or view.is_compared:
         return (first_heading(view, now), *note)
     fetched = tuple(_starts(view.preview.fields))

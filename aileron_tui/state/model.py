@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from typing import cast
 
 from aileron_core.console_port import (
     FINAL_STATES,
@@ -22,12 +23,13 @@ from aileron_tui.draw.status_line import StatusMessage
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.arming import AFTER_SECONDS, Arming
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
+from aileron_tui.input.refusals import Change
 from aileron_tui.input.situation import Panel, View
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
 from aileron_tui.state.deny_panel import DenyPanel
 from aileron_tui.state.filter import ParsedFilter, parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
-from aileron_tui.state.pending_intents import PendingIntents
+from aileron_tui.state.pending_intents import PendingIntents, intent_key
 from aileron_tui.state.queue import Queue
 from aileron_tui.state.reading_progress import ReadingProgress
 from aileron_tui.state.tables.activity import ActivityTable
@@ -39,6 +41,8 @@ from aileron_tui.state.tables.table import Table
 MESSAGE_SECONDS = 4.0
 """How long the status line repeats what just happened; the next key ends it sooner."""
 RECORDS_KEPT = 500
+_WAITING_PARTS = 6
+"""Of how many parts `Model.screen_version` is in the waiting list."""
 
 Version = tuple[object, ...]
 
@@ -174,6 +178,21 @@ class Model:
         return (content, state, number, self.queue.file_changed(item), self.list_rows, surroundings)
 
     @property
+    def last_change(self) -> Change:
+        """What moved last on screen, or is about to."""
+        drawn = self.arming.change_before(self.screen_version)
+        before, after = (cast("Version", each or ()) for each in drawn)
+        if len(before) != len(after) or before[-1:] != after[-1:]:
+            return "screen"  # another view, question or size
+        if len(after) < _WAITING_PARTS:
+            return "list"
+        was, content = cast("Version", before[0]), cast("Version", after[0])
+        if content[:1] != was[:1]:
+            return "cursor"
+        state, file_changed = after[1] != before[1], after[3] != before[3]
+        return "item" if content != was or state or file_changed else "list"
+
+    @property
     def unfolded(self) -> bool:
         """The document shows every mark with its code point."""
         subject = self.subject
@@ -247,12 +266,17 @@ class Model:
         return ITEM_FIELDS if table is None else table.fields
 
     def set_filter(self, text: str, now: float) -> None:
-        """Show the rows of the present list that the filter *text* lets through."""
+        """Show the rows of the present list that the filter *text* lets through, the cursor on the first.
+
+        Rows move under the hand: the rest before a key decides starts over.
+        """
         parsed, table = parse(text, self.filter_fields), self.table
         if table is None:
             self.queue.set_filter(parsed, now)
         else:
             table.set_filter(parsed, now)
+        self.forget_first_press()
+        self.arming.reset()
 
     @property
     def row_counts(self) -> tuple[int, int]:
@@ -271,12 +295,12 @@ class Model:
 
     def defer_update(self, view: ApprovalView) -> None:
         """Keep an update of a call that was not read yet; it is read in its turn."""
-        self._deferred[view.approval_id] = view
+        self._deferred[view.call_id] = view
 
     def add_approvals(self, event: ApprovalsRead) -> None:
         self.queue.load_more(event.views, event.remaining)
         for view in event.views:
-            self._deferred.pop(view.approval_id, None)
+            self._deferred.pop(view.call_id, None)
         if not event.remaining:
             # Updates of calls that were not among those read, as after a step of the clock, are not lost.
             late, self._deferred = tuple(self._deferred.values()), {}
@@ -347,37 +371,51 @@ class Model:
     # Decisions
 
     def mark_sent(self, intent: Intent) -> None:
-        about = None
+        about, key = None, intent_key(intent) or ""
         if isinstance(intent, Approve | Deny | Acknowledge):
-            about = self.queue.get(intent.approval_id)
+            about = self.queue.get(key)
         self.pending_intents.add(
             intent, about.version if about is not None else self._subject_version()
         )
         self._confirmed = None
         if isinstance(intent, Approve | Deny | Acknowledge):
-            self.queue.mark_decided_here(intent.approval_id)
+            self.queue.mark_decided_here(key)
         elif isinstance(intent, EndSession):
             session = self.sessions_table.current
             self.ending_agents[intent.session_id] = session.agent if session is not None else ""
 
-    def say(self, pieces: Line | str, at: float, *, hold: float = 0.0) -> None:
-        """Show *pieces*, which hold no raw text, in the status line; for *hold* seconds no key ends it."""
+    def say(self, pieces: Line | str, at: float) -> None:
+        """Show *pieces*, which hold no raw text, in the status line."""
         message = (Piece(pieces),) if isinstance(pieces, str) else pieces
-        self.status_message = StatusMessage(message, at + MESSAGE_SECONDS, at + hold)
+        self.status_message = StatusMessage(message, at + MESSAGE_SECONDS)
+
+    def refuse(self, sentence: str, at: float, *, hold: float = 0.0) -> None:
+        """Show why a key did nothing, before anything else; for *hold* seconds no key ends it."""
+        pieces = (Piece(sentence, "attn"),)
+        self.status_message = StatusMessage(pieces, at + MESSAGE_SECONDS, at + hold, refusal=True)
+
+    def forget_refusal(self) -> None:
+        """What kept a key from working is over: the sentence on it no longer holds."""
+        if self.status_message is not None and self.status_message.refusal:
+            self.status_message = None
 
     # Time
 
-    def tick(self, now: float, at: float) -> None:
-        """Let time pass: reports end, rows whose time is over are removed.
-
-        None is removed while a press is not settled: the rows below would move, and cancel it.
-        """
-        gone = not self.arming.awaits_silence and self.queue.tick(now)
-        for table in self.tables.values():
-            table.tick(now)
+    def tick(self, at: float) -> None:
+        """Let time pass: reports end. No row leaves: that takes a key."""
         if self.status_message is not None and self.status_message.until <= at:
             self.status_message = None
-        if gone:
+
+    def sweep(self, now: float) -> None:
+        """A key was handled: rows whose time is over leave, and those that a filter lets through no more.
+
+        Not while a press is not settled: the rows below would move, and cancel it.
+        """
+        if self.arming.awaits_silence:
+            return
+        for table in self.tables.values():
+            table.filter_again(now)
+        if self.queue.sweep(now):
             self._forget_readings()
 
     def _forget_readings(self) -> None:

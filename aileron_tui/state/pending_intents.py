@@ -30,10 +30,13 @@ def suite_key(suite_id: str) -> str:
     return f"suite:{suite_id}"
 
 
-def _key(intent: Intent) -> str | None:
+def intent_key(intent: Intent) -> str | None:
+    """Return the key of the row that *intent* is about; None where it is about none."""
     match intent:
-        case Approve() | Deny() | Acknowledge():
+        case Approve() | Deny():
             return intent.approval_id
+        case Acknowledge():
+            return intent.call_id
         case Accept() | WithdrawAcceptance():
             return file_key(intent.kind, intent.name)
         case AcceptSuite():
@@ -52,7 +55,7 @@ class PendingIntents:
 
     def add(self, intent: Intent, version: Hashable) -> None:
         """Record that *intent*, about the content *version*, is on its way."""
-        key = _key(intent)
+        key = intent_key(intent)
         if key is not None:
             self._sent[key] = (intent, version)
 
@@ -62,11 +65,11 @@ class PendingIntents:
 
     def on_approval(self, view: ApprovalView, version: Hashable) -> None:
         """An approval was updated: intents about it are answered, unless a deny is being checked."""
-        sent = self._sent.get(view.approval_id)
+        sent = self._sent.get(view.call_id)
         if sent is None or (view.state == "pending" and sent[1] == version):
             return
         if not (view.state == "checking" and isinstance(sent[0], Deny)):
-            del self._sent[view.approval_id]
+            del self._sent[view.call_id]
 
     def take_finished_files(
         self, event: LibraryUpdated
@@ -106,9 +109,9 @@ class PendingIntents:
                 del self._sent[key]
                 yield key
 
-    def on_refused(self, approval_id: str) -> None:
-        """Give the key back. A refusal that names no approval is about whatever else is on its way."""
-        if self._sent.pop(approval_id, None) is not None:
+    def on_refused(self, call_id: str) -> None:
+        """Give the key back. A refusal that names no call is about whatever else is on its way."""
+        if self._sent.pop(call_id, None) is not None:
             return
         for key, (intent, _) in list(self._sent.items()):
             if not isinstance(intent, Approve | Deny | Acknowledge):

@@ -1,4 +1,4 @@
-"""The waiting list as a state: its order, where the cursor goes after a decision, how long what ended stays."""
+"""The waiting list as a state: its order, where the cursor goes after a decision, when an ended row leaves."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -19,9 +19,9 @@ from aileron_tui.state.ordered_keys import OrderedKeys
 from aileron_tui.state.pending_intents import file_key, suite_key
 
 ELSEWHERE_SECONDS = 5.0
-"""How long an item that ended by itself keeps its place, so that nothing vanishes unread."""
+"""How long an item that ended by itself keeps its place whatever is pressed, so that nothing vanishes unread."""
 DECIDED_HERE_SECONDS = 2.0
-"""How long one that you decided keeps its place after its run has ended."""
+"""How long one that you decided keeps its place after its run has ended, whatever is pressed."""
 FIRST_NUMBER = -(2**40)
 """The place of the first call of unknown outcome: before all others, whose places begin at 0."""
 DECISIONS_KEPT = 200
@@ -54,7 +54,7 @@ class Rows(Sequence[Item]):
 
 
 class Queue:
-    """Items by key. Nothing but `move`, `select` and `advance` changes the selected key.
+    """Items by key. A person's key alone changes the selected key, and alone makes rows leave (`sweep`).
 
     What happens per key, arrival, second or drawing never walks over all of them: 10,000 may wait.
     """
@@ -73,12 +73,12 @@ class Queue:
         self._now = 0.0
         self._shown, self._shown_waiting = self._all, self._waiting
         """What the filter lets through; without one the same objects."""
-        self._pinned: str | None = None
-        """The selected call, where the filter would not let it through."""
+        self._changed: set[str] = set()
+        """Rows that the filter let through and that changed since: the next key looks at them again."""
         self._all_files: dict[str, Item] = {}
         """Files that are not accepted, then problems."""
         self._files: tuple[Item, ...] = ()
-        """Those that the filter lets through, and the selected one."""
+        """Those that the filter lets through."""
         self._file_row: dict[str, int] = {}
         self._not_accepted: frozenset[str] = frozenset()
         """Keys of every file that is not accepted, whether it stands alone or not."""
@@ -90,7 +90,7 @@ class Queue:
         self._leaving: list[tuple[float, str]] = []
         """A heap of when rows are to be removed."""
         self._overdue: set[str] = set()
-        """Rows whose time is over; those under the cursor stay until it leaves."""
+        """Rows whose time is over; they leave at the next key."""
         self.selected: str | None = None
         self.unread_count = 0
         """How many calls wait that were not read yet: they stand behind all of these."""
@@ -107,7 +107,7 @@ class Queue:
             if view.state in FINAL_STATES:
                 self._note_end(view)
             if view.state not in FINAL_STATES or view.awaits_acknowledgement:
-                self._put(Item(key=view.approval_id, approval=view))
+                self._put(Item(key=view.call_id, approval=view))
         self.unread_count = more
         self._decided.sort(key=lambda view: view.decided_at or view.ended_at or view.requested_at)
         self.set_files(not_accepted, problems)
@@ -116,8 +116,8 @@ class Queue:
     def load_more(self, approvals: Iterable[ApprovalView], left: int) -> None:
         """Take calls that wait behind all that are here; *left* more follow."""
         for view in approvals:
-            if view.approval_id not in self._items:
-                self._put(Item(key=view.approval_id, approval=view))
+            if view.call_id not in self._items:
+                self._put(Item(key=view.call_id, approval=view))
         self.unread_count = left
         self._select_something()
 
@@ -210,10 +210,7 @@ class Queue:
     @property
     def matching(self) -> int:
         """How many rows the filter lets through."""
-        shown_anyway = self._pinned is not None or any(
-            not self._passes_filter(each) for each in self._files
-        )
-        return self.length - shown_anyway
+        return self.length
 
     @property
     def by_deadline(self) -> bool:
@@ -243,19 +240,26 @@ class Queue:
             self._all.add(number, key)
             if self._items[key].is_waiting:
                 self._waiting.add(number, key)
-        self.set_filter(self.parsed_filter, now)
+        self._now = now
+        self._apply_filter()
 
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:
-        """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
+        """Show the rows that *parsed* lets through, and select the first; without a filter the selected one stays."""
         self.parsed_filter, self._now = parsed, now
-        self._shown, self._shown_waiting, self._pinned = self._all, self._waiting, None
+        self._apply_filter()
         if parsed.query:
+            self.selected = None
+        self._select_something()
+
+    def _apply_filter(self) -> None:
+        self._shown, self._shown_waiting = self._all, self._waiting
+        self._changed.clear()
+        if self.parsed_filter.query:
             self._shown, self._shown_waiting = OrderedKeys(), OrderedKeys()
             for key, item in self._items.items():
                 if self._passes_filter(item):
                     self._show_row(self._number[key], item)
         self._filter_files()
-        self._keep_selected()
 
     def _passes_filter(self, item: Item) -> bool:
         """Return whether the filter lets *item* through."""
@@ -271,22 +275,8 @@ class Queue:
             self._shown_waiting.discard(number)
 
     def _filter_files(self) -> None:
-        files = self._all_files.values()
-        self._files = tuple(e for e in files if e.key == self.selected or self._passes_filter(e))
+        self._files = tuple(e for e in self._all_files.values() if self._passes_filter(e))
         self._file_row = {item.key: row for row, item in enumerate(self._files)}
-
-    def _keep_selected(self) -> None:
-        """Show the selected call even if the filter excludes it, and no longer the one selected before."""
-        if not self.parsed_filter.query:
-            return
-        if self._pinned is not None and self._pinned != self.selected:
-            self._hide(self._pinned)
-            self._pinned = None
-        number = self._number.get(self.selected or "")
-        if number is not None and number not in self._shown:
-            self._pinned = self.selected
-            self._show_row(number, self._items[self.selected or ""])
-        self._filter_files()
 
     def _hide(self, key: str) -> None:
         number = self._number.get(key)
@@ -304,7 +294,7 @@ class Queue:
 
     def update(self, view: ApprovalView, now: float) -> bool:
         """Apply an update; return whether it brought a new waiting item."""
-        key, self._now = view.approval_id, now
+        key, self._now = view.call_id, now
         before = self._items.get(key)
         if view.awaits_acknowledgement:
             self._note_end(view)
@@ -321,8 +311,7 @@ class Queue:
         if view.state not in WAITING_STATES and view.decided_at is not None:
             self._note_end(view)
         self._put(Item(key=key, approval=view))
-        if self.selected is None:
-            self.selected = key
+        self._select_something()
         return before is None
 
     def set_files(
@@ -355,39 +344,79 @@ class Queue:
         self._filter_files()
         self._select_something()
 
-    def tick(self, now: float) -> bool:
-        """Remove rows whose time is over; return whether there were any.
+    def sweep(self, now: float) -> bool:
+        """A key was handled: remove rows that may leave by now; return whether there were any.
 
-        The selected one stays until the cursor leaves it, unless the person decided it here and
-        nothing else waits: then there is nothing left to protect it from.
+        Those are ended rows whose time is over, and rows that the filter lets through no more. An ended
+        one under the cursor stays until the cursor leaves it, since it may be read.
         """
-        if self.parsed_filter.query.ages:
-            self.set_filter(self.parsed_filter, now)
+        self._now = now
         while self._leaving and self._leaving[0][0] <= now:
             at, key = heappop(self._leaving)
             item = self._items.get(key)
             if item is not None and item.remove_at == at:
                 self._overdue.add(key)
-        gone = [key for key in self._overdue if key != self.selected or key in self._decided_here]
+        gone = [key for key in self._overdue if key != self.selected]
         for key in gone:
-            if key == self.selected:
-                self.advance()
             self._drop(key)
+        return self._filter_again() or bool(gone)
+
+    def _filter_again(self) -> bool:
+        """Leave out what the filter lets through no more; return whether there was any."""
+        before = self.length
+        self._hide_changed()
+        if not self.selected_matches:
+            self.leave_row()
         self._select_something()
-        return bool(gone)
+        return self.length != before
+
+    def _hide_changed(self) -> None:
+        if self.parsed_filter.query.ages:
+            self._apply_filter()
+        for key in self._changed:
+            item = self._items.get(key)
+            if item is not None and not self._passes_filter(item):
+                self._hide(key)
+        self._changed.clear()
+
+    @property
+    def selected_matches(self) -> bool:
+        """Whether the filter lets the selected row through as it is now; true where none is selected."""
+        item = self.current
+        return item is None or self._passes_filter(item)
+
+    @property
+    def selected_is_over(self) -> bool:
+        """Whether the selected call was answered, or ended by itself: nothing is left to do about it."""
+        item = self.current
+        return item is not None and item.approval is not None and not item.is_waiting
+
+    def leave_row(self) -> bool:
+        """Leave the selected row, which is over or no longer matches; return whether another one waits.
+
+        Where none waits, a row that is over leaves the list.
+        """
+        self._hide_changed()
+        left, matches = self.selected, self.selected_matches
+        self.advance()
+        if self.selected != left:
+            return True
+        if matches and left in self._items:
+            self._drop(left)
+        self.selected = None
+        self._select_something()
+        return False
 
     def move(self, rows: int) -> None:
         """Move the cursor by *rows*; it stops at the ends."""
         if self.length:
             row = min(max(self.index(self.selected) + rows, 0), self.length - 1)
             self.selected = self.at(row).key
-            self._keep_selected()
 
     def select(self, row: int) -> None:
         """Put the cursor on row *row*, if there is one."""
         if 0 <= row < self.length:
             self.selected = self.at(row).key
-            self._keep_selected()
 
     def advance(self) -> None:
         """After a decision: go to the next waiting item below, at the end to the one above.
@@ -402,18 +431,17 @@ class Queue:
             key = next((item.key for item in below if item.is_waiting), None)
         if key is not None:
             self.selected = key
-            self._keep_selected()
 
     def _select_something(self) -> None:
         if self.current is None:
             self.selected = self.at(0).key if self.length else None
-            self._keep_selected()
 
     def _put(self, item: Item) -> None:
         """Store *item* by its key, and update every index."""
         before = self._items.get(item.key)
         self._items[item.key] = item
         number = self._number.get(item.key)
+        shown = number is not None and number in self._shown
         if number is None or (item.is_unacknowledged and number >= 0):
             number = self._place(item, number)
         if item.is_waiting:
@@ -421,7 +449,7 @@ class Queue:
         else:
             self._waiting.discard(number)
         if self.parsed_filter.query:
-            self._show(number, item)
+            self._show(number, item, shown=shown)
         ends = item.deadline
         if ends is not None and (before is None or ends != before.deadline):
             heappush(self._deadlines, (ends, item.key))
@@ -442,15 +470,12 @@ class Queue:
         self._all.add(number, item.key)
         return number
 
-    def _show(self, number: int, item: Item) -> None:
-        """Show *item* or leave it out, by the present filter; the selected one is shown."""
-        lets = self._passes_filter(item)
-        if item.key == self.selected:
-            self._pinned = None if lets else item.key
-        if lets or item.key == self.selected:
+    def _show(self, number: int, item: Item, *, shown: bool) -> None:
+        """Show *item* if the filter lets it through; one that is *shown* already leaves at the next key only."""
+        if shown:
+            self._changed.add(item.key)
+        if shown or self._passes_filter(item):
             self._show_row(number, item)
-        else:
-            self._hide(item.key)
 
     def _drop(self, key: str) -> None:
         del self._items[key]
@@ -462,8 +487,11 @@ class Queue:
         self._decided_here.discard(key)
 
     def _note_end(self, view: ApprovalView) -> None:
+        """Keep *view* for the list of decisions; nobody decided one that is not gated."""
+        if not view.approval_id:
+            return
         for row, each in enumerate(self._decided):
-            if each.approval_id == view.approval_id:
+            if each.call_id == view.call_id:
                 self._decided[row] = view
                 return
         self._decided.append(view)

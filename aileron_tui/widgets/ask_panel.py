@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
@@ -13,7 +14,7 @@ from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.document import agent_name, session_name
-from aileron_tui.draw.text import Line
+from aileron_tui.draw.text import Line, Piece, wrap
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.input.situation import Panel, Situation
 from aileron_tui.state.deny_panel import REASON_LIMIT
@@ -88,8 +89,16 @@ class AskPanel(Vertical):
     def text(self) -> str:
         return self._field.value
 
+    def edits_by(self, event: events.Key) -> bool:
+        """Return whether *event* types or edits in the field."""
+        return self._field.edits_by(event)
+
     def draw(self, now: Situation, width: int) -> None:
-        self._question.show(*self._asked(now, width))
+        message = self._model.status_message
+        refused = message is not None and message.refusal
+        rows = wrap(message.pieces, width - 2) if message is not None and refused else ()
+        refusal = ((Piece(" "), *each.pieces) for each in rows)
+        self._question.show(*self._asked(now, width), *refusal)
         self._keys.show(bars.footer_line(now.context, now, width))
 
     def _asked(self, now: Situation, width: int) -> tuple[Line, ...]:

@@ -23,6 +23,10 @@ class LineInput(Input):
         )
         self.cursor_blink = False
 
+    def edits_by(self, event: events.Key) -> bool:
+        """Return whether *event* types something, or edits what was typed."""
+        return event.is_printable or event.key in self._bindings.key_to_bindings
+
     def _on_paste(self, event: events.Paste) -> None:
         if visible := _visible(event.text):
             self.insert_text_at_cursor(visible)

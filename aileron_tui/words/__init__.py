@@ -5,6 +5,7 @@ outside, and return plain strings; the caller chooses the role.
 """
 
 from aileron_tui.words import (
+    acceptance,
     bars,
     context,
     files,
@@ -13,12 +14,14 @@ from aileron_tui.words import (
     keys,
     panels,
     plain,
+    refusals,
     status,
     terminal,
     views,
 )
 
 __all__ = [
+    "acceptance",
     "bars",
     "context",
     "files",
@@ -27,6 +30,7 @@ __all__ = [
     "keys",
     "panels",
     "plain",
+    "refusals",
     "status",
     "terminal",
     "views",

@@ -58,7 +58,7 @@ def on_event(event: CoreEvent) -> None:
     if isinstance(event, ApprovalUpdated):
         show(event.view)
     elif isinstance(event, IntentRefused):
-        say({"refused": event.approval_id, "message": event.message})
+        say({"refused": event.call_id, "message": event.message})
 
 
 def intent_of(line: str) -> Intent:

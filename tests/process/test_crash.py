@@ -176,6 +176,7 @@ def test_a_kill_while_the_request_is_at_the_service_ends_as_unknown(
     is_over(attended, mailbox, token, answer.json["approval_id"], "unknown", 0)
     assert posts() == 1
     (unknown,) = aileron_json("status", home=attended.home)["unknown"]
+    assert unknown["run_id"] == attended.rows("run_id")[0][0]
     assert (unknown["approval_id"], unknown["action"]) == (answer.json["approval_id"], "send-draft")
     told = aileron("status", home=attended.home).stdout
     assert "1 call ended with an unknown outcome. Check it in the console:" in told
@@ -214,6 +215,11 @@ def test_an_ungated_run_survives_a_kill_at_every_step(
         assert again.error["class"] == "outcome_unknown"
         assert again.error["audit_id"] == attended.rows("run_id")[0][0]
         assert len(mailbox.state()["requests"]) == requests
+        # Nobody was asked, so it is named by its run.
+        ((run,),) = attended.rows("run_id")
+        (unknown,) = aileron_json("status", home=attended.home)["unknown"]
+        assert (unknown["run_id"], unknown["approval_id"]) == (run, None)
+        assert f"{run}  get-draft, asked by test" in aileron("status", home=attended.home).stdout
     else:
         assert again.status == 200
         assert again.json["output"]["id"] == DRAFT

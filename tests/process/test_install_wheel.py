@@ -341,7 +341,7 @@ def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path
     assert re.search(r"[1-9]\d+ passed", done.stdout)
 
 
-ARMED = re.compile(r"^ ✓ All seen\. [at] ", re.MULTILINE)
+ARMED = re.compile(r"^ ✓ All seen\. (t accepts|Press a to) ", re.MULTILINE)
 
 
 def test_a_newcomer_comes_from_nothing_to_a_first_approval(

@@ -96,7 +96,7 @@ class PlainPort(RecordingPort):
     def submit(self, intent: Intent) -> None:
         with self._file.open("a") as opened:
             opened.write(f"{intent}\n")
-        view = self._views.get(getattr(intent, "approval_id", ""))
+        view = self._views.get(getattr(intent, "approval_id", getattr(intent, "call_id", "")))
         now = SystemClock().now()
         if isinstance(intent, RefetchPreview) and view is not None:
             looked = replace(
@@ -108,7 +108,7 @@ class PlainPort(RecordingPort):
             self._views[view.approval_id] = replace(view, awaits_acknowledgement=False)
             self.tell(ApprovalUpdated(view=self._views[view.approval_id]))
         elif intent == ReadRecord(seq=13):
-            self.tell(IntentRefused(approval_id="", message="Record 13 lies under a cup."))
+            self.tell(IntentRefused(call_id="", message="Record 13 lies under a cup."))
         elif isinstance(intent, Approve) and view is not None and view.title == "Post a message":
             lost = replace(
                 view,

@@ -312,9 +312,10 @@ async def test_a_deadline_within_a_second_takes_no_approval() -> None:
     """A yes that could lose the race against the deadline is not taken."""
     async with console(start(short(expires_at=NOW + 3))) as shown:
         await shown.passes(2.5)
+        assert "it expires and does not run" in shown.status_line
         await shown.press_alone("a")
+        await shown.shows("a did nothing: the time for it is up.")
         assert shown.port.intents == []
-        await shown.shows("it expires and does not run")
 
 
 async def test_a_near_deadline_is_shown_as_what_it_is() -> None:
@@ -382,7 +383,7 @@ async def test_a_refused_decision_is_said_and_can_be_made_again(shown: Console) 
     """The core's sentence stands in the status line; the item still waits."""
     await shown.press_alone("a")
     await shown.until(lambda: bool(shown.port.intents))
-    refused = IntentRefused(approval_id=short().approval_id, message="Answered elsewhere.")
+    refused = IntentRefused(call_id=short().approval_id, message="Answered elsewhere.")
     shown.port.tell(refused)
     await shown.shows("Answered elsewhere.")
     await shown.rest()
@@ -427,7 +428,7 @@ async def test_a_file_that_was_not_accepted_can_be_tried_again() -> None:
         await shown.rest()
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents))
-        shown.port.tell(IntentRefused(approval_id="", message="The file differs by now."))
+        shown.port.tell(IntentRefused(call_id="", message="The file differs by now."))
         await shown.shows("The file differs by now.")
         await shown.rest()
         await shown.press_alone("t")

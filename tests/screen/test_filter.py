@@ -1,4 +1,4 @@
-"""The filter of a list: it leaves rows out, and moves nobody's cursor."""
+"""The filter of a list: it leaves rows out, and puts the cursor on the first that matches."""
 
 from dataclasses import replace
 
@@ -30,35 +30,50 @@ def keys(queue: Queue) -> list[str]:
     return [item.approval.agent if item.approval else item.key for item in queue.items]
 
 
-async def test_the_list_follows_every_key_and_keeps_the_selected_item_whatever_it_is() -> None:
-    """Two goose calls and the codex call under the cursor; the others are counted, not shown."""
+async def test_the_list_follows_every_key_and_the_cursor_goes_to_the_first_match() -> None:
+    """Two goose calls; the others are counted, not shown, and none of them is under the cursor."""
     async with console(start(*CALLS)) as shown:
         await shown.rest()
-        before = shown.selected
         await shown.go("slash", "Show rows that match:")
         await shown.type("agent:goose")
         await shown.shows("2 of 5 match")
-        assert shown.selected == before
-        rows = [line for line in shown.lines if "● SEND" in line[:20]]
-        assert len(rows) == 3
-        await shown.go("enter", "esc shows all")
-        assert shown.selected == before
-        await shown.press_alone("j")
-        await shown.until(lambda: shown.selected == CALLS[1].approval_id)
+        assert shown.selected == CALLS[1].approval_id
         assert len([line for line in shown.lines if "● SEND" in line[:20]]) == 2
+        await shown.go("enter", "esc shows all")
+        await shown.press_alone("j")
+        await shown.until(lambda: shown.selected == CALLS[3].approval_id)
         await shown.press_alone("escape")
         await shown.until(lambda: len([line for line in shown.lines if "● SEND" in line[:20]]) == 5)
-        assert shown.selected == CALLS[1].approval_id
+        assert shown.selected == CALLS[3].approval_id
+
+
+async def test_a_filter_makes_the_keys_rest_although_the_item_stays() -> None:
+    """Rows moved under the hand: `enter` and `a` in one breath decide nothing."""
+    async with console(start(*CALLS)) as shown:
+        await shown.rest()
+        await shown.go("slash", "Show rows that match:")
+        await shown.type("agent:codex")
+        await shown.press_alone("enter")
+        assert shown.selected == CALLS[0].approval_id
+        assert not shown.armed
+        await shown.press_alone("a")
+        await shown.shows("Press a again.")
+        assert shown.port.intents == []
 
 
 async def test_a_filter_that_nothing_matches_says_so_and_the_way_back() -> None:
-    """The item under the cursor stays to be read meanwhile."""
+    """Nothing is under the cursor meanwhile: an `a` has nothing to decide, and says so."""
     async with console(start(*CALLS)) as shown:
         await shown.go("slash", "Show rows that match:")
         await shown.type("agent:codex effect:pay")
         await shown.press_alone("enter")
         await shown.shows("No item matches agent:codex effect:pay. esc shows all 5.")
-        assert "WILL HAPPEN" in shown.text
+        assert shown.selected is None
+        assert "WILL HAPPEN" not in shown.text
+        await shown.go("a", "a did nothing: no item is selected.")
+        assert shown.port.intents == []
+        await shown.press_alone("escape")
+        await shown.until(lambda: shown.selected == CALLS[0].approval_id)
 
 
 async def test_what_is_not_understood_is_explained_and_loses_nothing() -> None:
@@ -137,9 +152,9 @@ async def test_every_list_has_a_filter_of_its_own(
 
 def test_words_find_what_an_item_is_about() -> None:
     """Title, gist, agent, action, host, arguments, state; ages count from the asking."""
-    assert keys(narrowed("agent:goose")) == ["codex", "goose", "goose"]
-    assert keys(narrowed("DO-PI")) == ["codex", "pi"]
-    assert keys(narrowed("action:do-goose")) == ["codex", "goose", "goose"]
+    assert keys(narrowed("agent:goose")) == ["goose", "goose"]
+    assert keys(narrowed("DO-PI")) == ["pi"]
+    assert keys(narrowed("action:do-goose")) == ["goose", "goose"]
     assert narrowed("gmail.googleapis").matching == 5
     assert narrowed("r-8842190447").matching == 5
     assert narrowed('state:"not accepted"').matching == 1
@@ -150,35 +165,34 @@ def test_words_find_what_an_item_is_about() -> None:
 
 
 def test_an_age_lets_a_call_through_no_more_once_it_is_older() -> None:
-    """Time passes; the selected one stays."""
+    """It leaves at the next key, and the cursor with it."""
     queue = narrowed("age:3s")
-    queue.tick(NOW + 2)
+    assert queue.matching == 3
+    queue.sweep(NOW + 2)
     assert queue.matching == 1
     assert queue.selected == CALLS[0].approval_id
-    queue.tick(NOW + 60)
-    assert queue.matching == 0
-    assert queue.length == 1
+    queue.sweep(NOW + 60)
+    assert queue.matching == queue.length == 0
+    assert queue.selected is None
 
 
 def test_a_call_that_changes_its_state_joins_or_leaves_what_matches() -> None:
-    """The filter holds for what an item is now; nobody's cursor moves."""
+    """No row leaves before the next key; then the cursor goes on to one that matches."""
     queue = narrowed("state:pending")
     queue.move(1)
     gone = replace(CALLS[2], state="denied", decided_at=NOW, ended_at=NOW)
     queue.update(gone, NOW)
-    assert queue.matching == 4
-    assert queue.selected == CALLS[1].approval_id
     own = replace(CALLS[1], state="denied", decided_at=NOW, ended_at=NOW)
     queue.update(own, NOW)
     assert queue.selected == CALLS[1].approval_id
-    assert queue.matching == 3
-    assert queue.length == 4
-    queue.tick(NOW + 60)
-    assert queue.selected == CALLS[1].approval_id
-    queue.move(1)
-    assert queue.length == 3
-    queue.tick(NOW + 61)
+    assert queue.length == 5
+    assert not queue.selected_matches
+    assert queue.sweep(NOW + 1)
+    assert queue.selected == CALLS[3].approval_id
+    assert queue.length == queue.matching == 3
     queue.set_filter(parse("", ITEM_FIELDS), NOW)
+    assert queue.selected == CALLS[3].approval_id
+    queue.sweep(NOW + 61)
     assert queue.length == queue.total == 4
 
 

@@ -109,7 +109,7 @@ async def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
         await shown.press_alone("l")
         await shown.until(lambda: bool(shown.port.intents))
         view = lost_call()
-        assert shown.port.intents == [RefetchPreview(approval_id=view.approval_id)]
+        assert shown.port.intents == [RefetchPreview(call_id=view.call_id)]
         read = replace(view.preview, updated_at=NOW + 30)
         shown.port.tell(ApprovalUpdated(view=replace(view, preview=read, version=9)))
         await shown.shows("HOW IT IS NOW  as fetched at ")
@@ -129,9 +129,7 @@ async def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
         await shown.shows("SO FAR")
         assert "HOW IT IS NOW" not in shown.text
         await shown.press_alone("l")
-        await shown.until(
-            lambda: shown.port.intents == [RefetchPreview(approval_id=view.approval_id)]
-        )
+        await shown.until(lambda: shown.port.intents == [RefetchPreview(call_id=view.call_id)])
         read = replace(view.preview, updated_at=NOW + 30)
         shown.port.tell(ApprovalUpdated(view=replace(view, preview=read, version=9)))
         await shown.shows("HOW IT IS NOW")

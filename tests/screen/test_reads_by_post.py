@@ -7,7 +7,8 @@ import pytest
 
 from aileron_core.console_port import Accept, LibraryUpdated, NotAcceptedView
 from aileron_tui.draw.blocks import Block
-from aileron_tui.draw.document import approval_blocks, file_blocks
+from aileron_tui.draw.document import approval_blocks
+from aileron_tui.draw.file_page import file_blocks
 from aileron_tui.draw.text import plain_text
 from tests.screen.driving import NOW, console, short, start
 

@@ -99,6 +99,8 @@ async def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen
         await shown.shows(" 55 ")
         shown.clock.advance(6)
         await shown.tick()
+        assert shown.app._model.queue.length == 60
+        await shown.press_alone("1")
         await shown.until(lambda: shown.app._model.queue.length == 55)
         assert next(y for y, line in enumerate(shown.lines) if line.startswith("▌")) == place
         assert shown.selected == key(31)

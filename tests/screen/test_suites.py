@@ -105,8 +105,9 @@ async def test_the_other_key_is_there_only_where_it_does_something_else(
         await shown.rest()
         assert "accept the rest" not in shown.keys
         await shown.press_alone("T")
+        assert "T did nothing: nothing of this has to be reviewed first." in shown.status_line
         assert shown.port.intents == []
-        await shown.rest()
+        await shown.passes(5)
         assert f"t accepts all {len(held)} as they are." in shown.status_line
 
 
@@ -139,7 +140,7 @@ async def test_what_was_not_accepted_after_all_is_said() -> None:
         await shown.until(lambda: bool(shown.port.intents), "handed over")
         shown.port.tell(library(held_file(held[0].name, suite=None, text="2")))
         sentence = f"Took in 2 of 3. {held[0].file} changed or went while you looked"
-        shown.port.tell(IntentRefused(approval_id="", message=sentence))
+        shown.port.tell(IntentRefused(call_id="", message=sentence))
         await shown.shows(sentence)
         assert shown.selected == f"held:action:{held[0].name}"
 

@@ -75,13 +75,15 @@ async def test_one_key_acknowledges_what_stands_there() -> None:
         await shown.until(lambda: bool(shown.port.intents))
         seen = lost(3)
         assert shown.port.intents == [
-            Acknowledge(approval_id=seen.approval_id, preview_at=seen.preview.updated_at)
+            Acknowledge(call_id=seen.call_id, preview_at=seen.preview.updated_at)
         ]
         await shown.shows("✓ Acknowledged: Send a mail draft.")
         assert shown.selected == short(1).approval_id
         assert "unknown" not in shown.lines[0]
         await shown.passes(3)
-        assert rows(shown) == [short(1).approval_id]
+        assert seen.approval_id in rows(shown)
+        await shown.press_alone("1")
+        await shown.until(lambda: rows(shown) == [short(1).approval_id])
 
 
 async def test_what_was_read_meanwhile_is_seen_before_it_is_acknowledged() -> None:
@@ -98,9 +100,7 @@ async def test_what_was_read_meanwhile_is_seen_before_it_is_acknowledged() -> No
         await shown.rest()
         await shown.press_alone("m")
         await shown.until(lambda: bool(shown.port.intents))
-        assert shown.port.intents == [
-            Acknowledge(approval_id=lost(3).approval_id, preview_at=NOW + 30)
-        ]
+        assert shown.port.intents == [Acknowledge(call_id=lost(3).call_id, preview_at=NOW + 30)]
 
 
 async def test_a_call_that_ends_so_goes_to_the_top_and_takes_no_cursor() -> None:
@@ -121,6 +121,30 @@ async def test_a_call_that_ends_so_goes_to_the_top_and_takes_no_cursor() -> None
         assert shown.selected == first[0]
         assert "approve" not in shown.keys
         assert "deny" not in shown.keys
+
+
+async def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
+    """Named by its run; it says that nobody was asked, and is no decision."""
+    alone = lost(3, approval_id="", decided_at=None, digest="", words=None)
+    async with console(start(short(1), alone), answers=True) as shown:
+        await shown.rest()
+        assert rows(shown) == [alone.run_id, short(1).approval_id]
+        assert shown.selected == alone.run_id
+        assert "? 1 unknown" in shown.lines[0]
+        assert "without asking you" in shown.text
+        for absent in ("approve", "deny", "open"):
+            assert absent not in shown.keys
+        await shown.press_alone("l")
+        await shown.until(lambda: RefetchPreview(call_id=alone.run_id) in shown.port.intents)
+        await shown.shows("HOW IT IS NOW")
+        await shown.rest()
+        await shown.press_alone("m")
+        await shown.until(lambda: isinstance(shown.port.intents[-1], Acknowledge))
+        await shown.shows("✓ Acknowledged: Send a mail draft.")
+        assert shown.selected == short(1).approval_id
+        model = shown.app._model
+        assert model is not None
+        assert model.queue.decided == ()
 
 
 async def test_without_a_preview_op_the_check_names_what_is_left_to_do() -> None:

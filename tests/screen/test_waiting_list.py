@@ -29,22 +29,22 @@ def test_an_item_that_ends_elsewhere_keeps_its_place_while_the_cursor_is_on_it()
     queue = Queue()
     queue.load((short(1), short(2)), ())
     queue.update(replace(short(1), state="expired", ended_at=NOW), NOW)
-    queue.tick(NOW + 100)
+    queue.sweep(NOW + 100)
     assert queue.selected == key(1)
     queue.move(1)
-    queue.tick(NOW + 100)
+    queue.sweep(NOW + 100)
     assert [item.key for item in queue.items] == [key(2)]
 
 
-def test_an_item_that_ended_elsewhere_goes_after_five_seconds() -> None:
+def test_an_item_that_ended_elsewhere_goes_at_the_first_key_after_five_seconds() -> None:
     """Its outcome can be read before it goes, and the cursor stays on its own item."""
     queue = Queue()
     queue.load((short(1), short(2), short(3)), ())
     queue.move(2)
     queue.update(replace(short(1), state="withdrawn", ended_at=NOW), NOW)
-    queue.tick(NOW + ELSEWHERE_SECONDS - 0.1)
+    queue.sweep(NOW + ELSEWHERE_SECONDS - 0.1)
     assert len(queue.items) == 3
-    queue.tick(NOW + ELSEWHERE_SECONDS)
+    queue.sweep(NOW + ELSEWHERE_SECONDS)
     assert [item.key for item in queue.items] == [key(2), key(3)]
     assert queue.selected == key(3)
 
@@ -58,9 +58,9 @@ def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
     model.begin_key(101.0, decides=True, moves=False)
     assert model.press(101.0)
     model.end_key()
-    model.tick(NOW + ELSEWHERE_SECONDS, 101.01)
+    model.sweep(NOW + ELSEWHERE_SECONDS)
     assert model.arming.take_settled_press(101.03) == model.screen_version
-    model.tick(NOW + ELSEWHERE_SECONDS, 101.04)
+    model.sweep(NOW + ELSEWHERE_SECONDS)
     assert [item.key for item in model.queue.items] == [key(2)]
 
 

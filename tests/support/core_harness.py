@@ -40,6 +40,7 @@ __all__ = [
     "Mailbox",
     "hold_answers",
     "install_examples",
+    "readdress",
     "run",
     "run_on_request",
     "wait_for_request",
@@ -85,6 +86,18 @@ def _update_draft() -> str:
 
 
 UPDATE_DRAFT = _update_draft()
+
+
+def readdress(changes: str, effect: str = "change") -> str:
+    """Return a gated action over `update_draft` whose preview has the lines *changes*."""
+    preview = (
+        f'[approval]\nrequired = true\neffect = "{effect}"\n[approval.preview]\nop = "get_draft"\n'
+        f'args = {{ id = "${{args.id}}" }}\n{changes}'
+        '[approval.preview.render]\nTo = "message.payload.headers.To"\n'
+        'Subject = "message.payload.headers.Subject"\n'
+    )
+    text = UPDATE_DRAFT.replace("update-draft", "readdress").replace("+++\n\n", f"{preview}+++\n\n")
+    return text.replace('"update_draft"]', '"update_draft", "get_draft"]')
 
 
 def install_examples(home: Path, **extra: str) -> None:

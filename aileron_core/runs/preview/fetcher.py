@@ -10,7 +10,7 @@ from typing import Final
 
 from aileron_core.actions.model import Action
 from aileron_core.audit.events import AuditEvent
-from aileron_core.canonical import Json
+from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.host_names import short_host, short_hosts
 from aileron_core.connectors.posted_reads import OFFER_KEY, acceptance_name
@@ -124,21 +124,47 @@ class PreviewFetcher:
         action = run.resolved.action
         if not run.has_preview:
             return PreviewResult(status="none", fetched_at=self._clock.now())
-        return await self._call_preview_op(run, action)
+        assert run.row.args is not None
+        plan = plan_preview(action, run.row.args)
+        assert plan is not None
+        return await self._call_preview_op(run, action, plan)
+
+    async def read_back(self, run: LiveRun, outputs: JsonObject) -> PreviewResult:
+        """Call the preview op after the run, whose steps gave *outputs*; within the session's limits.
+
+        Raises:
+            MissingValue: an output lacks what the op's arguments are made of.
+        """
+        assert run.resolved is not None
+        if not self._is_within_rate(run.row.session_id):
+            return self._unavailable(self._too_many())
+        action, args = run.resolved.action, run.row.args
+        plan = plan_preview(action, args, outputs) if args is not None else None
+        if plan is None:
+            return self._unavailable("its arguments are gone")
+        hosts = run.resolved.connectors[plan.connector.fqn].hosts_for(plan.args)
+        if others := sorted(set(hosts) - set(run.hosts)):
+            # What the steps returned must not lead it to where nobody was told it may go.
+            return self._unavailable(f"it would ask {short_hosts(others)}, which was not shown")
+        async with self._turn(run):
+            return await self._call_preview_op(run, action, plan)
 
     async def _within_limits(self, run: LiveRun) -> PreviewResult:
         """Fetch what an agent's call causes; what a person's key causes is not bounded."""
         if not self._is_within_rate(run.row.session_id):
-            return self._unavailable(
-                f"this session asked for more than {self._settings.previews_per_minute} previews "
-                "in a minute. r asks again."
-            )
+            return self._unavailable(f"{self._too_many()}. r asks again.")
         await self._prepare(run)  # not within: other previews would wait for this compiling
-        gate = self._semaphores.setdefault(
-            run.row.session_id, asyncio.Semaphore(self._settings.previews_at_once)
-        )
-        async with gate:
+        async with self._turn(run):
             return await self.fetch(run)
+
+    def _too_many(self) -> str:
+        limit = self._settings.previews_per_minute
+        return f"this session asked for more than {limit} previews in a minute"
+
+    def _turn(self, run: LiveRun) -> asyncio.Semaphore:
+        """Return what bounds how many previews of the run's session are under way."""
+        limit = asyncio.Semaphore(self._settings.previews_at_once)
+        return self._semaphores.setdefault(run.row.session_id, limit)
 
     async def _prepare(self, run: LiveRun) -> None:
         """Wait until the connector can be asked at once; the person sees what is waited for."""
@@ -156,11 +182,10 @@ class PreviewFetcher:
             run.preview = PreviewResult(status="fetching", fetched_at=self._clock.now())
             self._store.notify(run)
 
-    async def _call_preview_op(self, run: LiveRun, action: Action) -> PreviewResult:
+    async def _call_preview_op(
+        self, run: LiveRun, action: Action, plan: PreviewPlan
+    ) -> PreviewResult:
         assert run.resolved is not None
-        assert run.row.args is not None
-        plan = plan_preview(action, run.row.args)
-        assert plan is not None
         limits = Limits(
             wall_seconds=self._settings.preview_seconds, memory_mib=action.limits.memory_mib
         )

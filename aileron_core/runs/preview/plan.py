@@ -16,10 +16,16 @@ class PreviewPlan:
     args: dict[str, Json]
 
 
-def plan_preview(action: Action, args: JsonObject) -> PreviewPlan | None:
-    """Return what to ask before *action* runs with *args* (checked), or None without a preview.
+def plan_preview(
+    action: Action, args: JsonObject, outputs: JsonObject | None = None
+) -> PreviewPlan | None:
+    """Return what to ask of the service about *action* with *args* (checked), or None without a preview.
 
-    The connector is the one of the first step; arguments come from the call alone.
+    The connector is the one of the first step. Before the run, the op's arguments come from the call
+    alone; after it also from the steps' *outputs*, where the action file has `read_back`.
+
+    Raises:
+        MissingValue: a step's output has no value at the path that `read_back` names.
     """
     preview = action.approval.preview
     if preview is None or not action.steps:
@@ -27,5 +33,6 @@ def plan_preview(action: Action, args: JsonObject) -> PreviewPlan | None:
     requirement = action.requirement(action.steps[0].connector)
     if requirement is None:
         return None
-    filled = interpolate(preview.args, args, {}, declared=action.input_names)
+    template = preview.args if outputs is None or preview.read_back is None else preview.read_back
+    filled = interpolate(template, args, outputs or {}, declared=action.input_names)
     return PreviewPlan(connector=requirement, op=preview.op, args=filled)

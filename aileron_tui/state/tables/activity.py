@@ -292,7 +292,8 @@ class ActivityTable(KeyedTable[ActivityEntry]):
                 made.append(value(label, foreign_text(text), "record"))
         known = self._approvals.get(item.key)
         if known is not None:
-            made.append(value("Approval", foreign_text(known.approval_id), "record"))
+            if known.approval_id:
+                made.append(value("Approval", foreign_text(known.approval_id), "record"))
             if known.words is not None:
                 made.append(value("Words", line(" · ".join(known.words)), "record"))
             made += recheck_blocks(known, unfold=unfold)

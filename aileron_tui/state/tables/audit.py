@@ -124,14 +124,8 @@ class AuditTable(Table):
 
     @property
     def _numbers(self) -> Sequence[int]:
-        """The filter's matches, and the selected record even if it does not match."""
-        matches = self._pages.matches
-        if self._selected is None:
-            return matches
-        at = bisect_left(matches, -self._selected, key=lambda number: -number)
-        if at < len(matches) and matches[at] == self._selected:
-            return matches
-        return (*matches[:at], self._selected, *matches[at:])
+        """The numbers of the records that the filter has found."""
+        return self._pages.matches
 
     @property
     def total(self) -> int:
@@ -147,7 +141,9 @@ class AuditTable(Table):
         if self._selected is None:
             return 0
         if self.filtered:
-            return bisect_left(self._numbers, -self._selected, key=lambda number: -number)
+            # The selected record, or the first below it that was found.
+            at = bisect_left(self._numbers, -self._selected, key=lambda number: -number)
+            return max(0, min(at, len(self._numbers) - 1))
         return self._pages.newest - self._selected
 
     @property
@@ -176,9 +172,11 @@ class AuditTable(Table):
         self._in_view = (top, max(1, height))
 
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:
-        """Show the records that *parsed* lets through, beginning with those at hand."""
-        if parsed.query:
-            self.stop_following()
+        """Show the records that *parsed* lets through, beginning with those at hand, the newest of them selected."""
+        if parsed.query and self._pages.newest:
+            self._selected = self._pages.newest
+        elif self.filtered and (number := self._at(self.index)) is not None:
+            self._selected = number
         self.parsed_filter = parsed
         self._pages.search(parsed.query, now)
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from aileron_core.console_port import LibraryItemView
+from aileron_core.console_port import FileContentView, LibraryItemView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines
-from aileron_tui.draw.document import consequence_line
+from aileron_tui.draw.file_page import consequence_line
 from aileron_tui.draw.foreign_text import foreign_text, host_names, render_foreign, rendered_lines
 from aileron_tui.draw.header import draw_warnings
 from aileron_tui.draw.rows import EFFECTS
@@ -157,7 +157,12 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         if item.accepted_at is not None:
             made.append(value("Accepted", _since(item)))
         made.append(value("Then", _then(item)))
-        return (*made, *self._problem_blocks(item, unfold=unfold))
+        made += self._problem_blocks(item, unfold=unfold)
+        return tuple(made)
+
+    @property
+    def content(self) -> FileContentView | None:
+        return self.current.content if self.current is not None else None
 
     def _problem_blocks(self, item: LibraryItemView, *, unfold: bool) -> Iterable[Block]:
         problems = [each for each in self._problems if each.file == item.file]

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
+from aileron_core.console_port import FileContentView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.foreign_text import foreign_text
@@ -70,7 +71,7 @@ class Table(ABC):
 
     @abstractmethod
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:
-        """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
+        """Show the rows that *parsed* lets through, and select the first; without a filter the selected one stays."""
 
     @abstractmethod
     def header(self, width: int, now: float) -> tuple[Line, ...]:
@@ -92,6 +93,11 @@ class Table(ABC):
     def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
         """Return the document of the opened row."""
 
+    @property
+    def content(self) -> FileContentView | None:
+        """The content of the opened row's file; None where it is about none."""
+        return None
+
     @abstractmethod
     def status(self, registry: CommandRegistry) -> Line:
         """Return the status line's sentence about the list."""
@@ -101,8 +107,8 @@ class Table(ABC):
         """What the rows are about, in their order; nothing where a row is a record's number."""
         return ()
 
-    def tick(self, now: float) -> None:  # noqa: B027 - most have nothing to do
-        """Let time pass: rows grow older."""
+    def filter_again(self, now: float) -> None:  # noqa: B027 - most have nothing to do
+        """A key was handled: leave out rows that are too old by now for an `age:`."""
 
     def follow(self) -> None:  # noqa: B027 - most have nothing to do
         """Stay on the newest row."""
@@ -145,9 +151,7 @@ class KeyedTable(Table, Generic[T]):
         row = self.index
         self._items = items
         self._apply_filter(now)
-        if self._selected is not None and self._selected not in self._rows:
-            self.opened = False
-            self._selected = self._key_at(row)
+        self._keep_cursor(row)
         if self._selected is None and self.following is None:
             # From the start on: a row that comes in above must not take the cursor.
             self._selected = self._key_at(0)
@@ -157,11 +161,21 @@ class KeyedTable(Table, Generic[T]):
             self._selected = self._key_at(0)
         self.parsed_filter = parsed
         self._apply_filter(now)
+        if parsed.query:
+            self._selected = self._key_at(0)
 
-    def tick(self, now: float) -> None:
-        """Let rows grow older: an age may let them through no more."""
+    def filter_again(self, now: float) -> None:
+        """A key was handled: leave out rows that are too old by now for an `age:`."""
         if self.parsed_filter.query.ages:
+            row = self.index
             self._apply_filter(now)
+            self._keep_cursor(row)
+
+    def _keep_cursor(self, row: int) -> None:
+        """Where the selected row is gone, select the one that is at *row* now."""
+        if self._selected is not None and self._selected not in self._rows:
+            self.opened = False
+            self._selected = self._key_at(row)
 
     def _apply_filter(self, now: float) -> None:
         query = self.parsed_filter.query
@@ -170,7 +184,9 @@ class KeyedTable(Table, Generic[T]):
             matching = [(e, k) for e, k in pairs if query.matches(self.fields_of(e), now)]
             keys = {key for _, key in matching}
             self._matching = len(matching)
-            pairs = [(e, k) for e, k in pairs if k in keys or k == self._selected]
+            # An opened row is read, and stays until it is closed.
+            opened = self._selected if self.opened else None
+            pairs = [(e, k) for e, k in pairs if k in keys or k == opened]
         else:
             self._matching = len(pairs)
         self._shown = [each for each, _ in pairs]

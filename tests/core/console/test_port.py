@@ -70,7 +70,7 @@ def test_a_decision_from_another_thread_is_carried_out_and_answered_by_events(ho
             core.submit(Approve(approval_id=view.approval_id, digest="0" * 64))
             refused = until(events, IntentRefused)
             assert isinstance(refused, IntentRefused)
-            assert refused.approval_id == view.approval_id
+            assert refused.call_id == view.approval_id
             assert "changed" in refused.message
             core.submit(Approve(approval_id=view.approval_id, digest=view.digest))
             until(events, ApprovalUpdated, "completed")

@@ -10,7 +10,15 @@ import pytest
 from aileron_core.canonical import Json
 from aileron_core.console_port import ApprovalView
 from aileron_core.home.layout import Home
-from tests.support.core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, install_examples, writes
+from tests.support.core_harness import (
+    DRAFT,
+    UPDATE_DRAFT,
+    Core,
+    Mailbox,
+    install_examples,
+    readdress,
+    writes,
+)
 
 
 async def test_a_yes_sends_what_was_shown_and_tells_the_three_words(home: Path) -> None:
@@ -209,18 +217,6 @@ def test_the_home_is_this_tests_own(home: Path) -> None:
     assert not (home / "aileron.db").exists()
 
 
-def _readdress(changes: str) -> str:
-    """Return a gated action over `update_draft` whose preview says what changes."""
-    preview = (
-        '[approval]\nrequired = true\neffect = "change"\n[approval.preview]\nop = "get_draft"\n'
-        f'args = {{ id = "${{args.id}}" }}\n{changes}'
-        '[approval.preview.render]\nTo = "message.payload.headers.To"\n'
-        'Subject = "message.payload.headers.Subject"\n'
-    )
-    text = UPDATE_DRAFT.replace("update-draft", "readdress").replace("+++\n\n", f"{preview}+++\n\n")
-    return text.replace('"update_draft"]', '"update_draft", "get_draft"]')
-
-
 async def _asked(core: Core, args: dict[str, Json]) -> ApprovalView:
     answer = await core.call("readdress", args)
     assert answer.row.approval_id is not None
@@ -229,7 +225,7 @@ async def _asked(core: Core, args: dict[str, Json]) -> ApprovalView:
 
 async def test_a_change_is_shown_with_the_value_that_is_then_sent(home: Path) -> None:
     """Old and new of each field that changes, and apart from them whatever else the agent sent."""
-    install_examples(home, readdress=_readdress('changes = { To = "${args.to}" }\n'))
+    install_examples(home, readdress=readdress('changes = { To = "${args.to}" }\n'))
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
@@ -256,7 +252,7 @@ async def test_a_change_that_is_shown_otherwise_is_covered_by_another_digest(hom
     digests: list[str] = []
     one, other = (f'changes = {{ {label} = "${{args.to}}" }}\n' for label in ("To", "Subject"))
     for changes in ("", one, other, one):
-        install_examples(home, readdress=_readdress(changes))
+        install_examples(home, readdress=readdress(changes))
         with Mailbox() as mailbox:
             async with Core.open(home, mailbox) as core:
                 view = await _asked(core, {"id": DRAFT, "to": "ana@example.com"})

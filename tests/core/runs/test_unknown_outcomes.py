@@ -12,7 +12,7 @@ from aileron_core.console_port import (
     RefetchPreview,
     WithdrawAcceptance,
 )
-from aileron_core.errors import Conflict, NotFound
+from aileron_core.errors import Conflict, NotFound, RateLimited
 from tests.support.core_harness import (
     DRAFT,
     Core,
@@ -33,6 +33,26 @@ def short_of_time(home: Path) -> None:
         "[approval]\n", "[limits]\nwall_seconds = 1\n\n[approval]\n"
     )
     path.write_text(text, encoding="utf-8")
+
+
+def ungated(home: Path) -> None:
+    """Add `send-now`: the same op without a person's yes."""
+    short_of_time(home)
+    text = (home / "actions" / "send-draft.md").read_text(encoding="utf-8")
+    text = text.replace("send-draft", "send-now").replace("required = true\neffect", "effect")
+    (home / "actions" / "send-now.md").write_text(text, encoding="utf-8")
+
+
+async def lost_unasked(core: Core, mailbox: Mailbox, clock: FrozenClock) -> ApprovalView:
+    """Return a call that ran without a person's yes, and whose answer never came."""
+    mailbox.control(hang="send")
+    run_on_request(mailbox, "POST send", lambda: clock.advance(2))
+    answer = await core.call("send-now")
+    assert answer.row.failure is not None
+    assert (answer.row.gated, answer.row.failure.class_) == (False, "outcome_unknown")
+    return await core.until(
+        lambda: next((v for v in reversed(core.views("")) if v.run_id == answer.row.run_id), None)
+    )
 
 
 async def lost(core: Core, mailbox: Mailbox, clock: FrozenClock) -> ApprovalView:
@@ -58,7 +78,7 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
             first_answer = await core.result(end.approval_id)
             mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
             clock.advance(1)
-            await core.app.console.carry_out(RefetchPreview(approval_id=end.approval_id))
+            await core.app.console.carry_out(RefetchPreview(call_id=end.call_id))
             seen = core.views(end.approval_id)[-1]
             assert (seen.state, seen.digest, seen.drift) == ("unknown", end.digest, None)
             assert seen.ended_at is not None
@@ -141,7 +161,7 @@ async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_m
 
 
 def acknowledgement(view: ApprovalView) -> Acknowledge:
-    return Acknowledge(approval_id=view.approval_id, preview_at=view.preview.updated_at)
+    return Acknowledge(call_id=view.call_id, preview_at=view.preview.updated_at)
 
 
 async def unknown_calls(core: Core) -> list[tuple[str, bool]]:
@@ -215,7 +235,7 @@ async def test_what_is_acknowledged_is_what_the_person_saw(home: Path) -> None:
         async with Core.open(home, mailbox, clock=clock) as core:
             end = await lost(core, mailbox, clock)
             clock.advance(1)
-            await core.app.console.carry_out(RefetchPreview(approval_id=end.approval_id))
+            await core.app.console.carry_out(RefetchPreview(call_id=end.call_id))
             with pytest.raises(Conflict, match="looked at again"):
                 await core.app.console.carry_out(acknowledgement(end))
             assert await core.records("run.acknowledged") == []
@@ -236,3 +256,61 @@ async def test_only_an_unknown_outcome_is_acknowledged(home: Path) -> None:
                 await core.app.console.carry_out(acknowledgement(view))
             with pytest.raises(NotFound):
                 await core.app.approvals.acknowledge("act-20260101T000000-0123456789abcdef", 0.0)
+
+
+async def test_a_run_that_asked_nobody_waits_in_the_same_way(home: Path) -> None:
+    """By its run's id, over restarts; it is looked at and acknowledged, on record, and never repeated."""
+    ungated(home)
+    clock = FrozenClock()
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            end = await lost_unasked(core, mailbox, clock)
+            assert (end.state, end.approval_id, end.call_id) == ("unknown", "", end.run_id)
+            assert (end.awaits_acknowledgement, end.can_fetch_again) == (True, True)
+            assert end.hosts_asked == ("gmail.googleapis.com:443",)
+        async with Core.open(home, mailbox, clock=clock) as core:
+            (view,) = (await core.app.console.snapshot()).approvals
+            assert (view.call_id, view.awaits_acknowledgement) == (end.run_id, True)
+            assert "not known" in view.outcome
+            clock.advance(1)
+            await core.app.console.carry_out(RefetchPreview(call_id=view.call_id))
+            seen = core.views("")[-1]
+            assert (seen.was_looked_at_again, seen.preview.status) == (True, "ready")
+            with pytest.raises(Conflict, match="looked at again"):
+                await core.app.console.carry_out(acknowledgement(view))
+            await core.app.console.carry_out(acknowledgement(seen))
+            assert not core.views("")[-1].awaits_acknowledgement
+            (record,) = await core.records("run.acknowledged")
+            assert (record["actor"], record["run"], record["preview"]) == (
+                "person",
+                end.run_id,
+                "ready",
+            )
+            assert (await core.app.console.snapshot()).approvals == ()
+            with pytest.raises(NotFound):
+                await core.app.console.carry_out(acknowledgement(seen))
+        async with Core.open(home, mailbox, clock=clock) as core:
+            assert (await core.app.console.snapshot()).approvals == ()
+            assert (await core.app.audit.verify()).problems == ()
+        assert writes(mailbox) == ["POST send", GET]
+
+
+async def test_no_session_fills_the_list_with_outcomes_that_nobody_knows(home: Path) -> None:
+    """They stand before all that waits for an answer: beyond a limit its calls are refused, on record."""
+    ungated(home)
+    clock = FrozenClock()
+
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            limit = core.app.approvals.settings.pending_per_session
+            ends = [await lost_unasked(core, mailbox, clock) for _ in range(limit)]
+            with pytest.raises(RateLimited, match="acknowledge"):
+                await core.call("send-now")
+            (refused,) = await core.records("call.refused")
+            assert refused["class"] == "rate_limited"
+            assert writes(mailbox).count("POST send") == limit
+            other = await core.another_session()
+            await core.call("list-drafts", {}, session=other)
+            await core.app.console.carry_out(acknowledgement(ends[0]))
+            await core.call("list-drafts", {})

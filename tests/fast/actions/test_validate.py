@@ -135,6 +135,16 @@ EXTRA = [
         'goes only with effect = "change"',
     ),
     (
+        CHANGE.format(effect="pay", changes="{}\nread_back = { id = 'x' }"),
+        "approval.preview.read_back",
+        'goes only with effect = "change" or "create"',
+    ),
+    (
+        CHANGE.format(effect="create", changes="{}\nread_back = { id = '${later.id}' }"),
+        "approval.preview.read_back.id",
+        "names no earlier step",
+    ),
+    (
         CHANGE.format(effect="change", changes="{ A = '${args.b}' }"),
         "approval.preview.changes.A",
         "no [[inputs]]",
@@ -224,6 +234,15 @@ def test_a_wrong_change_is_named_where_it_stands(manifest: Build) -> None:
     (problem,) = caught.value.problems
     row = faulty.decode().split("\n")[problem.line - 1]
     assert row[problem.column - 1 :].startswith("B = 'b'")
+
+
+def test_what_is_read_back_may_be_found_by_what_a_step_returned(
+    load: Callable[..., Action],
+) -> None:
+    lines = "{ A = 'closed' }\nread_back = { id = '${send.id}', of = '${args.a}' }"
+    preview = load(CHANGE.format(effect="create", changes=lines)).approval.preview
+    assert preview is not None
+    assert preview.read_back == {"id": "${send.id}", "of": "${args.a}"}
 
 
 def test_a_change_may_be_a_text_without_arguments(load: Callable[..., Action]) -> None:

@@ -18,7 +18,7 @@ EVER_WRITTEN = """
     audit.cut audit.unreadable call.refused console.everything_stopped console.paused console.port
     console.resumed console.started console.stopped gateway.passed library.accepted
     library.held_back library.removed library.taken_in library.withdrawn outcome.looked_at preview.fetched preview.unavailable
-    recheck.conflict recheck.differed recheck.held recheck.undone run.acknowledged run.asked_again run.completed
+    read_back.differed read_back.held read_back.seen read_back.unavailable recheck.conflict recheck.differed recheck.held recheck.undone run.acknowledged run.asked_again run.completed
     run.delivered run.failed run.halted run.recovered run.requested run.started run.unknown
     session.ended session.held session.opened session.seen_outside storage.mended storage.migrated
 """

@@ -65,7 +65,7 @@ class FixtureCore:
 
     def __init__(self, start: Snapshot, clock: Clock) -> None:
         self._clock = clock
-        self._views = {view.approval_id: view for view in start.approvals}
+        self._views = {view.call_id: view for view in start.approvals}
         self._not_accepted = start.not_accepted
         self._library = start.library
         self._problems = start.problems
@@ -120,7 +120,9 @@ class FixtureCore:
     def _decide(
         self, intent: Approve | Deny | RefreshPreview | RefetchPreview | Acknowledge
     ) -> list[CoreEvent]:
-        now, view = self._clock.now(), self._views[intent.approval_id]
+        now = self._clock.now()
+        looked_at = isinstance(intent, RefetchPreview | Acknowledge)
+        view = self._views[intent.call_id if looked_at else intent.approval_id]
         match intent:
             case Approve():
                 states = ("checking", "approved", "executing", "completed")
@@ -134,7 +136,7 @@ class FixtureCore:
                 views = [replace(view, awaits_acknowledgement=False)]
             case RefreshPreview() | RefetchPreview():
                 views = [replace(view, preview=replace(view.preview, updated_at=now))]
-        self._views[view.approval_id] = views[-1]
+        self._views[view.call_id] = views[-1]
         events: list[CoreEvent] = [ApprovalUpdated(view=each) for each in views]
         update = [self._record(event, view.title, view) for event in _EVENTS[type(intent)]]
         return [*events, *update]
@@ -197,7 +199,7 @@ class FixtureCore:
             case ReadRecord(seq=seq):
                 found = next((r for r in self._records if r.seq == seq), None)
                 if found is None:
-                    return IntentRefused(approval_id="", message=f"There is no record {seq}.")
+                    return IntentRefused(call_id="", message=f"There is no record {seq}.")
                 return _whole(found)
             case VerifyAudit():
                 return AuditVerified(records=total, problems=(), at=self._clock.now(), seconds=0.2)

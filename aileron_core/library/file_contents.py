@@ -1,0 +1,148 @@
+"""The content of each file that a person is asked to accept, beside what was accepted before it."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from aileron_core.actions.catalog import CatalogEntry
+from aileron_core.actions.load import read_action
+from aileron_core.actions.model import Action
+from aileron_core.connectors.store import InstalledConnector
+from aileron_core.console_port import AcceptanceChangeView, AcceptedBeforeView, FileContentView
+from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.library.accepted_contents import AcceptedContents
+from aileron_core.library.comparison import compare_actions, compare_manifests
+
+_Accepted = Mapping[tuple[str, str], AcceptanceRecord]
+_COMPARED = 2048
+"""Comparisons that are remembered: the views are made anew with every change in the home."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptAction:
+    """An action file as it was accepted."""
+
+    text: str
+    action: Action | None
+    """None: this version of Aileron cannot read it any more."""
+
+
+class FileContents:
+    """Makes the contents of a home's files; has the accepted texts of the changed ones in memory."""
+
+    def __init__(self, copies: AcceptedContents) -> None:
+        self._copies = copies
+        self._kept: dict[str, _KeptAction | None] = {}
+        """By digest; None: no copy."""
+        self._compared: dict[tuple[object, ...], tuple[AcceptanceChangeView, ...]] = {}
+
+    async def load(self, changed: Iterable[AcceptanceRecord]) -> None:
+        """Read what was accepted of the action files that have *changed*; the others are forgotten."""
+        wanted = {each.digest: each.name for each in changed}
+        for digest in self._kept.keys() - wanted.keys():
+            del self._kept[digest]
+        if missing := {each: name for each, name in wanted.items() if each not in self._kept}:
+            self._kept.update(await asyncio.to_thread(self._read, missing))
+
+    def has(self, digest: str) -> bool:
+        """Tell whether `load` has looked for this one."""
+        return digest in self._kept
+
+    def _read(self, wanted: Mapping[str, str]) -> dict[str, _KeptAction | None]:
+        found: dict[str, _KeptAction | None] = {}
+        for digest, name in wanted.items():
+            data = self._copies.read(digest)
+            if data is None:
+                found[digest] = None
+                continue
+            text = data.decode("utf-8", "backslashreplace")
+            found[digest] = _KeptAction(text=text, action=read_action(data, name).action)
+        return found
+
+    def of_action(
+        self, entry: CatalogEntry, accepted: _Accepted, stored: Mapping[str, InstalledConnector]
+    ) -> FileContentView | None:
+        """Return the content of an action file; None of one that is no action."""
+        if entry.action is None:
+            return None
+        text = entry.scanned.data.decode("utf-8", "backslashreplace")
+        record = accepted.get(("action", entry.file))
+        if record is None or record.digest == entry.sha256:
+            return FileContentView(text=text)
+        kept = self._kept.get(record.digest)
+        changes: tuple[AcceptanceChangeView, ...] = ()
+        if kept is not None and kept.action is not None:
+            changes = self._compare(kept.action, entry.action, stored)
+        return FileContentView(text=text, before=_before(record, kept and kept.text, changes))
+
+    def _compare(
+        self, old: Action, new: Action, stored: Mapping[str, InstalledConnector]
+    ) -> tuple[AcceptanceChangeView, ...]:
+        hosts = (_hosts(old, stored), _hosts(new, stored))
+        key = (old.sha256, new.sha256, hosts)
+        if key not in self._compared:
+            if len(self._compared) >= _COMPARED:
+                self._compared.clear()
+            self._compared[key] = compare_actions(old, new, old_hosts=hosts[0], new_hosts=hosts[1])
+        return self._compared[key]
+
+    def of_connector(
+        self, hash_: str, accepted: _Accepted, stored: Mapping[str, InstalledConnector]
+    ) -> FileContentView | None:
+        """Return the manifest of an installed connector, with size and hash of its module."""
+        entry = stored.get(hash_)
+        if entry is None:
+            return None
+        text, module = entry.manifest_text, _module(entry)
+        record = _accepted_before(entry, accepted)
+        if record is None:
+            return FileContentView(text=text, module=module)
+        old = stored.get(record.digest)
+        if old is None:
+            return FileContentView(text=text, module=module, before=_before(record, None, ()))
+        changes = compare_manifests(
+            old.manifest, entry.manifest, old_module=_module(old), new_module=module
+        )
+        before = _before(record, old.manifest_text, changes)
+        return FileContentView(text=text, module=module, before=before)
+
+
+def _before(
+    record: AcceptanceRecord, text: str | None, changes: tuple[AcceptanceChangeView, ...]
+) -> AcceptedBeforeView:
+    return AcceptedBeforeView(
+        name=record.name,
+        digest=record.digest,
+        accepted_at=record.accepted_at,
+        text=text,
+        changes=changes,
+    )
+
+
+def _accepted_before(entry: InstalledConnector, accepted: _Accepted) -> AcceptanceRecord | None:
+    """Return the accepted connector that *entry* would come after: other bytes, or another version.
+
+    None where exactly these bytes are accepted.
+    """
+    identity = entry.identity
+    same = accepted.get(("connector", identity.ref))
+    if same is not None:
+        return same if same.digest != identity.hash else None
+    versions = [
+        each
+        for (kind, name), each in accepted.items()
+        if kind == "connector" and name.rpartition("@")[0] == identity.fqn
+    ]
+    return max(versions, key=lambda each: each.accepted_at, default=None)
+
+
+def _hosts(action: Action, stored: Mapping[str, InstalledConnector]) -> tuple[str, ...] | None:
+    """Return every host that the connectors of *action* may reach; None if one is not installed."""
+    found = [stored.get(requirement.hash) for requirement in action.requires]
+    if any(each is None for each in found):
+        return None
+    return tuple(sorted({host for each in found if each for host in each.manifest.hosts}))
+
+
+def _module(entry: InstalledConnector) -> str:
+    return f"{entry.module_bytes:,} bytes, sha256:{entry.module_sha256}"

@@ -1,0 +1,178 @@
+"""What there is to accept: what a changed file allows more, how it differs, and its whole content."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from aileron_core.console_port import (
+    AcceptanceChangeView,
+    AcceptedBeforeView,
+    FileContentView,
+    NotAcceptedView,
+)
+from aileron_tui import words
+from aileron_tui.draw.blocks import Block, blank, heading, value
+from aileron_tui.draw.changes import GROUNDS, signed_lines
+from aileron_tui.draw.drift import BoundedDiff, line_opcodes
+from aileron_tui.draw.foreign_text import brief, foreign_text, render_foreign, rendered_lines
+from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.text import Line, Piece, Role, line
+from aileron_tui.draw.times import clock_seconds, day
+
+_CONTEXT_LINES = 3
+_ONE_SIDED = frozenset(
+    {"ops", "hosts", "connectors", "scopes", "imports", "arguments"}
+    | {"project_args", "project_env", "project_settings"}
+)
+"""Kinds of which one thing is new, or gone: it stands behind its sign alone."""
+
+
+def difference_blocks(before: AcceptedBeforeView, text: str, *, unfold: bool) -> Iterator[Block]:
+    """Yield how a file with *text* differs from what was accepted: what allows more, the rest, the lines."""
+    yield from _changes(before)
+    remark = words.acceptance.SIGNS if before.text is not None else ""
+    yield heading(words.acceptance.DIFFERENCE, (Piece(remark, "muted"),) if remark else ())
+    if before.text is None:
+        yield value("", (Piece(words.acceptance.NOT_KEPT, "attn"),))
+    else:
+        yield from _lines_compared(before.text, text, unfold=unfold)
+
+
+def content_blocks(
+    text: str, remark: str, *, unfold: bool, must_be_seen: bool = True
+) -> Iterator[Block]:
+    """Yield the whole *text* of a file, then the hidden characters in it."""
+    yield heading(words.acceptance.CONTENT, (Piece(remark, "muted"),))
+    yield from _text_lines(text, unfold=unfold, must_be_seen=must_be_seen)
+
+
+def suite_difference_blocks(files: Sequence[NotAcceptedView]) -> Iterator[Block]:
+    """Yield what changed files of a suite allow more, each with its name; nothing where none does."""
+    wider = [(each, each.before.wider) for each in files if each.before and each.before.wider]
+    if not wider:
+        return
+    remark = Piece(words.acceptance.more_in_suite(len(wider)), "muted")
+    yield heading(words.acceptance.WIDER, (remark,), "attn")
+    for file, changes in wider:
+        for number, each in enumerate(changes):
+            name = foreign_text(file.name, "strong") if number == 0 else ()
+            yield value("", line(*name, "  " if name else "    ", *change_line(each, "attn")))
+    yield blank()
+
+
+def suite_content_blocks(files: Sequence[NotAcceptedView], *, unfold: bool) -> Iterator[Block]:
+    """Yield the content of each of *files*; of a changed one what differs comes first."""
+    found = [(each, each.content) for each in files if each.content is not None]
+    if not found:
+        return
+    yield blank()
+    yield heading(words.acceptance.CONTENT, (Piece(words.acceptance.WHOLE_FILES, "muted"),))
+    for number, (file, content) in enumerate(found):
+        if number:
+            yield blank()
+        yield value("File", foreign_text(file.file, "strong"))
+        before = content.before
+        compared = before is not None and before.text is not None
+        if before is not None and before.text is not None:
+            yield from _lines_compared(before.text, content.text, unfold=unfold)
+        elif before is not None:
+            yield value("", (Piece(words.acceptance.NOT_KEPT, "attn"),))
+        yield from _text_lines(content.text, unfold=unfold, must_be_seen=not compared)
+
+
+def _changes(before: AcceptedBeforeView) -> Iterator[Block]:
+    """Yield what allows more, then what is otherwise different."""
+    if before.text is None:
+        return
+    at = (day(before.accepted_at), clock_seconds(before.accepted_at))
+    wider = before.wider
+    if wider:
+        remark = Piece(words.acceptance.than_accepted(*at), "muted")
+        yield heading(words.acceptance.WIDER, (remark,), "attn")
+        yield from _change_lines(wider, "attn")
+    else:
+        remark = Piece(words.acceptance.since_accepted(*at), "muted")
+        yield heading(words.acceptance.CHANGED, (remark,))
+        nothing = Piece(words.acceptance.NOTHING_WIDER)
+        unread = Piece(words.acceptance.NOT_COMPARED, "attn")
+        yield value("", (nothing if before.changes else unread,))
+    rest = before.changes[len(wider) :]
+    if rest and wider:
+        yield blank()
+        yield heading(words.acceptance.OTHERWISE, role="muted")
+    yield from _change_lines(rest, "text")
+    yield blank()
+
+
+def _change_lines(changes: Iterable[AcceptanceChangeView], role: Role) -> Iterator[Block]:
+    for each in changes:
+        yield value("", change_line(each, role))
+
+
+def change_line(change: AcceptanceChangeView, role: Role, name_role: Role = "strong") -> Line:
+    """Return the sentence on one difference."""
+    sentence = Piece(words.acceptance.change(change.kind, change.direction), role)
+    if change.kind in _ONE_SIDED:
+        return line(sentence, " ", *brief(change.after or change.before, name_role))
+    pieces: list[Piece] = [sentence]
+    if change.name:
+        pieces += [Piece(" "), *brief(change.name, name_role)]
+    if change.before or change.after:
+        nothing = words.acceptance.ASKED_NOTHING
+        if change.kind == "step_inputs" and "." not in change.name:
+            nothing = words.acceptance.ALL_ARGUMENTS
+        old = brief(change.before) if change.before else (Piece(nothing, "muted"),)
+        new = brief(change.after) if change.after else (Piece(nothing, "muted"),)
+        pieces += [Piece(" "), *old, Piece(" → ", "muted"), *new]
+    return tuple(pieces)
+
+
+def widest_change(content: FileContentView | None) -> Line:
+    """Return the warning on what a changed file allows more; empty where it is nothing."""
+    wider = content.before.wider if content is not None and content.before is not None else ()
+    if not wider:
+        return ()
+    first = change_line(wider[0], "attn", "attn")
+    others = words.acceptance.and_others(len(wider) - 1)
+    return (Piece(words.acceptance.ALLOWS_MORE, "attn"), *first, Piece(others, "attn"))
+
+
+def _lines_compared(old: str, new: str, *, unfold: bool) -> Iterator[Block]:
+    """Yield the lines that differ, with some around them; each group begins with its line's number."""
+    before, after = old.split("\n"), new.split("\n")
+    compare, found = BoundedDiff(), HiddenCharacters()
+    olds, news = (
+        [_one_line(each, found, unfold=unfold) for each in side] for side in (before, after)
+    )
+    ops = line_opcodes(before, after, compare)
+    begins = True
+    for number, sign, pieces in signed_lines(
+        olds, news, ops, compare, unfold=unfold, context=_CONTEXT_LINES
+    ):
+        label = words.acceptance.line_number(number) if begins and number else ""
+        begins = not number
+        ground = GROUNDS.get(sign)
+        signed: Line = (Piece(f"{sign} ", ground or "muted"), *pieces)
+        yield value(label, signed, background=ground)
+    yield from _findings(found)
+
+
+def _one_line(text: str, found: HiddenCharacters, *, unfold: bool) -> Line:
+    rendered = render_foreign(text, unfold=unfold, end=True)
+    found.add(rendered)
+    return rendered_lines(rendered)[0]
+
+
+def _text_lines(text: str, *, unfold: bool, must_be_seen: bool) -> Iterator[Block]:
+    found = HiddenCharacters()
+    rendered = render_foreign(text.removesuffix("\n"), unfold=unfold)
+    found.add(rendered)
+    for pieces in rendered_lines(rendered):
+        yield value("", pieces, must_be_seen=must_be_seen)
+    if must_be_seen:  # where a difference stands above, they are named there
+        yield from _findings(found)
+
+
+def _findings(found: HiddenCharacters) -> Iterator[Block]:
+    rows = tuple(found.blocks())
+    if rows:
+        yield blank()
+        yield from rows

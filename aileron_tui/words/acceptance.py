@@ -1,0 +1,94 @@
+"""The words of what a file allows, and of how it differs from what was accepted before it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from aileron_core.console_port import ChangeDirection, ChangeKind
+
+WIDER: Final = "ALLOWS MORE"
+CHANGED: Final = "WHAT CHANGED"
+OTHERWISE: Final = "ALSO DIFFERENT"
+DIFFERENCE: Final = "DIFFERENCE"
+CONTENT: Final = "CONTENT"
+NOTHING_WIDER: Final = "Aileron found nothing that allows more. Read the difference."
+NOT_KEPT: Final = (
+    "The text accepted before was not kept, so there is no difference to show. Read all of it."
+)
+NOT_COMPARED: Final = (
+    "This version of Aileron cannot read what was accepted before. Read the difference."
+)
+ALLOWS_MORE: Final = "allows more than before: "
+SIGNS: Final = "− accepted before, + offered now"
+WHOLE_FILE: Final = "the whole file, as it is on disk"
+WHOLE_MANIFEST: Final = "the whole manifest, as it is in the store"
+WHOLE_FILES: Final = "every file of these, whole"
+ASKED_NOTHING: Final = "none"
+ALL_ARGUMENTS: Final = "all arguments of the call"
+
+_Words = tuple[str, str, str]
+"""For what allows more, is merely different, or allows less."""
+
+_CHANGES: Final[Mapping[ChangeKind, _Words]] = {
+    "asks_no_more": ("no longer asks you", "", "asks you before each run now"),
+    "ops": ("+ op", "", "− op"),
+    "hosts": ("+ host", "", "− host"),
+    "effect": ("another effect:", "effect:", "effect:"),
+    "declared_read": ("declared read-only now", "", "no longer declared read-only"),
+    "connectors": ("+ connector", "", "− connector"),
+    "credential": ("asks for another credential:", "", "asks for no credential any more:"),
+    "credential_part": ("credential,", "", "credential,"),
+    "scopes": ("+ scope", "", "− scope"),
+    "imports": ("+ host function", "", "− host function"),
+    "preview": ("shows you no preview any more", "", "shows you a preview now"),
+    "preview_op": ("previews with another op:", "", ""),
+    "preview_args": ("previews with other arguments:", "", ""),
+    "shown_fields": ("no longer shows you", "", "+ shows you"),
+    "shown_from": ("reads from another place what it shows you as", "", ""),
+    "before_after": ("shows otherwise what it changes:", "", "shows you what it changes:"),
+    "idempotent": ("may repeat a step without asking:", "", "no longer repeats a step:"),
+    "arguments": ("+ argument", "", "− argument"),
+    "argument_optional": ("argument no longer required:", "", "argument required now:"),
+    "argument_type": ("takes other values:", "", "takes fewer values:"),
+    "wall_seconds": ("may run longer, seconds:", "", "must end sooner, seconds:"),
+    "memory_mib": ("may use more memory, MiB:", "", "may use less memory, MiB:"),
+    "project_args": ("+ option for the agent", "", "− option for the agent"),
+    "project_env": ("+ variable", "", "− variable"),
+    "project_settings": ("+ setting of the agent", "", "− setting of the agent"),
+    "step_inputs": ("", "sends something else:", ""),
+    "steps": ("runs more steps:", "runs other steps:", ""),
+    "connector_bytes": ("", "another build of", ""),
+    "version": ("", "version", ""),
+    "default_idempotency": ("", "idempotent by default:", ""),
+    "module": ("", "other code:", ""),
+    "text": ("", "other text:", ""),
+}
+_DIRECTIONS: Final[Mapping[ChangeDirection, int]] = {"wider": 0, "other": 1, "narrower": 2}
+
+
+def change(kind: ChangeKind, direction: ChangeDirection) -> str:
+    """Return the start of the sentence on one difference; what it is about follows."""
+    return _CHANGES[kind][_DIRECTIONS[direction]]
+
+
+def than_accepted(day: str, time: str) -> str:
+    """Return what allows less than the file."""
+    return f"than what was accepted on {day} at {time}"
+
+
+def since_accepted(day: str, time: str) -> str:
+    """Return since when the file has changed."""
+    return f"since it was accepted on {day} at {time}"
+
+
+def and_others(count: int) -> str:
+    """Return how many more differences there are than the one that is named."""
+    return f", and {count} more" if count else ""
+
+
+def line_number(number: int) -> str:
+    return f"line {number}"
+
+
+def more_in_suite(count: int) -> str:
+    """Return how many files of a suite allow more than before."""
+    return "1 file" if count == 1 else f"{count} files"

@@ -1,0 +1,168 @@
+"""What there is to accept is the content, beside what was accepted before: kept by digest, and let go."""
+
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from aileron_core.canonical import sha256_hex
+from aileron_core.console_port import Accept, NotAcceptedView, WithdrawAcceptance
+from tests.support.core_harness import Core, install_examples
+
+CONNECTOR = "local://aileron/mail-drafts@0.1.0"
+
+
+def file(home: Path) -> Path:
+    return home / "actions" / "send-draft.md"
+
+
+def copies(home: Path) -> set[str]:
+    folder = home / "store" / "accepted"
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+
+
+def digest(path: Path) -> str:
+    return sha256_hex(path.read_bytes())
+
+
+def ungate(home: Path) -> tuple[str, str]:
+    """Overwrite an action file with one that asks nobody; return the text before and after."""
+    before = file(home).read_text("utf-8")
+    after = before.replace("required = true", "required = false")
+    file(home).write_text(after, "utf-8")
+    return before, after
+
+
+async def offered(core: Core, name: str) -> NotAcceptedView:
+    await core.app.library.poll()
+    (found,) = [each for each in core.app.library.not_accepted() if each.name == name]
+    return found
+
+
+async def accept(core: Core, view: NotAcceptedView) -> None:
+    await core.app.console.carry_out(Accept(kind=view.kind, name=view.name, digest=view.digest))
+
+
+async def test_a_new_file_is_offered_with_all_of_its_text(home: Path) -> None:
+    install_examples(home)
+    async with Core.open(home, accept=False) as core:
+        view = await offered(core, "send-draft")
+        assert view.content is not None
+        assert view.content.text == file(home).read_text("utf-8")
+        assert (view.change, view.before) == ("new", None)
+        connector = await offered(core, CONNECTOR)
+        (manifest,) = (home / "store" / "connectors").glob("sha256/*/manifest.toml")
+        module = manifest.with_name("connector.wasm")
+        assert connector.content is not None
+        assert connector.content.text == manifest.read_text("utf-8")
+        size = f"{module.stat().st_size:,} bytes, sha256:{digest(module)}"
+        assert connector.content.module == size
+        assert copies(home) == set(), "nothing is kept of what nobody accepted"
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_a_changed_file_stands_beside_what_was_accepted(home: Path, restart: bool) -> None:
+    """Also after a restart, and after the file was overwritten: the copy is in the home."""
+    install_examples(home)
+    async with Core.open(home) as core:
+        if not restart:
+            before, after = ungate(home)
+            view = await offered(core, "send-draft")
+    if restart:
+        before, after = ungate(home)
+        async with Core.open(home, accept=False) as core:
+            view = await offered(core, "send-draft")
+    assert view.content is not None
+    assert view.before is not None
+    assert (view.content.text, view.before.text) == (after, before)
+    assert [each.kind for each in view.before.wider] == ["asks_no_more"]
+
+
+async def test_copies_are_private_and_go_with_what_they_were_kept_for(home: Path) -> None:
+    """One for each accepted action file; replaced, withdrawn and removed ones are deleted."""
+    install_examples(home)
+    async with Core.open(home) as core:
+        files = sorted((home / "actions").glob("*.md"))
+        assert copies(home) == {digest(path) for path in files}
+        folder = home / "store" / "accepted"
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+        old = digest(file(home))
+        ungate(home)
+        view = await offered(core, "send-draft")
+        assert old in copies(home)
+        await accept(core, view)
+        assert (old in copies(home), view.digest in copies(home)) == (False, True)
+
+        await core.app.console.carry_out(
+            WithdrawAcceptance(kind="action", name="send-draft", digest=view.digest)
+        )
+        assert view.digest not in copies(home)
+        gone = digest(home / "actions" / "get-draft.md")
+        (home / "actions" / "get-draft.md").unlink()
+        await core.app.library.poll()
+        assert gone not in copies(home)
+
+
+async def test_what_was_accepted_before_copies_were_kept_is_said_to_be_missing(home: Path) -> None:
+    """An old home has no copies: they are made of what is still as it was accepted, of no more."""
+    install_examples(home)
+    async with Core.open(home):
+        pass
+    shutil.rmtree(home / "store" / "accepted")
+    ungate(home)
+    async with Core.open(home, accept=False) as core:
+        view = await offered(core, "send-draft")
+        assert view.before is not None
+        assert (view.before.text, view.before.changes) == (None, ())
+        assert len(copies(home)) == 2, "of the other two"
+
+
+@pytest.mark.parametrize("damage", ["changed", "a link", "a folder"])
+async def test_a_damaged_copy_is_not_shown_as_what_was_accepted(home: Path, damage: str) -> None:
+    install_examples(home)
+    async with Core.open(home):
+        pass
+    copy = home / "store" / "accepted" / digest(file(home))
+    text = copy.read_bytes()
+    copy.unlink()
+    if damage == "changed":
+        copy.write_bytes(text.replace(b"required = true", b"required = false"))
+    elif damage == "a link":
+        (home / "elsewhere").write_bytes(text)
+        copy.symlink_to(home / "elsewhere")
+    else:
+        copy.mkdir()
+    ungate(home)
+    async with Core.open(home, accept=False) as core:
+        view = await offered(core, "send-draft")
+        assert view.before is not None
+        assert view.before.text is None
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
+async def test_a_connector_with_another_manifest_stands_beside_the_accepted_one(
+    home: Path, tmp_path: Path, version: str
+) -> None:
+    """With the same version or a new one; the other version is offered as new."""
+    install_examples(home)
+    async with Core.open(home) as core:
+        (folder,) = (home / "store" / "connectors" / "sha256").iterdir()
+        old = (folder / "manifest.toml").read_text("utf-8")
+        new = old.replace("gmail.googleapis.com:443", "evil.example:443")
+        new = new.replace('version = "0.1.0"', f'version = "{version}"')
+        source = shutil.copytree(folder, tmp_path / "changed")
+        (source / "manifest.toml").write_text(new, "utf-8")
+        core.app.library._store.install(source)  # pyright: ignore[reportPrivateUsage]
+        view = await offered(core, f"local://aileron/mail-drafts@{version}")
+        assert view.change == ("changed" if version == "0.1.0" else "new")
+        assert view.content is not None
+        assert view.before is not None
+        assert (view.content.text, view.before.text) == (new, old)
+        assert [(each.kind, each.after) for each in view.before.wider] == [
+            ("hosts", "evil.example:443")
+        ]
+        shown = [each for each in core.app.library.items() if each.digest == view.digest]
+        assert [each.content for each in shown] == [view.content], "in the view of actions too"

@@ -1,0 +1,187 @@
+"""What a changed file allows more than the accepted one: named from both as they are parsed, the worst first."""
+
+import pytest
+
+from aileron_core.actions.load import load_action
+from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.console_port import AcceptanceChangeView
+from aileron_core.library.comparison import compare_actions, compare_manifests
+
+ACTION = """+++
+name = "send"
+version = "1.0.0"
+source = "local://me/mail/send@1.0.0"
+[[requires.connectors]]
+name = "local://me/mail"
+version = "1.0.0"
+hash = "sha256:%s"
+capabilities = ["get", "send"]
+[match]
+intent = "send a mail"
+[[inputs]]
+name = "id"
+type = "string"
+description = "which one"
+[[execute]]
+id = "go"
+connector = "local://me/mail"
+op = "send"
+idempotent = false
+inputs = { id = "${args.id}", folder = "outbox" }
+[approval]
+required = true
+effect = "send"
+[approval.preview]
+op = "get"
+args = { id = "${args.id}" }
+[approval.preview.render]
+To = "to"
+Bcc = "bcc"
+[limits]
+wall_seconds = 30
++++
+# Send a mail
+""" % ("0" * 64)
+
+MANIFEST = """[connector]
+name = "local://me/mail"
+version = "1.0.0"
+[capabilities.network]
+hosts = ["api.example.com:443"]
+[capabilities.runtime]
+imports = ["http_request"]
+"""
+OAUTH = """[capabilities.credential]
+kind = "oauth2"
+[capabilities.credential.oauth2]
+authorize_url = "https://a.example/auth"
+token_url = "https://a.example/token"
+client_id = "me"
+client_secret = "hush-1"
+scopes = ["read"]
+"""
+
+
+def compared(
+    old: str, new: str, *, hosts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+) -> tuple[AcceptanceChangeView, ...]:
+    first, second = (load_action(each.encode(), "send.md") for each in (old, new))
+    return compare_actions(first, second, old_hosts=hosts[0], new_hosts=hosts[1])
+
+
+def wider(old: str, new: str) -> list[tuple[str, str]]:
+    """Return kind, and what it is about, of all that *new* allows more."""
+    found = [each for each in compared(old, new) if each.direction == "wider"]
+    return [(each.kind, each.name or f"{each.before}>{each.after}") for each in found]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("required = true", "required = false", ("asks_no_more", ">")),
+        ('["get", "send"]', '["get", "send", "wipe"]', ("ops", ">local://me/mail.wipe")),
+        ('effect = "send"', 'effect = "read"', ("effect", "send>read")),
+        ('effect = "send"', 'effect = "delete"', ("effect", "send>delete")),
+        ('effect = "send"\n', "", ("effect", "send>")),
+        ('op = "get"', 'op = "send"', ("preview_op", "get>send")),
+        ('{ id = "${args.id}" }\n[approval.preview.render]',
+         '{ id = "7" }\n[approval.preview.render]', None),
+        ('Bcc = "bcc"\n', "", ("shown_fields", "Bcc")),
+        ('To = "to"', 'To = "from"', ("shown_from", "To")),
+        ("idempotent = false", "idempotent = true", ("idempotent", "go")),
+        ('description = "which one"', 'description = "which one"\nrequired = false',
+         ("argument_optional", "id")),
+        ('type = "string"', 'type = "integer"', ("argument_type", "id")),
+        ("wall_seconds = 30", "wall_seconds = 300", ("wall_seconds", "30>300")),
+        ("[limits]", "[limits]\nmemory_mib = 1024", ("memory_mib", "64>1024")),
+    ],
+)  # fmt: skip
+def test_each_widening_is_named_and_its_reverse_is_none(
+    old: str, new: str, expected: tuple[str, str] | None
+) -> None:
+    """A key that allows more is in the list of what widens; taking it back is not (an effect is either way)."""
+    changed = ACTION.replace(old, new, 1)
+    assert changed != ACTION
+    found = wider(ACTION, changed)
+    if expected is None:
+        assert [kind for kind, _ in found] == ["preview_args"]
+        return
+    assert found == [expected]
+    if expected[0] not in ("effect", "preview_op", "shown_from", "argument_type"):
+        assert wider(changed, ACTION) == []
+        assert compared(changed, ACTION) != ()
+
+
+def test_the_most_dangerous_comes_first_and_what_narrows_last() -> None:
+    changed = (
+        ACTION.replace("required = true", "required = false")
+        .replace('capabilities = ["get", "send"]', 'capabilities = ["get", "send", "wipe"]')
+        .replace('Bcc = "bcc"\n', "")
+        .replace('folder = "outbox"', 'folder = "elsewhere"')
+        .replace("wall_seconds = 30", "wall_seconds = 5")
+    )
+
+    found = compared(ACTION, changed, hosts=(("a.example:443",), ("evil.example:443",)))
+
+    assert [(each.direction, each.kind) for each in found] == [
+        ("wider", "asks_no_more"),
+        ("wider", "ops"),
+        ("wider", "hosts"),
+        ("wider", "shown_fields"),
+        ("other", "step_inputs"),
+        ("narrower", "hosts"),
+        ("narrower", "wall_seconds"),
+    ]
+    (sent,) = [each for each in found if each.kind == "step_inputs"]
+    assert (sent.name, sent.before, sent.after) == ("go.folder", "outbox", "elsewhere")
+
+
+def test_a_file_without_a_preview_any_more_asks_blindly() -> None:
+    start, end = ACTION.index("[approval.preview]"), ACTION.index("[limits]")
+    assert wider(ACTION, ACTION[:start] + ACTION[end:]) == [("preview", ">")]
+    assert wider(ACTION[:start] + ACTION[end:], ACTION) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("# Send a mail", "# Read a mail", "text"),
+        ('intent = "send a mail"', 'intent = "read a mail"', "text"),
+        ('version = "1.0.0"\nsource', 'version = "1.0.1"\nsource', "version"),
+        ("0" * 64, "1" * 64, "connector_bytes"),
+        ('id = "go"', 'id = "run"', "steps"),
+    ],
+)
+def test_what_neither_widens_nor_narrows_is_named_too(old: str, new: str, kind: str) -> None:
+    found = compared(ACTION, ACTION.replace(old, new, 1))
+    assert [(each.direction, each.kind) for each in found] == [("other", kind)]
+
+
+def manifests(old: str, new: str, modules: tuple[str, str] = ("m", "m")) -> list[tuple[str, ...]]:
+    first, second = (parse_manifest(each.encode(), "manifest.toml") for each in (old, new))
+    found = compare_manifests(first, second, old_module=modules[0], new_module=modules[1])
+    return [(e.direction, e.kind, e.name, e.before, e.after) for e in found]
+
+
+def test_a_connector_names_hosts_functions_credential_and_its_code() -> None:
+    changed = (MANIFEST + OAUTH).replace(
+        '["api.example.com:443"]', '["evil.example:443", "api.example.com:443"]'
+    )
+    assert manifests(MANIFEST, changed, ("10 bytes", "20 bytes")) == [
+        ("wider", "hosts", "", "", "evil.example:443"),
+        ("wider", "credential", "", "", "oauth2"),
+        ("other", "module", "", "10 bytes", "20 bytes"),
+    ]
+    assert [each[0] for each in manifests(changed, MANIFEST)] == ["narrower", "narrower"]
+
+
+def test_another_place_for_a_credential_is_wider_and_no_secret_is_quoted() -> None:
+    old = MANIFEST + OAUTH
+    new = old.replace("https://a.example/token", "https://evil.example/token")
+    new = new.replace("hush-1", "hush-2").replace('["read"]', '["read", "admin"]')
+    found = manifests(old, new)
+    assert found == [
+        ("wider", "credential_part", "token_url", "https://a.example/token", "https://evil.example/token"),
+        ("wider", "credential_part", "client_secret", "", ""),
+        ("wider", "scopes", "", "", "admin"),
+    ]  # fmt: skip
