@@ -1,10 +1,11 @@
 """The service on a port of this machine, in a thread of its own."""
 
+import asyncio
 import http.client
 import json
 import socket
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from email.message import EmailMessage
 from types import TracebackType
@@ -20,19 +21,33 @@ __all__ = ["Mailbox"]
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs the process and says when it is ready."""
+    """Leaves signals to whoever runs the process, says when it is ready, and sleeps while nobody asks."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending: asyncio.Event | None = None
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
         await super().startup(sockets=sockets)
         self.ready.set()
+
+    async def main_loop(self) -> None:
+        """Wait for the end; uvicorn's own loop looks for it ten times a second."""
+        assert self._ending is not None
+        await self._ending.wait()
+
+    def end(self) -> None:
+        """End it, from another thread."""
+        self.should_exit = True
+        if self._loop is not None and self._ending is not None:
+            self._loop.call_soon_threadsafe(self._ending.set)
 
 
 class Mailbox:
@@ -48,15 +63,24 @@ class Mailbox:
     """The name it answers to, in the Host header."""
 
     def __init__(
-        self, *, port: int = 0, drafts: Iterable[tuple[str, EmailMessage]] | None = None
+        self,
+        *,
+        port: int = 0,
+        drafts: Iterable[tuple[str, EmailMessage]] | None = None,
+        on_sent: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
-        """Listen on *port* (0: a free one) with *drafts*, by id; without them those of `seed.py`."""
-        self._state = State(seed_drafts() if drafts is None else drafts)
+        """Take *port* (0: a free one).
+
+        Args:
+            drafts: with their ids; without them those of `seed.py`.
+            on_sent: called with each sent mail, on the service's thread.
+        """
+        self._state = State(seed_drafts() if drafts is None else drafts, on_sent)
         self._socket = socket.create_server(("127.0.0.1", port))
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         config = uvicorn.Config(
-            build_app(self._state), log_config=None, access_log=False, lifespan="off",
+            build_app(self._state), log_config=None, access_log=False, lifespan="off", date_header=False,
             timeout_graceful_shutdown=2,
         )  # fmt: skip
         self._server = _Server(config)
@@ -75,7 +99,7 @@ class Mailbox:
         trace: TracebackType | None,
     ) -> None:
         self._state.closing.set()
-        self._server.should_exit = True
+        self._server.end()
         self._thread.join(10)
         self._socket.close()
 
