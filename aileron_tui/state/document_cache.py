@@ -299,6 +299,8 @@ def foreign_size(shown: Shown) -> int:
     inputs = [field for step in shown.steps for field in step.inputs]
     sizes = [len(field.value) for field in (*shown.preview.fields, *shown.agent_fields, *inputs)]
     sizes += [len(each.before or "") + len(each.after or "") for each in changed]
+    differing = shown.read_back.differing if shown.read_back is not None else ()
+    sizes += [len(each.approved.value) + len(each.found.value) for each in differing]
     return sum(sizes)
 
 

@@ -105,6 +105,14 @@ UNDRAWABLE_WHY: Final = (
 WHOLE_REMARK: Final = "the whole new preview"
 IS: Final = " is "
 IS_NOT: Final = ", not "
+READ_BACK: Final = "AFTER THE RUN"
+READING_BACK: Final = "asking the service what it holds now"
+READ_BACK_TAGS: Final[Mapping[str, str]] = MappingProxyType(
+    {"reading": "reading back", "held": "read back", "unavailable": "not read back"}
+)
+WAS_APPROVED: Final = "what you approved"
+IS_HELD: Final = "what the service holds"
+DIFFERED: Final = "differed; what it held was shown by the console that asked, and is not kept"
 VALUE_TEXT: Final = "‹text›"
 VALUE_END: Final = "›"
 BY_DEADLINE: Final = "by deadline"
@@ -115,6 +123,33 @@ STEP_FIXED: Final = "exactly as shown here"
 STEP_RUNNING: Final = "▲ set at run time"
 STEP_ASKS_AGAIN: Final = "; the run stops before this step and asks you again"
 STEP_RUNS_ON: Final = "; it does not ask again, because this step is safe to repeat"
+
+
+def read_back_at(time: str, took: str) -> str:
+    """Return when the service was asked, and how long after the run's end."""
+    return f"asked at {time}" + (f", {took} after it ended" if took else "")
+
+
+def read_back_held(compared: int) -> str:
+    """Return that each of the *compared* fields is as approved."""
+    fields = "1 field" if compared == 1 else f"{compared} fields"
+    return f"✓ The service now holds what you approved ({fields} compared)."
+
+
+def read_back_differs(count: int, compared: int) -> str:
+    """Return that *count* of the *compared* fields are not as approved."""
+    fields = "1 field" if compared == 1 else f"{compared} fields"
+    return f"▲ The service does not hold what you approved: {count} of {fields} differ."
+
+
+def read_back_unavailable(*, why: bool) -> str:
+    """Return that nobody knows what the service holds; *why*: a reason follows."""
+    return "What the service holds could not be read back" + (": " if why else ".")
+
+
+def fields_differ(count: int) -> str:
+    """Return the tag of a call of which the service holds something else."""
+    return "1 field differs" if count == 1 else f"{count} fields differ"
 
 
 def fetched(host: str, age: str) -> str:
