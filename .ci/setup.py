@@ -75,7 +75,11 @@ def main(groups):
         # Interrupted while it was made, or made by a tool that puts no pip into it.
         run(python, "-m", "ensurepip", "--default-pip")
     # Whoever watches sees how far it is: the first time, this takes a minute.
-    options = ("--disable-pip-version-check", "--no-input", *(() if sys.stdout.isatty() else ("-q",)))
+    options = (
+        "--disable-pip-version-check",
+        "--no-input",
+        *(() if sys.stdout.isatty() else ("-q",)),
+    )
     # Older pips do not know dependency groups.
     run(python, "-m", "pip", "install", *options, "--upgrade", "pip>=25.1")
     chosen = [part for group in groups for part in ("--group", group)]
