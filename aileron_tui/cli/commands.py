@@ -46,9 +46,9 @@ def init(context: CommandContext, example: bool) -> int:
 @aileron.command()
 @command_options
 def demo(context: CommandContext) -> int:
-    """Show the console at work: six scenes, three agents, a temporary home.
+    """Play six scenes in the real console, on a temporary home.
 
-    Everything runs in this one terminal, and your own home stays as it is.
+    Three agents and a mail service run beside it; your own home stays as it is.
     """
     from aileron_tui.cli.demo import run_demo
 
