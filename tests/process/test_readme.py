@@ -16,7 +16,7 @@ from tests.support.server_harness import ROOT
 
 FIRST_LINES = 40
 """As many lines as a screen shows of a page."""
-PROMPT = r"[$#]$"
+PROMPT = r"[$#] *$"
 MINUTES = 8 * 60
 """For one command: it fetches some forty packages."""
 REST = 0.6
