@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from aileron_tui import words
-from aileron_tui.draw.blocks import GUTTER, Block
+from aileron_tui.draw.blocks import GUTTER, Block, lay_out
 from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.foreign_text import brief
 from aileron_tui.draw.header import item_head
@@ -108,6 +108,11 @@ def call_page(
 
     head, document = (_unbroken(partial(part, number), columns) for number in (0, 1))
     return (*head, (), *document) if document else ()
+
+
+def blocks_page(blocks: Sequence[Block], columns: int) -> Page:
+    """Return *blocks* in lines that a terminal does not break."""
+    return _unbroken(lambda width: lay_out(blocks, width, GUTTER).lines, columns)
 
 
 def row_list(
