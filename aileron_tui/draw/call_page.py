@@ -61,6 +61,10 @@ def outcome_blocks(call: CallView, now: float, *, unfold: bool) -> Iterator[Bloc
     view = call.approval
     role: Role = "fact" if call.result else STATE_ROLES.get(view.state, "fact")
     remark = words.item.how_it_ended(view.state, _ended_at(view), _took(call, now))
+    differs = view.read_back is not None and view.read_back.status == "differs"
+    if differs:  # before a result of any length
+        yield from _read_back(view, unfold=unfold)
+        yield blank()
     yield heading(words.item.OUTCOME, (Piece(remark, "muted"),), role)
     if call.edited:
         yield value("", (Piece(words.views.EDITED, "danger"),))
@@ -70,8 +74,15 @@ def outcome_blocks(call: CallView, now: float, *, unfold: bool) -> Iterator[Bloc
         yield value("Result", (Piece(words.views.FORGOTTEN, "muted"),), "record")
     yield from field_blocks(call.result, "fact", unfold=unfold)
     yield from decision_rows(view)
+    if not differs:
+        yield from _read_back(view, unfold=unfold)
+
+
+def _read_back(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
+    """Yield what the service held after the run, where it was asked."""
     if view.read_back is not None:
-        yield blank()
+        if view.read_back.status != "differs":
+            yield blank()
         yield read_back_heading(view.read_back, view.ended_at)
         yield from read_back_blocks(view.read_back, unfold=unfold)
 
@@ -96,7 +107,7 @@ def _kept_blocks(
 ) -> tuple[Block, ...]:
     """Return what is kept of a call whose screen is not: its arguments, who decided, when, the words."""
     # How it ended and who decided is above it already.
-    view = replace(call.approval, outcome="", decided_at=None)
+    view = replace(call.approval, outcome="", decided_at=None, read_back=None)
     first, *rest = approval_blocks(view, now, warnings, unfold=unfold)
     if view.state not in FINAL_STATES or view.preview.status != "none":
         return (first, *rest)

@@ -67,6 +67,7 @@ class RecordingPort:
 
     def tell(self, *events: CoreEvent) -> None:
         for event in events:
+            self._core.learn(event)
             self._events.put(event)
 
     @property

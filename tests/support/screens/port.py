@@ -34,7 +34,6 @@ from aileron_core.console_port import (
     LibraryUpdated,
     MarkReadBackSeen,
     PauseChanged,
-    PreviewView,
     ReadApprovals,
     ReadCall,
     ReadRecord,
@@ -109,6 +108,11 @@ class FixtureCore:
                 return self._end(intent.session_id)
             case StopEverything():
                 return self._stop()
+
+    def learn(self, event: CoreEvent) -> None:
+        """Know what a test told the console."""
+        if isinstance(event, ApprovalUpdated) and event.view.approval_id:
+            self._views[event.view.approval_id] = event.view
 
     def _record(
         self, event: AuditEvent, summary: str, view: ApprovalView | None = None, by: str = ""
@@ -227,7 +231,6 @@ class FixtureCore:
                 return AuditExported(records=total, path=path)
 
     def _read_call(self, run_id: str) -> CallRead:
-        """Return the call, without what was fetched: as after a restart of the console."""
         records = tuple(each for each in self._records if each.run_id == run_id)
         views = (view for view in self._views.values() if view.run_id == run_id)
         view = next(views, None)
@@ -236,9 +239,7 @@ class FixtureCore:
         answer = json.dumps({"id": "18c2", "labelIds": ["SENT"]}, indent=2)
         result = (FieldView(label="Result", value=answer, multiline=True, shape="json"),)
         done = view.state == "completed"
-        kept = view.was_looked_at_again or not view.ended_at
-        past = view if kept else replace(view, preview=PreviewView(status="none"))
-        call = CallView(approval=past, gated=True, result=result if done else (), records=records)
+        call = CallView(approval=view, gated=True, result=result if done else (), records=records)
         return CallRead(run_id=run_id, call=call)
 
     def _read_calls(self, intent: ReadApprovals) -> Iterator[ApprovalsRead]:
