@@ -57,7 +57,8 @@ def document(shown: Console) -> str:
 
 def decided(shown: Console) -> list[str]:
     """Return the rows of the list of decisions."""
-    return [row for row in shown.lines if "Readdress draft" in row]
+    at = next(number for number, row in enumerate(shown.lines) if "DECIDED" in row)
+    return shown.lines[at + 1 : at + 6]
 
 
 @SIZES
