@@ -50,10 +50,14 @@ def call_parts(
         lead += recheck_blocks(call.approval, unfold=unfold)
         document = approval_blocks(shown, shown_at, warnings, unfold=unfold)
     else:
-        document = _kept_blocks(call, now, warnings, unfold=unfold)
+        document = tuple(map(_unread, _kept_blocks(call, now, warnings, unfold=unfold)))
     after = (*context_blocks(context), blank(), *record_blocks(call.records), *record)
-    unread = (*(replace(each, must_be_seen=False) for each in lead), blank())
-    return unread, document, after
+    return (*map(_unread, lead), blank()), document, after
+
+
+def _unread(block: Block) -> Block:
+    """Return *block* as one that need not be seen: nothing is decided by it."""
+    return replace(block, must_be_seen=False)
 
 
 def outcome_blocks(call: CallView, now: float, *, unfold: bool) -> Iterator[Block]:

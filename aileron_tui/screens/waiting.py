@@ -147,7 +147,9 @@ class WaitingScreen(ConsoleScreen):
 
     def _draw_decided(self, width: int) -> None:
         decided, rows = self.model.decided, self.query_one("#decided", RowList)
-        rows.show(len(decided), 1, decided.index, decided.key, has_cursor=decided.active)
+        # Without the cursor it begins with the newest, whichever row was selected last.
+        row, key = (decided.index, decided.key) if decided.active else (0, None)
+        rows.show(len(decided), 1, row, key, has_cursor=decided.active)
         rows.styles.height = min(len(decided), COMPACT_DECISIONS) if self._compact else None
         more = hidden_rows_line(*rows.hidden_rows)
         (header,) = decided.header(width, self.clock.now())

@@ -26,7 +26,7 @@ def answer(view: ApprovalView, text: str) -> CallRead:
 
 async def test_one_key_opens_the_newest_decision_and_another_goes_back() -> None:
     """What was shown, the arguments, the result, who, when, the words, the records; then what waits."""
-    async with console(start(short(), short(2)), answers=True) as shown:
+    async with console(start(short(), short(2), denied(3)), answers=True) as shown:
         await decide(shown, "a", "✓ Approved")
         await shown.go("tab", RESULT)
         for expected in (

@@ -99,7 +99,7 @@ def test_activity_names_each_call_once_with_what_became_of_it(
 @dark
 def test_a_call_of_the_past_tells_its_whole_story(snap_compare: Snap, look: Look) -> None:
     """Every record of it, oldest first, with who and number."""
-    scenario = row("2", "Newest first.", "? unknown", "SO FAR")
+    scenario = row("2", "Newest first.", "? unknown", "OUTCOME  unknown")
     assert taken(snap_compare, look, scenario, with_a_past())
 
 

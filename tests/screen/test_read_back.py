@@ -168,4 +168,4 @@ async def test_a_difference_is_seen_once_its_call_is_opened() -> None:
         assert shown.port.intents == [MarkReadBackSeen(run_id=odd.run_id)]
         assert "eve@evil.example" in shown.text
         await shown.press("1")
-        await shown.until(lambda: "▲" not in decided(shown)[0])
+        await shown.until(lambda: "Last: ✓ Readdress draft 1" in shown.text)

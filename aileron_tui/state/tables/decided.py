@@ -22,7 +22,8 @@ class DecidedTable(KeyedTable[ApprovalView]):
         """It has the cursor; else the list of what waits has it."""
 
     def enter(self) -> None:
-        """Put the cursor on the newest, or on the call that had it last."""
+        """Put the cursor on the first row."""
+        self.select(0)
         self.active = self.opened = bool(len(self))
 
     def leave(self) -> None:
