@@ -7,17 +7,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from aileron_core import tasks
 from aileron_core.audit.head import JOURNAL, HeadFile, SystemJournal
 from aileron_core.audit.read import head_contradiction
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.publisher import EventPublisher
@@ -50,6 +48,9 @@ from aileron_core.sessions.service import SessionService, unknown_session
 from aileron_core.sessions.traffic import TrafficMeter
 from aileron_core.settings import Settings
 from aileron_core.storage.database import Database
+
+if TYPE_CHECKING:
+    from aileron_core.connectors.wasm.engine import WasmEngine
 
 _log = logging.getLogger(__name__)
 _SWEEP_SECONDS = 0.5
@@ -118,15 +119,15 @@ class _Files:
 
     def __init__(self, base: _Base, publisher: EventPublisher) -> None:
         routes = base.options.routes
-        self.outgoing = OutgoingClient(routes=routes, clock=base.clock)
-        # Compiled forms stay in memory: only a key from a vault would outlive this process.
-        self.engine = WasmEngine(self.outgoing, separate_compiler=True)
-        self.stop_signal = StopSignal(self.engine.stop_running)
         store = ConnectorStore(base.home.path)
+        self.connectors = ConnectorRegistry(store, lambda: _engine(routes, base.clock))
+        if routes:
+            _ = self.connectors.engine  # a route that cannot be used ends the start
+        self.stop_signal = StopSignal(self.connectors.stop_running)
         self.library = HomeLibrary(
             actions=base.home.actions,
             store=store,
-            registry=ConnectorRegistry(store, self.engine),
+            registry=self.connectors,
             database=base.database,
             clock=base.clock,
             routes=routes,
@@ -134,6 +135,15 @@ class _Files:
             guard=self.stop_signal.make_stoppable,
         )
         self.project_trust = ProjectTrust(base.database, base.clock)
+
+
+def _engine(routes: Sequence[Route], clock: Clock) -> "WasmEngine":
+    from aileron_core.connectors.http.client import OutgoingClient
+    from aileron_core.connectors.wasm.engine import WasmEngine
+
+    outgoing = OutgoingClient(routes=routes, clock=clock)
+    # Compiled forms stay in memory: only a key from a vault would outlive this process.
+    return WasmEngine(outgoing, separate_compiler=True)
 
 
 class _Runs:
@@ -263,8 +273,7 @@ class App:
         self.audit = reports.audit
 
         files = _Files(base, self.publisher)
-        self.outgoing = files.outgoing
-        self.engine = files.engine
+        self.connectors = files.connectors
         self.library = files.library
         self.project_trust = files.project_trust
 
@@ -304,8 +313,7 @@ class App:
             contradiction = await database.read(lambda c: head_contradiction(c, home.path))
             _copy_heads(home, database, heads)
             app = cls(home, options, clock or SystemClock(), database)
-            closing.callback(app.outgoing.close)
-            closing.push_async_callback(asyncio.to_thread, app.engine.close)
+            closing.push_async_callback(asyncio.to_thread, app.connectors.close)
             database.on_commit(app.publisher.records_committed)
             database.on_failure(app.storage.commit_failed)
             recovery = await app._begin(contradiction)

@@ -107,6 +107,12 @@ class AileronApp(App[int], inherit_bindings=False):
         clock = clock if clock is not None else SystemClock()
         colourless = True if start_theme == PLAIN else None
         super().__init__(driver_class=ConsoleDriver, ansi_color=colourless)
+        for theme in themes():
+            self.register_theme(theme)
+        # Before the stylesheet is parsed for the first time, so that it is parsed once.
+        self.set_reactive(AileronApp.theme, start_theme)
+        self._css_variables = self.get_css_variables()
+        self.stylesheet.set_variables(self._css_variables)
         self._clock = clock
         self._keys = registry
         self._model: Model | None = None
@@ -118,7 +124,6 @@ class AileronApp(App[int], inherit_bindings=False):
         self.title = "aileron"
         self._port = port
         self._arm_seconds = arm_seconds
-        self._start_theme = start_theme
         self._first_frame = first_frame
         self._guide = guide
         self._environment = environment
@@ -153,11 +158,15 @@ class AileronApp(App[int], inherit_bindings=False):
         """Return the filters over every drawn line; in the plain theme they remove all colour."""
         return [Colourless()] if self.theme == PLAIN else super().get_line_filters()
 
+    def refresh_css(self, animate: bool = True) -> None:
+        """Parse the stylesheet again if a theme changed its variables; Textual does so at each start."""
+        variables = self.get_css_variables()
+        if variables != self._css_variables or self.css_monitor is not None:
+            self._css_variables = variables
+            super().refresh_css(animate)
+
     def on_mount(self) -> None:
-        """Register the themes, subscribe to the core, show the first screen."""
-        for theme in themes():
-            self.register_theme(theme)
-        self.theme = self._start_theme
+        """Subscribe to the core, show the first screen."""
         if self._ends_on_signal:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, self._terminated, number)

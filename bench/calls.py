@@ -121,7 +121,7 @@ def _over_http(path: Path, url: str) -> list[float]:
 async def _at_the_sandbox(path: Path) -> list[float]:
     outgoing = OutgoingClient()
     engine = WasmEngine(outgoing)
-    connectors, _ = await ConnectorRegistry(ConnectorStore(path), engine).installed()
+    connectors, _ = await ConnectorRegistry(ConnectorStore(path), lambda: engine).installed()
     took: list[float] = []
     for _ in range(CALLS):
         began = time.perf_counter()

@@ -1,26 +1,57 @@
 """The installed connectors, ready to be called."""
 
 import asyncio
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
-from aileron_core.connectors.wasm.connector import WasmConnector
-from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import HashMismatch, NotFound, Problem
+
+if TYPE_CHECKING:
+    from aileron_core.connectors.wasm.connector import WasmConnector
+    from aileron_core.connectors.wasm.engine import WasmEngine
 
 
 class ConnectorRegistry:
     """Provides connectors by name, version and hash.
 
     Args:
-        engine: runs them. Routes belong to its outgoing client.
+        make_engine: returns what runs them, called once, for the first connector: importing the
+            sandbox delays the start of a home that has none. Routes belong to its outgoing client.
     """
 
-    def __init__(self, store: ConnectorStore, engine: WasmEngine) -> None:
+    def __init__(self, store: ConnectorStore, make_engine: Callable[[], "WasmEngine"]) -> None:
         self._store = store
-        self._engine = engine
+        self._make_engine = make_engine
+        self._made: WasmEngine | None = None
+        self._making = threading.Lock()
 
-    async def get(self, fqn: str, version: str, hash_: str) -> WasmConnector:
+    @property
+    def engine(self) -> "WasmEngine":
+        """What runs the connectors."""
+        with self._making:
+            if self._made is None:
+                self._made = self._make_engine()
+            return self._made
+
+    def stop_running(self) -> None:
+        """Stop every guest that runs or waits for a thread; later calls are not affected."""
+        if (engine := self._engine_if_made()) is not None:
+            engine.stop_running()
+
+    def close(self) -> None:
+        """Stop every guest, end the engine's threads and close its connections; blocks."""
+        if (engine := self._engine_if_made()) is not None:
+            engine.close()
+            engine.outgoing.close()
+
+    def _engine_if_made(self) -> "WasmEngine | None":
+        with self._making:
+            return self._made
+
+    async def get(self, fqn: str, version: str, hash_: str) -> "WasmConnector":
         """Return the connector with exactly that name, version and hash, its bytes verified.
 
         Raises:
@@ -48,33 +79,36 @@ class ConnectorRegistry:
             )
         return self._connector(installed)
 
-    async def installed(self) -> tuple[tuple[WasmConnector, ...], tuple[Problem, ...]]:
+    async def installed(self) -> "tuple[tuple[WasmConnector, ...], tuple[Problem, ...]]":
         connectors, problems = await self.scan()
         return tuple(each for each, _ in connectors), problems
 
     async def scan(
         self,
-    ) -> tuple[tuple[tuple[WasmConnector, InstalledConnector], ...], tuple[Problem, ...]]:
+    ) -> "tuple[tuple[tuple[WasmConnector, InstalledConnector], ...], tuple[Problem, ...]]":
         """Return every usable connector with what the store says of it, and what is wrong with others."""
         found, problems = await asyncio.to_thread(self._store.scan)
         return tuple((self._connector(entry), entry) for entry in found), problems
 
-    async def install(self, source: Path, manifest: Path | None = None) -> WasmConnector:
+    async def install(self, source: Path, manifest: Path | None = None) -> "WasmConnector":
         """Install a connector; raises as `ConnectorStore.install` does."""
         return self._connector(await asyncio.to_thread(self._store.install, source, manifest))
 
     async def remove(self, hash_: str) -> bool:
         """Remove a connector; False if it was not installed."""
         removed = await asyncio.to_thread(self._store.remove, hash_)
-        self._engine.release_module(hash_)
+        if (engine := self._engine_if_made()) is not None:
+            engine.release_module(hash_)
         return removed
 
-    def _connector(self, installed: InstalledConnector) -> WasmConnector:
+    def _connector(self, installed: InstalledConnector) -> "WasmConnector":
+        from aileron_core.connectors.wasm.connector import WasmConnector
+
         return WasmConnector(
             identity=installed.identity,
             manifest=installed.manifest,
             store=self._store,
-            engine=self._engine,
+            engine=self.engine,
         )
 
     def _hint(self, fqn: str, version: str) -> str:

@@ -5,14 +5,17 @@ import logging
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aileron_core.actions.catalog import CatalogScan, scan
 from aileron_core.actions.suites import Suite, delete_suite, read_suites
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import InstalledConnector
-from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.errors import Problem
 from aileron_core.library.file_stamps import FileStamps, read_stamps
+
+if TYPE_CHECKING:
+    from aileron_core.connectors.wasm.connector import WasmConnector
 
 _log = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aileron_core import tasks
 from aileron_core.actions.catalog import Catalog, CatalogEntry, read_file
@@ -21,7 +22,6 @@ from aileron_core.connectors.posted_reads import acceptance_name
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.console_port import LibraryItemView, NotAcceptedView
 from aileron_core.errors import (
     AileronError,
@@ -42,6 +42,9 @@ from aileron_core.library.view import LibraryState, library_items, not_accepted_
 from aileron_core.runs import ResolvedAction
 from aileron_core.runs.run_table import calls_by_action
 from aileron_core.storage.database import Database
+
+if TYPE_CHECKING:
+    from aileron_core.connectors.wasm.connector import WasmConnector
 
 _log = logging.getLogger(__name__)
 _MOST_READS = 16
@@ -198,8 +201,7 @@ class HomeLibrary:
     def _state(self) -> LibraryState:
         return LibraryState(
             catalog=self._catalog,
-            installed=self._files.connectors,
-            stored=self._files.stored,
+            installed=self._files.stored,
             contents=self._contents,
             store_problems=self._files.store_problems,
             accepted=self._accepted.records,
@@ -285,7 +287,7 @@ class HomeLibrary:
         digests = await self._database.read(load_digests)
         await asyncio.to_thread(self._copies.collect, digests)
 
-    async def _compile(self, connectors: Sequence[WasmConnector]) -> None:
+    async def _compile(self, connectors: "Sequence[WasmConnector]") -> None:
         """Compile what is accepted before a call has to wait for it: one by one, most used first.
 
         A connector that is called before its turn is compiled at once, beside this.

@@ -1,5 +1,6 @@
 """The tree of commands; each imports what it needs when it runs."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from aileron_tui.cli.options import (
     shared_options,
 )
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
-from aileron_tui.cli.process import close_memory, drop_key_variables
+from aileron_tui.cli.process import close_memory, drop_key_variables, opening_line
 from aileron_tui.cli.scaffold import EXAMPLE_PORT
 
 
@@ -94,9 +95,14 @@ def console(
         )
     close_memory()
     drop_key_variables()
-    from aileron_tui.cli.runtime import run_console
+    with contextlib.ExitStack() as stack:
+        erase = None if plain else stack.enter_context(opening_line(context.home))
+        # Only now: what it imports takes most of the start.
+        from aileron_tui.cli.runtime import run_console
 
-    return run_console(context, routes, accept_installed=accept_installed, plain=plain)
+        return run_console(
+            context, routes, accept_installed=accept_installed, plain=plain, before_screen=erase
+        )
 
 
 @aileron.command()

@@ -4,13 +4,16 @@ import os
 import signal
 import sys
 import threading
+from queue import SimpleQueue
 from typing import Any
 
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.scaffold import EXAMPLE_HOST, examples
 
-_POLL_SECONDS = 0.2
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_LAST_SECONDS = 1.0
+"""How long the last mails have to be printed when the service ends."""
 
 
 def run_example(context: CommandContext, port: int) -> int:
@@ -19,16 +22,13 @@ def run_example(context: CommandContext, port: int) -> int:
     sys.path.insert(0, str(examples().parent))
     from examples.mailbox.server import Mailbox
 
-    stop = threading.Event()
-
-    def end(_number: int, _frame: object) -> None:
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
+    sent: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+    # Blocked in every thread, so that the main one can sleep until one of them comes.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
-        mailbox = Mailbox(port=port)
+        mailbox = Mailbox(port=port, on_sent=sent.put)
     except OSError as error:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         raise CliError(
             EXIT.FAILED,
             f"Port {port} of 127.0.0.1 cannot be used ({os.strerror(error.errno or 0)}). Take another "
@@ -42,13 +42,20 @@ def run_example(context: CommandContext, port: int) -> int:
             drafts = len(mailbox.state()["drafts"])
             context.say(f"An example mail service with {drafts} drafts runs at {mailbox.url}.")
             context.say(f"Lead the console to it with --route {route}. Ctrl-C ends it.")
-        seen = 0
-        while not stop.wait(_POLL_SECONDS):
-            sent = mailbox.state()["sent"]
-            for each in sent[seen:]:
-                _print(context, each)
-            seen = len(sent)
+        # Not on the service's thread: a terminal that stands still must not stop the service.
+        printing = threading.Thread(target=_print_all, args=(context, sent), daemon=True)
+        printing.start()
+        signal.sigwait(_ENDING)
+        # A second one ends what does not end by itself.
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    sent.put(None)
+    printing.join(_LAST_SECONDS)
     return EXIT.DONE
+
+
+def _print_all(context: CommandContext, sent: "SimpleQueue[dict[str, Any] | None]") -> None:
+    while (mail := sent.get()) is not None:
+        _print(context, mail)
 
 
 def _print(context: CommandContext, mail: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "action check": ("aileron action check send-draft.md", "aileron action check --portable ."),
     "action list": ("aileron action list", "aileron action list --json"),
     "action remove": ("aileron action remove send-draft",),
+    "action show": ("aileron action show send-draft", "aileron action show send-draft --json"),
     "action run": (
         "aileron action run list-drafts",
         "aileron action run send-draft --arg draft_id=r-7719003417 --wait 300",
@@ -29,6 +30,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "connector run": (
         "aileron connector run . list_drafts --route gmail.googleapis.com:443=127.0.0.1:8025",
     ),
+    "connector show": ("aileron connector show mail-drafts",),
     "console": (
         "aileron console",
         "aileron console --plain",

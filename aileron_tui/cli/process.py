@@ -1,7 +1,13 @@
-"""What a console's process does first: closes its memory to other programs, drops variables that could press keys."""
+"""What a console's process does first: closes its memory, drops variables that could press keys, prints a line."""
 
+import contextlib
 import os
+import shutil
 import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+from aileron_core.text import escape
 
 _PR_SET_DUMPABLE = 4
 
@@ -23,3 +29,33 @@ def drop_key_variables() -> None:
     """
     for name in [name for name in os.environ if name.startswith("TEXTUAL") or name == "ESCDELAY"]:
         del os.environ[name]
+
+
+@contextlib.contextmanager
+def opening_line(home: Path) -> Generator[Callable[[], None]]:
+    """Print that *home* is being opened; yield what erases the line, as the end of the context does.
+
+    A terminal shows it while the rest is imported. Where the console draws on none, nothing is
+    printed.
+    """
+    terminal = next((each for each in (sys.stderr, sys.stdout) if each.isatty()), None)
+    with contextlib.suppress(ValueError):
+        home = Path("~") / home.relative_to(Path.home())
+    # A line that wrapped could not be erased.
+    text = escape(f"aileron: opening {home} ...")[: shutil.get_terminal_size().columns - 1]
+    shown = terminal is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+    def erase() -> None:
+        nonlocal shown
+        if shown and terminal is not None:
+            terminal.write(f"\r{' ' * len(text)}\r")
+            terminal.flush()
+        shown = False
+
+    if shown and terminal is not None:
+        terminal.write(text)
+        terminal.flush()
+    try:
+        yield erase
+    finally:
+        erase()

@@ -6,25 +6,20 @@ import gc
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
-import time
 from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import Future, InvalidStateError
 from typing import Final
 
 from aileron_core.app import App, AppOptions
 from aileron_core.console_port import ApprovalsRead, CoreEvent
 from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
-from aileron_core.launch.sweep import LaunchSweep
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
-from aileron_core.server.agent_api import AgentApi
-from aileron_core.server.asgi import create_app
-from aileron_core.server.embedded import EmbeddedServer
-from aileron_core.server.session_sockets import SessionSockets
 from aileron_core.server.sockets import bind_tcp, bind_unix
 from aileron_core.settings import Settings, load_settings
-from aileron_mcp.lazy_mount import LazyMcpApp
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.logfile import log_to
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
@@ -38,14 +33,15 @@ def core_thread(
     routes: Sequence[str] = (),
     *,
     accept_installed: bool = False,
-    first_frame: threading.Event | None = None,
+    first_frame: Future[None] | None = None,
     failpoint: Failpoint = no_failpoint,
 ) -> CoreThread:
     """Return the core with its server, ready to be started.
 
     Args:
-        first_frame: set once the screen is drawn; the `mcp` package (about 1 s under the
-            interpreter's lock) is imported after that, or at once without a screen.
+        first_frame: done once the screen is drawn. The core is ready as soon as the home is open and
+            the ports are taken; the server, whose imports would delay the screen, answers from then
+            on. None: it serves before it is ready.
         failpoint: for tests of crashes, in process only.
 
     Raises:
@@ -62,60 +58,72 @@ def core_thread(
 
     @contextlib.asynccontextmanager
     async def opened() -> AsyncGenerator[App]:
-        async with App.open(home, options) as app, _served(app, settings, first_frame):
-            yield app
+        async with App.open(home, options) as app:
+            unsubscribe = app.events.subscribe(_freeze_calls)
+            try:
+                async with _bound(app, settings) as listeners:
+                    if first_frame is None:
+                        async with _served(app, settings, listeners):
+                            yield app
+                    else:
+                        async with _served_after(first_frame, app, settings, listeners):
+                            yield app
+            finally:
+                unsubscribe()
 
     return CoreThread(opened)
 
 
 @contextlib.asynccontextmanager
-async def _served(
-    app: App, settings: Settings, first_frame: threading.Event | None
-) -> AsyncGenerator[None, None]:
-    tcp = bind_tcp(
-        settings.listen_host, settings.listen_port or await app.address.remembered_port()
-    )
-    unix = bind_unix(app.home.socket)
-    port: int = tcp.getsockname()[1]
-    app.address.listen_on(port)
-    agents = AgentApi(app)
-    mcp = LazyMcpApp(
-        agents,
-        hold_seconds=settings.hold_seconds,
-        version=app.version,
-        is_tool=settings.is_tool,
-        # What it imports stays: collecting it every other second would stop agents for 0.1 s.
-        on_import=gc.freeze,
-    )
-    asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app}, agents=agents)
-    unkeep = app.events.subscribe(_freeze_calls)
-    unsweep = app.events.subscribe(LaunchSweep(app.home.path))
-    server = EmbeddedServer(asgi_app, [tcp, unix])
-    own = asgi_app.state.session_sockets = SessionSockets(app, server.serve_session)
+async def _bound(app: App, settings: Settings) -> AsyncGenerator[list[socket.socket]]:
+    """Take the port and the home's socket: what connects to them from now on waits to be served."""
+    remembered = settings.listen_port or await app.address.remembered_port()
+    tcp = bind_tcp(settings.listen_host, remembered)
     try:
-        async with mcp.run(), server, own.listening():
-            await app.address.announce(port)
-            _start_after(first_frame, mcp)
-            yield
+        unix = bind_unix(app.home.socket)
+        app.address.listen_on(tcp.getsockname()[1])
+        try:
+            yield [tcp, unix]
+        finally:
+            unix.close()
+            with contextlib.suppress(OSError):
+                app.home.socket.unlink()
     finally:
-        unkeep()
-        unsweep()
-        with contextlib.suppress(OSError):
-            app.home.socket.unlink()
+        tcp.close()
 
 
-_MCP_IMPORT_DELAY: Final = 10.0
-"""Seconds after the start before the `mcp` package is imported unasked: a server that lives shorter never needs it."""
+@contextlib.asynccontextmanager
+async def _served(
+    app: App, settings: Settings, listeners: list[socket.socket]
+) -> AsyncGenerator[None]:
+    from aileron_tui.cli.serving import served
+
+    async with served(app, settings, listeners):
+        yield
 
 
-def _start_after(first_frame: threading.Event | None, mcp: LazyMcpApp) -> None:
-    def wait() -> None:
-        if first_frame is not None:
-            first_frame.wait()
-        time.sleep(_MCP_IMPORT_DELAY)
-        mcp.start()
+@contextlib.asynccontextmanager
+async def _served_after(
+    first_frame: Future[None], app: App, settings: Settings, listeners: list[socket.socket]
+) -> AsyncGenerator[None]:
+    """Serve from *first_frame* on; a server that does not start ends the core."""
+    closing = asyncio.Event()
 
-    threading.Thread(target=wait, name="aileron-mcp-import", daemon=True).start()
+    async def serve() -> None:
+        await asyncio.wrap_future(first_frame)
+        async with _served(app, settings, listeners):
+            gc.freeze()  # what was imported since the first frame stays as well
+            await closing.wait()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(serve(), name="server")
+            try:
+                yield
+            finally:
+                closing.set()
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
 
 
 def _freeze_calls(event: CoreEvent) -> None:
@@ -205,12 +213,14 @@ def run_console(
     *,
     accept_installed: bool,
     plain: bool = False,
+    before_screen: Callable[[], object] | None = None,
     guide: Guide | None = None,
 ) -> int:
     """Open the console; return the exit code once it is closed and the core has stopped.
 
     Args:
         plain: line by line, without a screen.
+        before_screen: called when everything is ready, just before the screen begins.
         guide: a demo that leads through the screen.
     """
     if not sys.stdin.isatty() or not sys.stdout.isatty():
@@ -219,25 +229,29 @@ def run_console(
         )
     home = _prepare(context)
     gc.disable()
-    first_frame = threading.Event()
+    first_frame: Future[None] = Future()
 
     def drawn() -> None:
         _started()
-        first_frame.set()
+        with contextlib.suppress(InvalidStateError):  # the core has ended
+            first_frame.set_result(None)
 
     core = core_thread(home, routes, accept_installed=accept_installed, first_frame=first_frame)
     core.begin()
     try:
         run = _front_end(core, load_settings(home.config), drawn, plain=plain, guide=guide)
     except BaseException:
+        first_frame.cancel()
         core.stop()
         raise
     _log_start(core.start(), "console")
     sys.setswitchinterval(_TURN_SECONDS)
     try:
+        if before_screen is not None:
+            before_screen()
         return run()
     finally:
-        first_frame.set()
+        first_frame.cancel()
         core.stop()
         _log_end(core, "console")
 

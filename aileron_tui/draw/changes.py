@@ -43,7 +43,7 @@ def change_blocks(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
     for row, (old, new) in enumerate(changed):
         if row and (old.multiline or new.multiline):
             yield blank()
-        yield from _change(old, new, found, compare, unfold=unfold)
+        yield from field_change_blocks(old, new, found, compare, unfold=unfold)
     if not changed:
         yield value("", (Piece(words.item.NOTHING_CHANGES, "attn"),))
     rows = tuple(found.blocks())
@@ -52,22 +52,28 @@ def change_blocks(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
         yield from rows
 
 
-def _change(
+def field_change_blocks(
     old: FieldView,
     new: FieldView,
     found: HiddenCharacters,
     compare: BoundedDiff,
     *,
+    before: Gutter = "fact",
+    after: Gutter = "claim",
     unfold: bool,
 ) -> Iterator[Block]:
-    before, after = _lines(old, found, unfold=unfold), _lines(new, found, unfold=unfold)
-    ops = _opcodes(old, new, before, after, compare)
+    """Yield the lines of one field that has two values, *old* behind the bar *before*, *new* behind *after*.
+
+    Hidden characters of both are added to *found*.
+    """
+    was, becomes = _lines(old, found, unfold=unfold), _lines(new, found, unfold=unfold)
+    ops = _opcodes(old, new, was, becomes, compare)
     label = foreign_text(old.label, "muted")
-    for _, sign, pieces in signed_lines(before, after, ops, compare, unfold=unfold):
+    gutters: dict[str, Gutter] = {"−": before, "+": after}
+    for _, sign, pieces in signed_lines(was, becomes, ops, compare, unfold=unfold):
         ground = GROUNDS.get(sign)
         signed: Line = (Piece(f"{sign} ", ground or "muted"), *pieces)
-        gutter: Gutter = "claim" if sign == "+" else "fact"
-        yield value(label, signed, gutter, background=ground)
+        yield value(label, signed, gutters.get(sign, "fact"), background=ground)
         label = ()
 
 

@@ -16,11 +16,12 @@ from aileron_tui.draw.changes import change_blocks, changed_fields
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.drift import drift_blocks
 from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
+from aileron_tui.draw.formats import field_lines
 from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.read_back import read_back_blocks, read_back_heading
 from aileron_tui.draw.steps import op_blocks, step_blocks
 from aileron_tui.draw.text import Line, Piece, Role, line, plain_text
 from aileron_tui.draw.times import age, clock_seconds
-from aileron_tui.draw.values import field_text, value_lines
 
 IDENTITY_LABELS = frozenset(
     {"to", "cc", "bcc", "from", "amount", "file", "path", "channel", "host", "command", "recipient"}
@@ -78,6 +79,8 @@ def first_heading(view: ApprovalView, now: float) -> Block:
     if _has_outcome(view):
         role: Role = "danger" if view.state == "failed" else "attn"
         return heading(words.item.OUTCOME, _remark(words.item.OUTCOMES[view.state]), role)
+    if view.read_back is not None:
+        return read_back_heading(view.read_back, view.ended_at)
     if view.state in FINAL_STATES:
         return _was_shown(view)
     if view.drift is not None:
@@ -165,8 +168,7 @@ def _fact_section(
     view: ApprovalView, refresh_key: str, look_key: str, *, unfold: bool
 ) -> Iterator[Block]:
     preview = view.preview
-    if _has_outcome(view):
-        yield from _outcome_section(view, look_key)
+    yield from _outcome_section(view, look_key, unfold=unfold)
     if preview.status == "unavailable":
         reason = words.item.unavailable("")
         yield value("Preview", (Piece(reason, "attn"), *foreign_text(preview.reason)))
@@ -194,11 +196,20 @@ def _fact_section(
         yield from _fields(preview.fields, "fact", unfold=unfold)
 
 
-def _outcome_section(view: ApprovalView, look_key: str) -> Iterator[Block]:
-    """Yield how a call failed; of one whose outcome nobody knows also what is known and what to check."""
-    yield value("", foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
-    if view.awaits_acknowledgement:
-        yield from _open_question(view, look_key)
+def _outcome_section(view: ApprovalView, look_key: str, *, unfold: bool) -> Iterator[Block]:
+    """Yield how a call ended, and the heading over what had been shown of it.
+
+    That is how it failed; of one whose outcome nobody knows also what is known and what to check; of one
+    that was read back, what the service holds.
+    """
+    if _has_outcome(view):
+        yield value("", foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
+        if view.awaits_acknowledgement:
+            yield from _open_question(view, look_key)
+    elif view.read_back is not None:
+        yield from read_back_blocks(view.read_back, unfold=unfold)
+    else:
+        return
     if view.approval_id or view.was_looked_at_again:  # otherwise nothing was shown
         yield blank()
         yield _was_shown(view)
@@ -259,9 +270,8 @@ def _fields(
         if field.missing:
             yield value(label, _remark(words.item.MISSING), gutter, label_outside=foreign)
             continue
-        text = field_text(field, unfold=unfold)
-        hidden.add(text)
-        for row, pieces in enumerate(value_lines(field, text, _value_role(field, gutter))):
+        role = _value_role(field, gutter)
+        for row, pieces in enumerate(field_lines(field, hidden, role, unfold=unfold)):
             named = label if row == 0 else ()
             yield value(named, pieces, gutter, label_outside=foreign)
         if field.label in same:

@@ -8,6 +8,7 @@ from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.acceptance import widest_change
 from aileron_tui.draw.foreign_text import brief
+from aileron_tui.draw.read_back import read_back_tag
 from aileron_tui.draw.suite_page import suite_name, suite_remark
 from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate
 from aileron_tui.draw.times import age, clock_minutes, time_left, time_left_role
@@ -226,6 +227,8 @@ def _decided_line(view: ApprovalView, width: int) -> Line:
     at = view.decided_at or view.ended_at or view.requested_at
     role = STATE_ROLES.get(view.state, "muted")
     glyph = Piece(words.item.GLYPHS[view.state], role)
+    if view.read_back is not None and view.read_back.waits_to_be_seen:
+        glyph = Piece("▲", "attn")
     title = brief(view.title, "muted")
     start = line(" ", glyph, Piece(f" {clock_minutes(at)}  ", "muted"), *title)
     return justify(start, line(*_how(view), " "), width)
@@ -235,6 +238,8 @@ def _how(view: ApprovalView) -> Line:
     loud: dict[str, Role] = {"unknown": "attn", "failed": "danger"}
     if view.state in loud:
         return (Piece(words.item.OUTCOMES[view.state], loud[view.state]),)
+    if view.read_back is not None and view.read_back.status != "unavailable":
+        return read_back_tag(view.read_back)
     if view.decided_at is not None and view.state != "expired":
         waited = age(view.decided_at - view.requested_at)
         return (Piece(f"you, {waited}", "muted"),)

@@ -22,6 +22,7 @@ from aileron_tui.items import Item
 from aileron_tui.plain.lines import own_line
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.filter_fields import item_fields
+from aileron_tui.state.intents import seen_difference
 from aileron_tui.state.model import Model, Version
 from aileron_tui.state.situation import situation_of
 from aileron_tui.terminal.notifications import NotificationScheduler, Notifier
@@ -98,6 +99,8 @@ class PlainState:
         self._select_waiting()
         self._close_stale_question()
         self._ask_for_records()
+        if (seen := seen_difference(model)) is not None:
+            self._submit(seen)
         if self._due is not None and self._due[0] <= at:
             _, do = self._due
             self._due = None

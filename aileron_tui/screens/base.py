@@ -30,6 +30,7 @@ from aileron_tui.messages import (
 from aileron_tui.screens.deciding import Decisions
 from aileron_tui.screens.handoff import TextHandoff
 from aileron_tui.screens.reading import DocumentReader
+from aileron_tui.state.intents import seen_difference
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
 from aileron_tui.state.tables.table import filter_problem
@@ -299,6 +300,8 @@ class ConsoleScreen(Screen[None]):
             self.draw_view()
         self.draw_foot()
         self.reader.wait_for_paint()
+        if (seen := seen_difference(self.model)) is not None:
+            self.submit(seen)
 
     @property
     @abstractmethod

@@ -83,6 +83,8 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
         model.defer_update(view)  # it is read later, in its turn
         return False
     before = known.approval if known is not None else None
+    if queue.is_new_difference(view):
+        model.say(outcomes.read_back_differs(view), at)
     arrived = queue.update(view, now)
     model.activity.add_approval(view)
     model.deny_panel.calls.update(view)

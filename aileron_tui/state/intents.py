@@ -8,6 +8,7 @@ from aileron_core.console_port import (
     Deny,
     EndSession,
     Intent,
+    MarkReadBackSeen,
     SetPause,
     StopEverything,
     WithdrawAcceptance,
@@ -26,6 +27,19 @@ def intents_of(model: Model, action: str, reason: str, now: float) -> tuple[Inte
     if first is None:
         return ()
     return first, *(Deny(approval_id=key, reason=reason) for key in equal_calls(model, now))
+
+
+def seen_difference(model: Model) -> MarkReadBackSeen | None:
+    """Return, once, that the person opened a call of which the service holds something else."""
+    view = model.activity.approval if model.view == "activity" and model.activity.opened else None
+    read = view.read_back if view is not None else None
+    if view is None or read is None or not read.waits_to_be_seen:
+        model.marked_seen = ""
+        return None
+    if model.core_lost is not None or model.marked_seen == view.run_id:
+        return None
+    model.marked_seen = view.run_id
+    return MarkReadBackSeen(run_id=view.run_id)
 
 
 def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:

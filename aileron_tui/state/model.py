@@ -133,6 +133,8 @@ class Model:
         """Something in the document is drawn as a mark."""
         self.ending_agents: dict[str, str] = {}
         """Agents of the sessions that are to end."""
+        self.marked_seen = ""
+        """The opened run whose difference from what was approved was reported as seen."""
 
     # What is on screen
 

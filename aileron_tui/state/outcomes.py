@@ -55,6 +55,11 @@ def acknowledged(view: ApprovalView) -> Line:
     return (Piece(words.status.acknowledged(escape(view.title)), "ok"),)
 
 
+def read_back_differs(view: ApprovalView) -> Line:
+    """Return the report that the service does not hold what was approved."""
+    return (Piece(words.status.read_back_differs(escape(view.title)), "attn"),)
+
+
 def acceptance_changed(intent: Accept | AcceptSuite | WithdrawAcceptance) -> Line:
     """Return the report of a file that counts now, or does not any more; or of several."""
     if isinstance(intent, AcceptSuite):

@@ -151,8 +151,14 @@ class Queue:
 
     @property
     def decided(self) -> tuple[ApprovalView, ...]:
-        """The last ended or decided items, newest first."""
-        return tuple(reversed(self._decided))
+        """The last ended or decided items: first those that differ from what was approved, newest first."""
+        newest_first = self._decided[::-1]
+        return tuple(sorted(newest_first, key=lambda view: not _is_unseen(view)))
+
+    def is_new_difference(self, view: ApprovalView) -> bool:
+        """Return whether *view* is the first to say that the service does not hold what was approved."""
+        earlier = next((each for each in self._decided if each.call_id == view.call_id), None)
+        return _is_unseen(view) and (earlier is None or not _is_unseen(earlier))
 
     @property
     def waiting(self) -> int:
@@ -495,4 +501,11 @@ class Queue:
                 self._decided[row] = view
                 return
         self._decided.append(view)
-        del self._decided[:-DECISIONS_KEPT]
+        seen = [each for each in self._decided if not _is_unseen(each)]
+        for old in seen[:-DECISIONS_KEPT]:
+            self._decided.remove(old)
+
+
+def _is_unseen(view: ApprovalView) -> bool:
+    """Return whether the service does not hold what was approved, and no person has seen how."""
+    return view.read_back is not None and view.read_back.waits_to_be_seen

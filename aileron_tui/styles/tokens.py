@@ -44,6 +44,11 @@ _ATTRIBUTES: dict[str, str] = {
     "add-word": "bold",
     "del-word": "bold",
     "alarm": "bold",
+    "link": "underline",
+    "found": "bold",
+    "form": "none",
+    "syntax-name": "none",
+    "syntax-value": "none",
     "sel": "none",
     "cursor": "none",
     "lost": "none",
@@ -59,6 +64,8 @@ _PLAIN_ATTRIBUTES = _ATTRIBUTES | {
     "add-word": "bold underline",
     "del-word": "bold underline",
     "alarm": "bold underline",
+    "found": "bold reverse",
+    "syntax-name": "bold",
     "sel": "bold",
     "cursor": "reverse",
     "lost": "dim",
@@ -86,6 +93,9 @@ _DARK = {
     "add-word": "#1f5a48",
     "del-word": "#76302f",
     "field": "#22303b",
+    "link": "#7db6f2",
+    "syntax-name": "#8fbcd9",
+    "syntax-value": "#d9b98f",
 }
 
 _LIGHT = {
@@ -109,6 +119,9 @@ _LIGHT = {
     "add-word": "#aadfba",
     "del-word": "#f3b5ad",
     "field": "#dfe3e6",
+    "link": "#1a5fb4",
+    "syntax-name": "#1f5f85",
+    "syntax-value": "#84530f",
 }
 
 _PLAIN = dict.fromkeys(_DARK, "ansi_default")

@@ -1,6 +1,6 @@
 """The words of one call: its row, its head, its document."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -105,8 +105,29 @@ UNDRAWABLE_WHY: Final = (
 WHOLE_REMARK: Final = "the whole new preview"
 IS: Final = " is "
 IS_NOT: Final = ", not "
+READ_BACK: Final = "AFTER THE RUN"
+READING_BACK: Final = "asking the service what it holds now"
+READ_BACK_TAGS: Final[Mapping[str, str]] = MappingProxyType(
+    {"reading": "reading back", "held": "read back", "unavailable": "not read back"}
+)
+WAS_APPROVED: Final = "what you approved"
+IS_HELD: Final = "what the service holds"
+DIFFERED: Final = "differed; what it held was shown by the console that asked, and is not kept"
 VALUE_TEXT: Final = "‹text›"
 VALUE_END: Final = "›"
+VALUE_JSON: Final = "‹text›, laid out as JSON"
+UNSEEN_HIDDEN: Final = "hidden"
+UNSEEN_SMALL: Final = "too small"
+UNSEEN_COLOUR: Final = "in the colour of its background"
+UNSEEN_MOVED: Final = "out of view"
+UNSEEN_STYLE: Final = "its style is written in code points"
+SEEN_AGAIN: Final = "‹visible again›"
+STRUCK: Final = "‹struck out: "
+STRUCK_END: Final = "›"
+IMAGE: Final = "image"
+INPUT_FIELD: Final = "field"
+ONLY_IN_SOURCE: Final = "‹only in the source› "
+FORMAT_NAMES: Final = {"html": "HTML", "markdown": "Markdown"}
 BY_DEADLINE: Final = "by deadline"
 STEPS: Final = "STEPS"
 STEP_DONE: Final = "✓ done"
@@ -115,6 +136,33 @@ STEP_FIXED: Final = "exactly as shown here"
 STEP_RUNNING: Final = "▲ set at run time"
 STEP_ASKS_AGAIN: Final = "; the run stops before this step and asks you again"
 STEP_RUNS_ON: Final = "; it does not ask again, because this step is safe to repeat"
+
+
+def read_back_at(time: str, took: str) -> str:
+    """Return when the service was asked, and how long after the run's end."""
+    return f"asked at {time}" + (f", {took} after it ended" if took else "")
+
+
+def read_back_held(compared: int) -> str:
+    """Return that each of the *compared* fields is as approved."""
+    fields = "1 field" if compared == 1 else f"{compared} fields"
+    return f"✓ The service now holds what you approved ({fields} compared)."
+
+
+def read_back_differs(count: int, compared: int) -> str:
+    """Return that *count* of the *compared* fields are not as approved."""
+    fields = "1 field" if compared == 1 else f"{compared} fields"
+    return f"▲ The service does not hold what you approved: {count} of {fields} differ."
+
+
+def read_back_unavailable(*, why: bool) -> str:
+    """Return that nobody knows what the service holds; *why*: a reason follows."""
+    return "What the service holds could not be read back" + (": " if why else ".")
+
+
+def fields_differ(count: int) -> str:
+    """Return the tag of a call of which the service holds something else."""
+    return "1 field differs" if count == 1 else f"{count} fields differ"
 
 
 def fetched(host: str, age: str) -> str:
@@ -219,6 +267,57 @@ def drawn_as_marks(count: int, parts: str) -> str:
 def blank_lines_folded(count: int) -> str:
     """Return that the text goes on."""
     return f"{count} blank lines folded; the text continues below"
+
+
+def unseen_passages(count: int) -> str:
+    """Return the head's warning of text that a mail's reader would not see."""
+    return f"{count} invisible {'passage' if count == 1 else 'passages'}"
+
+
+def misleading_links(count: int) -> str:
+    """Return the head's warning of links that say another host than they lead to."""
+    return f"{count} misleading {'link' if count == 1 else 'links'}"
+
+
+def unseen_remark(count: int) -> str:
+    return (
+        f"{unseen_passages(count)}, marked in the text: whoever reads it as HTML does not see them"
+    )
+
+
+def misleading_remark(count: int) -> str:
+    return f"{misleading_links(count)}, marked in the text: the text names another host"
+
+
+def unseen(why: str) -> str:
+    """Return the mark before text that its reader would not see."""
+    return f"‹invisible: {why}›"
+
+
+def leads_elsewhere(host: str) -> str:
+    """Return the mark behind a link whose text names another host."""
+    return f"‹leads to {host}›"
+
+
+def drawn_as_text(form: str) -> str:
+    """Return the mark above a text that is drawn without its markup."""
+    return f"‹{FORMAT_NAMES[form]}, shown as text›"
+
+
+def only_source(form: str) -> str:
+    """Return the mark above a text that cannot be drawn without its markup."""
+    return f"‹{FORMAT_NAMES[form]}, too large to show as text: this is the source›"
+
+
+def not_drawn(counts: Iterable[tuple[str, int]]) -> str:
+    """Return the mark below a text that names what only its source shows."""
+    named = (f"{count} × {name}" for name, count in counts)
+    return f"‹only in the source: {', '.join(named)}›"
+
+
+def blank_lines_sign(count: int) -> str:
+    """Return the mark in place of many blank lines."""
+    return f"‹{count} blank lines›"
 
 
 def list_of(count: int) -> str:

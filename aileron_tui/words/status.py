@@ -43,6 +43,11 @@ def acknowledged(title: str) -> str:
     return f"✓ Acknowledged: {title}. Its outcome stays on record as unknown."
 
 
+def read_back_differs(title: str) -> str:
+    """Return the report that the service does not hold what was approved."""
+    return f"▲ {title}: the service does not hold what you approved."
+
+
 def unseen(count: int, total: int) -> str:
     """Return how much was not on screen yet."""
     return f"▼ {count} of {total} lines not seen yet."

@@ -1,10 +1,11 @@
 """The service on a port of this machine, in a thread of its own."""
 
+import asyncio
 import http.client
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -18,19 +19,33 @@ __all__ = ["Mailbox"]
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs the process and says when it is ready."""
+    """Leaves signals to whoever runs the process, says when it is ready, and sleeps while nobody asks."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending: asyncio.Event | None = None
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
         await super().startup(sockets=sockets)
         self.ready.set()
+
+    async def main_loop(self) -> None:
+        """Wait for the end; uvicorn's own loop looks for it ten times a second."""
+        assert self._ending is not None
+        await self._ending.wait()
+
+    def end(self) -> None:
+        """End it, from another thread."""
+        self.should_exit = True
+        if self._loop is not None and self._ending is not None:
+            self._loop.call_soon_threadsafe(self._ending.set)
 
 
 class Mailbox:
@@ -45,13 +60,16 @@ class Mailbox:
     host = HOST
     """The name it answers to, in the Host header."""
 
-    def __init__(self, *, port: int = 0) -> None:
-        self._state = State()
+    def __init__(
+        self, *, port: int = 0, on_sent: Callable[[dict[str, Any]], object] | None = None
+    ) -> None:
+        """Take *port* (0: a free one); *on_sent* is called with each sent mail, on the service's thread."""
+        self._state = State(on_sent)
         self._socket = socket.create_server(("127.0.0.1", port))
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         config = uvicorn.Config(
-            build_app(self._state), log_config=None, access_log=False, lifespan="off",
+            build_app(self._state), log_config=None, access_log=False, lifespan="off", date_header=False,
             timeout_graceful_shutdown=2,
         )  # fmt: skip
         self._server = _Server(config)
@@ -70,7 +88,7 @@ class Mailbox:
         trace: TracebackType | None,
     ) -> None:
         self._state.closing.set()
-        self._server.should_exit = True
+        self._server.end()
         self._thread.join(10)
         self._socket.close()
 

@@ -1,7 +1,7 @@
 """What the mailbox holds, and the trouble that it was asked to make."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from typing import Any
@@ -58,7 +58,8 @@ class Trouble:
 class State:
     """Drafts in order, sent mail, requests seen. Touched on the service's loop only."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_sent: Callable[[dict[str, Any]], object] | None = None) -> None:
+        self._on_sent = on_sent
         self.drafts: dict[str, Draft] = {}
         self.sent: list[dict[str, Any]] = []
         self.requests: list[dict[str, str]] = []
@@ -93,6 +94,8 @@ class State:
             return None
         answer = {"id": self._new_id(), "threadId": draft.thread_id, "labelIds": ["SENT"]}
         self.sent.append({"draft_id": draft_id, **answer, **summary(draft.mail)})
+        if self._on_sent is not None:
+            self._on_sent(self.sent[-1])
         return answer
 
     def apply(self, commands: Mapping[str, Any]) -> None:

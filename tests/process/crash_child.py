@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import sys
-import threading
 from pathlib import Path
 
 from aileron_core.console_port import (
@@ -77,7 +76,6 @@ def main() -> None:
     parser.add_argument("--accept-installed", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--failpoint")
-    parser.add_argument("--mcp", action="store_true")
     parser.add_argument("--restart-grace", type=float, default=registry.RESTART_GRACE_SECONDS)
     options = parser.parse_args()
 
@@ -96,8 +94,6 @@ def main() -> None:
         home,
         options.route,
         accept_installed=options.accept_installed,
-        # Never drawn: the `mcp` package is not imported where no test asks for it.
-        first_frame=None if options.mcp else threading.Event(),
         failpoint=fail,
     )
     app = core.start()

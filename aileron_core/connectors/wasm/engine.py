@@ -72,7 +72,7 @@ class WasmEngine:
         self._linker.define_wasi()
         self._local = threading.local()
         define_host_functions(self._linker, self._current, outgoing)
-        self._outgoing = outgoing
+        self.outgoing = outgoing
         self._compiler = Compiler() if separate_compiler else None
         self._modules = CompiledModules(
             self._engine, cache_folder, key or secrets.token_bytes(32), self._compiler
@@ -90,7 +90,7 @@ class WasmEngine:
 
     @property
     def clock(self) -> Clock:
-        return self._outgoing.clock
+        return self.outgoing.clock
 
     def submit(self, work: Callable[[], _T]) -> Future[_T]:
         """Run *work* in a thread of the pool.

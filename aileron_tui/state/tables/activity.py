@@ -22,6 +22,7 @@ from aileron_tui.draw.columns import (
 )
 from aileron_tui.draw.document import recheck_blocks
 from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.read_back import read_back_blocks, read_back_heading
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import age, clock_seconds
 from aileron_tui.input.commands import CommandRegistry
@@ -296,6 +297,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
                 made.append(value("Approval", foreign_text(known.approval_id), "record"))
             if known.words is not None:
                 made.append(value("Words", line(" · ".join(known.words)), "record"))
+            if known.read_back is not None:
+                made += [blank(), read_back_heading(known.read_back, known.ended_at)]
+                made += read_back_blocks(known.read_back, unfold=unfold)
             made += recheck_blocks(known, unfold=unfold)
         return tuple(made)
 

@@ -207,7 +207,7 @@ def echo() -> str:
 
 @pytest.fixture
 def registry(store: ConnectorStore, engine: WasmEngine) -> ConnectorRegistry:
-    return ConnectorRegistry(store, engine)
+    return ConnectorRegistry(store, lambda: engine)
 
 
 @pytest.fixture

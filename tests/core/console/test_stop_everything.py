@@ -93,7 +93,7 @@ async def test_a_run_between_two_tries_does_not_try_again(core: Core, mailbox: M
     mailbox.control(fail={"op": "update", "status": 503, "times": 3})
     call = calling(core, "update-draft", {"id": DRAFT, "to": "x@example.org"})
     await wait_for_request(mailbox, f"PUT {DRAFT}", 1)
-    while core.app.engine._running:  # until a try is over
+    while core.app.connectors.engine._running:  # until a try is over
         await asyncio.sleep(0)
     begun = writes(mailbox)  # the loop stands still, so that the next one has not begun
     await stop(core)

@@ -29,6 +29,7 @@ from aileron_core.console_port import (
     IntentRefused,
     LibraryItemView,
     LibraryUpdated,
+    MarkReadBackSeen,
     PauseChanged,
     ReadApprovals,
     ReadRecord,
@@ -77,6 +78,8 @@ class FixtureCore:
         match intent:
             case Approve() | Deny() | RefreshPreview() | RefetchPreview() | Acknowledge():
                 return self._decide(intent)
+            case MarkReadBackSeen():
+                return self._see(intent.run_id)
             case Accept() | WithdrawAcceptance():
                 return self._move_file(intent)
             case AcceptSuite():
@@ -140,6 +143,14 @@ class FixtureCore:
         events: list[CoreEvent] = [ApprovalUpdated(view=each) for each in views]
         update = [self._record(event, view.title, view) for event in _EVENTS[type(intent)]]
         return [*events, *update]
+
+    def _see(self, run_id: str) -> list[CoreEvent]:
+        view = next(view for view in self._views.values() if view.run_id == run_id)
+        assert view.read_back is not None
+        seen = replace(view, read_back=replace(view.read_back, seen=True))
+        self._views[view.call_id] = seen
+        record = self._record(AuditEvent.READ_BACK_SEEN, view.title, view)
+        return [ApprovalUpdated(view=seen), record]
 
     def _move_file(self, intent: Accept | WithdrawAcceptance) -> list[CoreEvent]:
         accepts = isinstance(intent, Accept)

@@ -1,0 +1,111 @@
+"""What a person sees of a start before the first frame, and what the start does not wait for."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aileron_core.home.layout import Home
+from tests.support.server_harness import CLI
+from tests.support.terminal import Pty
+
+SCREEN = b"\x1b[?1049h"
+"""Textual's alternate screen begins."""
+
+
+def test_a_line_comes_before_anything_heavy_is_imported(home: Path) -> None:
+    """-X importtime prints a line for each import, on the same terminal and in order."""
+    pty = Pty([*CLI[:2], "-X", "importtime", *CLI[2:], "console", "--home", str(home)])
+    try:
+        pty.until(lambda: SCREEN in pty.raw, "the screen")
+        before, _, after = pty.raw.partition(f"aileron: opening {home} ...".encode())
+        for heavy in (b" textual.app\r", b" aileron_core.app\r"):
+            assert heavy not in before
+            assert heavy in after
+    finally:
+        pty.close()
+
+
+def test_the_line_is_gone_before_the_screen_and_after_a_refusal(home: Path) -> None:
+    """It says nothing once something else does."""
+    first = Pty([*CLI, "console", "--home", str(home)])
+    try:
+        first.until(lambda: SCREEN in first.raw, "the screen")
+        text = f"aileron: opening {home} ..."
+        assert f"{text}\r{' ' * len(text)}\r".encode() in first.raw.partition(SCREEN)[0]
+        second = Pty([*CLI, "console", "--home", str(home)])
+        try:
+            assert second.ended() != 0
+            assert "opening" not in second.cells.text
+            assert "A console already runs" in second.cells.text
+        finally:
+            second.close()
+    finally:
+        first.close()
+
+
+def test_neither_a_reader_of_lines_nor_a_file_gets_the_line(home: Path) -> None:
+    """`--plain` says its own first line; without a terminal there is the error alone."""
+    pty = Pty([*CLI, "console", "--plain", "--home", str(home)])
+    try:
+        pty.shows("Keys: ")
+        assert b"opening" not in pty.raw
+    finally:
+        pty.close()
+    done = subprocess.run(
+        [*CLI, "console", "--home", str(home)], capture_output=True, check=False, text=True
+    )
+    assert "needs a terminal" in done.stderr
+    assert "opening" not in done.stdout + done.stderr
+
+
+def test_agents_are_served_although_the_screen_was_drawn_first(home: Path) -> None:
+    """Port and socket are taken before the screen: a request may wait, it is not refused."""
+    pty = Pty([*CLI, "console", "--home", str(home)])
+    try:
+        pty.shows("not accepted")
+        assert Home(home).socket.exists()
+        done = subprocess.run(
+            [*CLI, "status", "--home", str(home), "--json"],
+            capture_output=True, check=True, text=True, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert json.loads(done.stdout)
+    finally:
+        pty.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_example_service_sleeps_while_nobody_asks(tmp_path: Path) -> None:
+    """It looked for sent mail and for its own end, fifteen times a second."""
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    with subprocess.Popen(
+        [*CLI, "example", "--port", "0", "--json"], stdout=subprocess.PIPE, env=environment
+    ) as service:
+        assert service.stdout is not None
+        service.stdout.readline()
+        try:
+            # Its threads may still be settling: one quiet span is what it never had.
+            assert any(_wakes_within(2.0, service) <= 3 for _ in range(10))
+        finally:
+            service.terminate()
+        assert service.wait(30) == 0
+
+
+def _wakes_within(seconds: float, service: "subprocess.Popen[bytes]") -> int:
+    begun = _wakes(service.pid)
+    with pytest.raises(subprocess.TimeoutExpired):
+        service.wait(seconds)
+    return _wakes(service.pid) - begun
+
+
+def _wakes(pid: int) -> int:
+    """Return how often the threads of *pid* went to sleep."""
+    found = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for line in (task / "status").read_text().splitlines():
+            if line.startswith("voluntary_ctxt_switches"):
+                found += int(line.split()[1])
+    return found
