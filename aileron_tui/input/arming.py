@@ -122,9 +122,9 @@ class Arming:
         if self._drawn_at is None or version != self._drawn:
             return "drawn"
         causes: tuple[tuple[float, Obstacle], ...] = (
-            (self._key_at, "key"),
-            (self._focus_at, "refocused"),
             (self._drawn_at, "drawn"),
+            (self._focus_at, "refocused"),
+            (self._key_at, "key"),
         )
         latest, obstacle = max(causes, key=lambda cause: cause[0])
         if at - latest < self.rest_seconds:
