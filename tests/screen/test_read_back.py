@@ -126,7 +126,7 @@ async def test_a_difference_is_first_in_the_list_of_decisions_until_it_was_seen(
         first, second, *_ = decided(shown)
         assert "▲" in first
         assert "1 field differs" in first
-        assert "read back" in second
+        assert "as approved" in second
         seen = replace(differing("eve@evil.example"), seen=True)
         shown.port.tell(ApprovalUpdated(view=done(1, seen, version=10)))
         await shown.until(lambda: "1 field differs" not in shown.text)
