@@ -36,6 +36,10 @@ PICTURES = {
     "audit.svg": (_VIEWS, "test_an_audit_that_was_verified_says_when[120x36]"),
     "actions.svg": (_VIEWS, "test_actions_and_connectors_with_how_they_stand[120x36]"),
     "accept.svg": (_VIEWS, "test_an_action_is_read_before_it_is_accepted[120x36]"),
+    "accept-changed.svg": (
+        "test_offered_files",
+        "test_a_changed_action_begins_with_what_it_allows_more[120x36]",
+    ),
     "suite.svg": (
         "test_suites",
         "test_515_files_are_one_item_that_begins_with_those_to_look_at[120x36]",

@@ -80,6 +80,7 @@ def _softened(entry: Input) -> Input:
         label=entry.label,
         multiline=entry.multiline,
         items_type=entry.items_type,
+        format=entry.format,
     )
 
 

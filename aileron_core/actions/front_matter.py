@@ -77,6 +77,7 @@ def _input(table: "_FrontMatterTable") -> Input:
         label=table.optional_text("label"),
         multiline=table.flag("multiline", default=False),
         items_type=table.optional_text("items_type"),
+        format=table.optional_text("format"),
     )
     table.close()
     return entry
@@ -111,6 +112,7 @@ def _preview(table: "_FrontMatterTable") -> Preview:
         render=table.labels("render"),
         multiline=frozenset(table.texts("multiline")),
         gist=table.optional_text("gist"),
+        formats=table.labels("formats"),
         changes=table.labels("changes"),
         read_back=table.json("read_back"),
     )

@@ -13,6 +13,9 @@ ANY = "any"
 UNBOUND_HASH = "sha256:bound-at-release"
 """What published suites write in place of a connector's hash; `action add` binds it."""
 
+FORMATS = ("html", "markdown", "json", "diff", "addresses")
+"""What a text may be written in; a person is shown it as that."""
+
 EFFECTS = ("read", "create", "change", "delete", "send", "pay", "run")
 
 MAX_INTEGER = 2**53 - 1
@@ -64,6 +67,8 @@ class Input:
     label: str | None = None
     multiline: bool = False
     items_type: str | None = None
+    format: str | None = None
+    """What its text is written in, one of `FORMATS`."""
     declarations: tuple[InputType, ...] = ()
     """Of an input that is declared more than once, every declaration: any of them may fit."""
 
@@ -97,6 +102,8 @@ class Preview:
     multiline: frozenset[str] = frozenset()
     gist: str | None = None
     """A template over the shown fields for a one-line summary."""
+    formats: tuple[tuple[str, str], ...] = ()
+    """Label of a shown field, and what its text is written in, one of `FORMATS`."""
     changes: tuple[tuple[str, str], ...] = ()
     """Label of a shown field, and a template over the arguments for the value that it gets."""
     read_back: JsonObject | None = None

@@ -14,6 +14,7 @@ _OUR_KEYS: tuple[tuple[str, ...], ...] = (
     ("limits", "memory_mib"),
     ("approval", "effect"),
     ("approval", "preview", "gist"),
+    ("approval", "preview", "formats"),
     ("approval", "preview", "changes"),
     ("approval", "preview", "read_back"),
     ("approval", "preview", "recheck"),
@@ -52,6 +53,8 @@ def _inputs(action: Action) -> Iterator[KeyProblem]:
     seen: set[str] = set()
     for index, entry in enumerate(action.inputs):
         path = ("inputs", index)
+        if entry.format is not None:
+            yield _refused((*path, "format"), "is a key that only Aileron knows")
         if entry.name and not STRICT_NAME.fullmatch(entry.name):
             yield _refused(
                 (*path, "name"), f"{quoted(entry.name)} must match {STRICT_NAME.pattern}"

@@ -8,6 +8,7 @@ from aileron_core.actions.model import (
     ANY,
     BUILT_IN_TOOLS,
     EFFECTS,
+    FORMATS,
     INPUT_TYPES,
     ITEM_TYPES,
     Action,
@@ -136,6 +137,15 @@ def _inputs(inputs: tuple[Input, ...]) -> _Problems:
             yield (*path, "label"), "must not be blank"
         if entry.multiline and entry.type != "string":
             yield (*path, "multiline"), 'goes only with type = "string"'
+        if entry.format is not None:
+            if entry.type != "string":
+                yield (*path, "format"), 'goes only with type = "string"'
+            yield from _format(entry.format, (*path, "format"))
+
+
+def _format(name: str, path: KeyPath) -> _Problems:
+    if name not in FORMATS:
+        yield path, f"{quoted(name)} must be one of {'|'.join(FORMATS)}"
 
 
 def _input_type(entry: Input, path: KeyPath) -> _Problems:
@@ -169,6 +179,7 @@ def _preview(preview: Preview, declared: Collection[str]) -> _Problems:
     labels = {label for label, _ in preview.render}
     for label in sorted(preview.multiline - labels):
         yield (*path, "multiline"), f"names {quoted(label)}, which is not a label of render"
+    yield from _formats(preview)
     if preview.gist is None:
         return
     for match in _LABEL_REFERENCE.finditer(preview.gist):
@@ -176,6 +187,15 @@ def _preview(preview: Preview, declared: Collection[str]) -> _Problems:
             yield (*path, "gist"), f"names {quoted(match[1])}, which is not a label of render"
     if "${" in _LABEL_REFERENCE.sub("", preview.gist):
         yield (*path, "gist"), "a `${` is not closed: write ${Label}"
+
+
+def _formats(preview: Preview) -> _Problems:
+    path: KeyPath = ("approval", "preview", "formats")
+    labels = {label for label, _ in preview.render}
+    for label, name in preview.formats:
+        if label not in labels:
+            yield (*path, label), f"names {quoted(label)}, which is not a label of render"
+        yield from _format(name, (*path, label))
 
 
 def _changes(action: Action) -> _Problems:

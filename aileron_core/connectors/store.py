@@ -46,6 +46,11 @@ class InstalledConnector:
     module_sha256: str
     """Lower-case hex."""
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Every `host:port` that it may reach, sorted."""
+        return self.manifest.hosts
+
     @classmethod
     def of(cls, manifest: Manifest, hash_: str, module: bytes, text: bytes) -> Self:
         """Return the connector with these bytes; *manifest* is what *text* states."""

@@ -192,6 +192,7 @@ def _field(field: PreviewField) -> FieldView:
         multiline=field.multiline,
         shape=field.shape,
         count=field.count,
+        format=field.format,
         spellings=field.spellings,
     )
 

@@ -43,6 +43,8 @@ class FieldView:
     """Whether `value` is a text (or a number), JSON, or a list with one item a line."""
     count: int = 1
     """How many values the action file's path led to; `value` has all of them."""
+    format: str = ""
+    """What `value` is written in (`html`, `markdown`, `json`, `diff`, `addresses`); empty: as it is."""
     spellings: tuple[str, ...] = ()
     """The names that they stand under, where one is there several times or written otherwise."""
 

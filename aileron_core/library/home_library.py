@@ -201,8 +201,7 @@ class HomeLibrary:
     def _state(self) -> LibraryState:
         return LibraryState(
             catalog=self._catalog,
-            installed=self._files.connectors,
-            stored=self._files.stored,
+            installed=self._files.stored,
             contents=self._contents,
             store_problems=self._files.store_problems,
             accepted=self._accepted.records,

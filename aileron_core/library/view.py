@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias
 from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run
 from aileron_core.actions.model import Action
 from aileron_core.actions.suites import Suite
-from aileron_core.connectors.protocol import Connector
 from aileron_core.connectors.store import InstalledConnector
 from aileron_core.console_port import (
     FileContentView,
@@ -35,10 +34,8 @@ class LibraryState:
     """The files of the home at one moment, and what of them is accepted."""
 
     catalog: Catalog
-    installed: Mapping[str, Connector]
+    installed: Mapping[str, InstalledConnector]
     """By hash."""
-    stored: Mapping[str, InstalledConnector]
-    """The same connectors, as the store has them."""
     contents: FileContents
     store_problems: Sequence[Problem]
     accepted: Mapping[ItemKey, AcceptanceRecord]
@@ -144,12 +141,14 @@ def _action_view(
 
 
 def _action_content(library: LibraryState, entry: CatalogEntry) -> FileContentView | None:
-    return library.contents.of_action(entry, library.accepted, library.stored)
+    return library.contents.of_action(entry, library.accepted, library.installed)
 
 
-def _connector_content(library: LibraryState, connector: Connector) -> FileContentView | None:
+def _connector_content(
+    library: LibraryState, connector: InstalledConnector
+) -> FileContentView | None:
     hash_ = connector.identity.hash
-    return library.contents.of_connector(hash_, library.accepted, library.stored)
+    return library.contents.of_connector(hash_, library.accepted, library.installed)
 
 
 def _steps(action: Action) -> tuple[str, ...]:
@@ -194,7 +193,7 @@ def _action_item(library: LibraryState, entry: CatalogEntry) -> LibraryItemView:
     )
 
 
-def _connector_item(library: LibraryState, connector: Connector) -> LibraryItemView:
+def _connector_item(library: LibraryState, connector: InstalledConnector) -> LibraryItemView:
     identity = connector.identity
     key = ("connector", identity.ref)
     accepted = library.accepted.get(key)
@@ -235,7 +234,7 @@ def _reads(library: LibraryState) -> Iterator[LibraryItemView]:
 
 
 def _read_item(
-    connector: Connector, name: str, accepted: AcceptanceRecord | None, why: str
+    connector: InstalledConnector, name: str, accepted: AcceptanceRecord | None, why: str
 ) -> LibraryItemView:
     return LibraryItemView(
         kind=KIND,
@@ -283,12 +282,12 @@ def _broken_connectors(library: LibraryState) -> tuple[LibraryItemView, ...]:
     )
 
 
-def _folder(connector: Connector) -> str:
+def _folder(connector: InstalledConnector) -> str:
     """Return the folder of the connector's manifest, relative to the home."""
     return f"store/connectors/{connector.identity.hash.replace(':', '/', 1)}"
 
 
-def _is_accepted(library: LibraryState, connector: Connector) -> bool:
+def _is_accepted(library: LibraryState, connector: InstalledConnector) -> bool:
     accepted = library.accepted.get(("connector", connector.identity.ref))
     return accepted is not None and accepted.digest == connector.identity.hash
 

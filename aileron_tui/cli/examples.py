@@ -5,12 +5,13 @@ from collections.abc import Mapping
 import click
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
-    "": ("aileron init --example", "aileron console", "aileron launch codex"),
+    "": ("aileron demo", "aileron init --example", "aileron console", "aileron launch codex"),
     "action": ("aileron action list", "aileron action run list-drafts"),
     "action add": ("aileron action add send-draft.md", "aileron action add ~/actions"),
     "action check": ("aileron action check send-draft.md", "aileron action check --portable ."),
     "action list": ("aileron action list", "aileron action list --json"),
     "action remove": ("aileron action remove send-draft",),
+    "action show": ("aileron action show send-draft", "aileron action show send-draft --json"),
     "action run": (
         "aileron action run list-drafts",
         "aileron action run send-draft --arg draft_id=r-7719003417 --wait 300",
@@ -29,11 +30,13 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "connector run": (
         "aileron connector run . list_drafts --route gmail.googleapis.com:443=127.0.0.1:8025",
     ),
+    "connector show": ("aileron connector show mail-drafts",),
     "console": (
         "aileron console",
         "aileron console --plain",
         "aileron console --route gmail.googleapis.com:443=127.0.0.1:8025",
     ),
+    "demo": ("aileron demo",),
     "doctor": ("aileron doctor", "aileron doctor codex"),
     "example": ("aileron example",),
     "init": ("aileron init --example",),

@@ -22,6 +22,16 @@ def action_list(context: CommandContext) -> int:
     return list_actions(context)
 
 
+@action.command("show")
+@click.argument("name", shell_complete=completing.action_files)
+@command_options
+def action_show(context: CommandContext, name: str) -> int:
+    """Show a whole action file, and what changed since you accepted it."""
+    from aileron_tui.cli.showing import show_action
+
+    return show_action(context, name)
+
+
 @action.command("check")
 @click.argument("files", nargs=-1, required=True, metavar="PATH...", shell_complete=paths)
 @click.option("--portable", is_flag=True, help="Also report what upstream Aileron would refuse.")
@@ -91,6 +101,16 @@ def connector_list(context: CommandContext) -> int:
     from aileron_tui.cli.connectors import list_connectors
 
     return list_connectors(context)
+
+
+@connector.command("show")
+@click.argument("name", shell_complete=completing.connectors)
+@command_options
+def connector_show(context: CommandContext, name: str) -> int:
+    """Show a connector, and what changed since you accepted it."""
+    from aileron_tui.cli.showing import show_connector
+
+    return show_connector(context, name)
 
 
 @connector.command("install")

@@ -104,7 +104,7 @@ def _changes(before: AcceptedBeforeView) -> Iterator[Block]:
 
 def _change_lines(changes: Iterable[AcceptanceChangeView], role: Role) -> Iterator[Block]:
     for each in changes:
-        yield value("", change_line(each, role))
+        yield value("", change_line(each, role), hang=2)
 
 
 def change_line(change: AcceptanceChangeView, role: Role, name_role: Role = "strong") -> Line:
@@ -126,13 +126,25 @@ def change_line(change: AcceptanceChangeView, role: Role, name_role: Role = "str
 
 
 def widest_change(content: FileContentView | None) -> Line:
-    """Return the warning on what a changed file allows more; empty where it is nothing."""
+    """Return the most dangerous of what a changed file allows more, and how many more; empty without one."""
     wider = content.before.wider if content is not None and content.before is not None else ()
     if not wider:
         return ()
-    first = change_line(wider[0], "attn", "attn")
     others = words.acceptance.and_others(len(wider) - 1)
-    return (Piece(words.acceptance.ALLOWS_MORE, "attn"), *first, Piece(others, "attn"))
+    return (*change_line(wider[0], "attn", "attn"), Piece(others, "attn"))
+
+
+def content_warnings(content: FileContentView | None, *, gated: bool | None) -> list[Line]:
+    """Return the warnings on what a file allows, most dangerous first; *gated*: None of a connector."""
+    widest = widest_change(content)
+    lines: list[Line] = []
+    if widest:
+        lines.append((Piece(words.acceptance.ALLOWS_MORE, "attn"), *widest))
+    before = content.before if content is not None else None
+    said = before is not None and any(each.kind == "asks_no_more" for each in before.wider)
+    if gated is False and not said:
+        lines.append((Piece(words.files.WARN_FREE, "attn"),))
+    return lines
 
 
 def _lines_compared(old: str, new: str, *, unfold: bool) -> Iterator[Block]:
@@ -151,7 +163,7 @@ def _lines_compared(old: str, new: str, *, unfold: bool) -> Iterator[Block]:
         begins = not number
         ground = GROUNDS.get(sign)
         signed: Line = (Piece(f"{sign} ", ground or "muted"), *pieces)
-        yield value(label, signed, background=ground)
+        yield value(label, signed, background=ground, hang=2)
     yield from _findings(found)
 
 

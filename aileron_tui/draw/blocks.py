@@ -42,6 +42,8 @@ class Block:
     background: Role | None = None
     """The ground of the whole value column (a line of a difference)."""
     must_be_seen: bool = False
+    hang: int = 0
+    """Blanks before each line but the first of a text that is wrapped: none of them begins like it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ def value(
     background: Role | None = None,
     label_outside: bool = False,
     must_be_seen: bool = True,
+    hang: int = 0,
 ) -> Block:
     """Return one labelled line; those of the record need not be seen, nor those that say so.
 
@@ -121,6 +124,7 @@ def value(
         pieces=pieces,
         background=background,
         must_be_seen=must_be_seen and gutter != "record",
+        hang=hang,
     )
 
 
@@ -205,14 +209,17 @@ def _value_lines(block: Block, index: int, columns: tuple[int, int, int], drawn:
         drawn.label, drawn.gutter = _label_rows(block, gutter - 2), block.gutter
     if block.label_from != "file" and cell_width(block.label) > gutter - 2:
         drawn.add(_own_line(block, bar, width, gutter, room))
-    wrapped = wrap(block.pieces, room)
+    wrapped = wrap(block.pieces, room - block.hang)
     first = len(drawn.lines)
     drawn.wraps.update(range(first, first + len(wrapped) - 1))
-    for each in wrapped:
-        body: Line = (Piece(" "), *each.pieces)
+    for row, each in enumerate(wrapped):
+        shown: Line = each.pieces
+        if block.hang and row:
+            shown = (Piece(" " * block.hang, block.background or "text"), *shown)
+        body: Line = (Piece(" "), *shown)
         if block.background is not None:
-            body = (Piece(" ", block.background), *each.pieces)
-            body = (*body, Piece(" " * (room - cell_width(each.pieces)), block.background))
+            body = (Piece(" ", block.background), *shown)
+            body = (*body, Piece(" " * (room - cell_width(shown)), block.background))
         named = drawn.label.pop(0) if drawn.label else ()
         head: Line = (Piece(" "), *named, Piece(" " * (gutter - 1 - cell_width(named))))
         text_range = TextRange(index, each.start, each.end) if block.must_be_seen else None

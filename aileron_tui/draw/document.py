@@ -16,12 +16,12 @@ from aileron_tui.draw.changes import change_blocks, changed_fields
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.drift import drift_blocks
 from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
+from aileron_tui.draw.formats import field_lines
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.read_back import read_back_blocks, read_back_heading
 from aileron_tui.draw.steps import op_blocks, step_blocks
 from aileron_tui.draw.text import Line, Piece, Role, line, plain_text
 from aileron_tui.draw.times import age, clock_seconds
-from aileron_tui.draw.values import field_text, value_lines
 
 IDENTITY_LABELS = frozenset(
     {"to", "cc", "bcc", "from", "amount", "file", "path", "channel", "host", "command", "recipient"}
@@ -270,9 +270,8 @@ def _fields(
         if field.missing:
             yield value(label, _remark(words.item.MISSING), gutter, label_outside=foreign)
             continue
-        text = field_text(field, unfold=unfold)
-        hidden.add(text)
-        for row, pieces in enumerate(value_lines(field, text, _value_role(field, gutter))):
+        role = _value_role(field, gutter)
+        for row, pieces in enumerate(field_lines(field, hidden, role, unfold=unfold)):
             named = label if row == 0 else ()
             yield value(named, pieces, gutter, label_outside=foreign)
         if field.label in same:

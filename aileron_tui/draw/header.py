@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui import words
-from aileron_tui.draw.acceptance import widest_change
+from aileron_tui.draw.acceptance import content_warnings
 from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.foreign_text import brief, foreign_text, host_names
 from aileron_tui.draw.hidden_characters import HiddenCharacters
@@ -91,10 +91,8 @@ def file_head(
 
 def file_warnings(file: NotAcceptedView, findings: HiddenCharacters) -> list[Line]:
     """Return Aileron's warnings about a file that is not accepted, most dangerous first."""
-    wider = widest_change(file.content)
-    lines: list[Line] = [wider] if wider else []
-    if file.kind == "action" and not file.gated:
-        lines.append((Piece(words.files.WARN_FREE, "attn"),))
+    gated = bool(file.gated) if file.kind == "action" else None
+    lines = content_warnings(file.content, gated=gated)
     lines.extend((Piece(text, "attn"),) for text in findings.warnings())
     return lines
 

@@ -1,12 +1,12 @@
 """Hidden characters in an item's text: counts for the head, rows below the text."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
-from aileron_core.console_port import ApprovalView, FileContentView
-from aileron_core.text import Lookalike, Rendered, render
+from aileron_core.text import Lookalike, Rendered
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, value
+from aileron_tui.draw.markup import ReadableText
 from aileron_tui.draw.text import Line, Piece, line
 
 
@@ -17,6 +17,7 @@ class HiddenCharacters:
         self._hidden: Counter[str] = Counter()
         self._lookalikes: dict[Lookalike, None] = {}
         self._blank_lines = 0
+        self._unseen = self._misleading = 0
 
     def add(self, rendered: Rendered) -> None:
         self._hidden.update(rendered.hidden)
@@ -24,12 +25,23 @@ class HiddenCharacters:
             self._lookalikes[each] = None
         self._blank_lines += rendered.blank_lines
 
+    def add_readable(self, text: ReadableText) -> None:
+        """Add what *text* hides from its reader; its characters are added apart."""
+        self._unseen += text.unseen
+        self._misleading += text.misleading
+        self._blank_lines += text.blank_lines
+
     def __bool__(self) -> bool:
-        return bool(self._hidden or self._lookalikes or self._blank_lines)
+        counts = (self._unseen, self._misleading, self._blank_lines)
+        return bool(self._hidden or self._lookalikes or any(counts))
 
     def warnings(self) -> list[str]:
         """Return the warnings for the head, most dangerous first."""
         texts: list[str] = []
+        if self._unseen:
+            texts.append(words.item.unseen_passages(self._unseen))
+        if self._misleading:
+            texts.append(words.item.misleading_links(self._misleading))
         if self._hidden:
             texts.append(words.item.hidden(self._hidden.total()))
         if self._lookalikes:
@@ -46,6 +58,10 @@ class HiddenCharacters:
             yield value("Hidden", line(text))
         for row, each in enumerate(self._lookalikes):
             yield value("Look-alike" if row == 0 else "", _spellings(each))
+        if self._unseen:
+            yield value("Invisible", line(words.item.unseen_remark(self._unseen)))
+        if self._misleading:
+            yield value("Links", line(words.item.misleading_remark(self._misleading)))
         if self._blank_lines:
             yield value("Blank", line(words.item.blank_lines_folded(self._blank_lines)))
 
@@ -58,20 +74,3 @@ def _spellings(each: Lookalike) -> Line:
     if each.resembles:
         parts += [Piece(words.item.IS_NOT, "muted"), Piece(each.resembles)]
     return tuple(parts)
-
-
-def hidden_characters_of(shown: ApprovalView | Iterable[FileContentView]) -> HiddenCharacters:
-    """Return the hidden characters in everything that was fetched or sent, and in the hosts; or in files."""
-    total = HiddenCharacters()
-    texts = _texts(shown) if isinstance(shown, ApprovalView) else [each.text for each in shown]
-    for text in texts:
-        total.add(render(text))
-    return total
-
-
-def _texts(view: ApprovalView) -> Sequence[str]:
-    drift = view.drift.changed if view.drift is not None else ()
-    inputs = [field for step in view.steps for field in step.inputs]
-    texts = [field.value for field in (*view.preview.fields, *view.agent_fields, *inputs)]
-    texts += view.hosts
-    return texts + [text for change in drift for text in (change.before, change.after) if text]

@@ -6,8 +6,9 @@ from aileron_core.console_port import ApprovalView, StepView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Gutter, blank, heading, value
 from aileron_tui.draw.foreign_text import foreign_text, host_names
+from aileron_tui.draw.formats import field_lines
+from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import Line, Piece, Role, line
-from aileron_tui.draw.values import field_text, value_lines
 
 
 def steps_to_run(view: ApprovalView) -> tuple[StepView, ...]:
@@ -74,5 +75,5 @@ def _status(step: StepView) -> Line:
 def _inputs(step: StepView, *, unfold: bool) -> Iterator[Block]:
     for field in step.inputs:
         label = foreign_text(field.label, "muted")
-        for row, pieces in enumerate(value_lines(field, field_text(field, unfold=unfold))):
+        for row, pieces in enumerate(field_lines(field, HiddenCharacters(), unfold=unfold)):
             yield value(label if row == 0 else (), pieces)

@@ -35,9 +35,15 @@ Role = Literal[
     "add-word",
     "del-word",
     "alarm",
+    "link",
+    "found",
+    "form",
+    "syntax-name",
+    "syntax-value",
 ]
 """What a text means, and so how it is coloured: `fact` is Aileron's own knowledge, `claim` what an agent
-says, `fact-bar` and `claim-bar` the bars beside them, `summary` the one line that sums up a preview."""
+says, `fact-bar` and `claim-bar` the bars beside them, `summary` the one line that sums up a preview,
+`form` what a value is written in, `syntax-name` and `syntax-value` the names and values of JSON."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
@@ -51,6 +57,8 @@ class Piece:
     """It comes from outside: no sign in it is ours."""
     action: str = ""
     """The id of the action that a click on it means."""
+    href: str = ""
+    """The address that it links to, as it was written outside."""
 
 
 Line: TypeAlias = tuple[Piece, ...]
@@ -214,7 +222,7 @@ class _Slices:
             else:
                 low, high = max(start - at, 0), min(end - at, size)
                 if low < high:
-                    yield Piece(piece.text[low:high], piece.role, piece.foreign)
+                    yield Piece(piece.text[low:high], piece.role, piece.foreign, href=piece.href)
             index, at = index + 1, at + size
 
 

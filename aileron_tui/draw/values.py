@@ -22,8 +22,8 @@ def field_text(field: FieldView, *, unfold: bool = False) -> Rendered:
 def value_lines(field: FieldView, text: Rendered, role: Role = "text") -> Iterator[Line]:
     """Yield the lines of *field*, which is not missing; *text* is its `field_text`."""
     if field.spellings:
-        yield _several(field)
-    kind = _kind(field)
+        yield several_line(field)
+    kind = value_kind(field)
     lines = rendered_lines(text, role)
     if kind and field.shape == "lines":
         yield (Piece(kind, "muted"),)
@@ -32,7 +32,7 @@ def value_lines(field: FieldView, text: Rendered, role: Role = "text") -> Iterat
     yield from lines
 
 
-def _several(field: FieldView) -> Line:
+def several_line(field: FieldView) -> Line:
     """Return the line that names the labels of the values."""
     pieces: list[Piece] = [Piece(words.item.value_start(field.count), "attn")]
     for index, name in enumerate(field.spellings):
@@ -40,7 +40,7 @@ def _several(field: FieldView) -> Line:
     return line(*pieces, Piece(words.item.VALUE_END, "attn"))
 
 
-def _kind(field: FieldView) -> str:
+def value_kind(field: FieldView) -> str:
     """Return the mark that names the kind of value; empty where the value itself shows it."""
     if field.shape == "lines":
         return words.item.list_of(field.value.count("\n") + 1)

@@ -152,7 +152,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="unfold", keys=("u",), label="code points", footer_rank=35,
-        help="show every mark with its code point, and nothing folded", contexts=VIEW_CONTEXTS,
+        help="show the source: every mark with its code point, nothing folded or converted", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="wrap_marks", keys=("w",), label="wrap marks", contexts=VIEW_CONTEXTS,
@@ -307,7 +307,7 @@ COMMANDS: tuple[Command, ...] = (
 )  # fmt: skip
 
 NEXT_SCENE = Command(
-    id="next_scene", keys=("S",), label="next scene", footer_rank=4,
+    id="next_scene", keys=("S",), label="next scene", footer_rank=31,
     help="go on to the next scene of the demo; one that still waits is skipped",
     contexts=VIEW_CONTEXTS,
 )  # fmt: skip

@@ -41,7 +41,8 @@ Submit = Callable[[Intent], None]
 
 SMALL = (60, 16)
 NORMAL_FROM = 110
-WIDE_FROM = 160
+WIDE_FROM = 182
+"""The list of 52 and the rail of 50 leave the document 80 columns."""
 _APP_COMMANDS = ("palette", "help", "quit", "next_scene")
 """Commands that the application carries out, besides switching views."""
 

@@ -14,8 +14,9 @@ from aileron_tui.draw.document import (
     first_heading,
 )
 from aileron_tui.draw.file_page import file_blocks, problem_blocks, with_content
+from aileron_tui.draw.formats import hidden_characters_of
 from aileron_tui.draw.header import file_warnings, warnings, warnings_beyond_head
-from aileron_tui.draw.hidden_characters import HiddenCharacters, hidden_characters_of
+from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
@@ -29,6 +30,9 @@ FINDINGS_KEPT = 200
 LARGE_CHARACTERS = 40_000
 """Characters that are laid out at once: about a twentieth of a second on a slow machine."""
 
+
+CONVERSION_FACTOR = 10
+"""How much longer than to lay it out it takes at the worst to make readable text of HTML."""
 
 START_CHARACTERS = 6_000
 """Characters of a larger text that are shown until the whole is there: more than a pane holds."""
@@ -58,7 +62,7 @@ class _Document:
 
 
 def _make(blocks: tuple[Block, ...], options: LayoutOptions) -> _Document:
-    marked = any(piece.role == "mark" for each in blocks for piece in each.pieces)
+    marked = any(piece.role in ("mark", "form") for each in blocks for piece in each.pieces)
     return _Document(blocks, lay_out(blocks, options.width, options.gutter), marked)
 
 
@@ -105,7 +109,7 @@ class DocumentCache:
     def _find(self, item: Item) -> HiddenCharacters | None:
         """Return the hidden characters; None while a large text is rendered."""
         shown, room = shown_by(item), self._findings_room
-        if room is None or foreign_size(shown) <= LARGE_CHARACTERS:
+        if room is None or not _is_large(shown):
             return _hidden_in(shown)
         done = room.request(item.key, IdentityKey(shown), lambda: _hidden_in(shown))
         if done is None:
@@ -181,7 +185,7 @@ class DocumentCache:
     def _made(self, item: Item, options: LayoutOptions, now: float) -> "_Document | None":
         """Return the document of *item*; None while a large one is being made."""
         shown, room = shown_by(item), self._layout_room
-        if room is None or foreign_size(shown) <= LARGE_CHARACTERS:
+        if room is None or not _is_large(shown):
             return _make(self._blocks_of(item, options, now), options)
         if self._find_known(item) is None:
             return None  # they are part of it
@@ -277,6 +281,15 @@ class IdentityKey:
 
     def __hash__(self) -> int:
         return id(self._value)
+
+
+def _is_large(shown: "Shown") -> bool:
+    """Tell whether to draw *shown* takes long enough to be noticed."""
+    size = foreign_size(shown)
+    if isinstance(shown, ApprovalView):
+        converted = (*shown.preview.fields, *shown.agent_fields)
+        size += CONVERSION_FACTOR * sum(len(field.value) for field in converted if field.format)
+    return size > LARGE_CHARACTERS
 
 
 Shown: TypeAlias = ApprovalView | FileContentView | SuiteFiles | None

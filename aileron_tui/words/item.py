@@ -1,6 +1,6 @@
 """The words of one call: its row, its head, its document."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -115,6 +115,19 @@ IS_HELD: Final = "what the service holds"
 DIFFERED: Final = "differed; what it held was shown by the console that asked, and is not kept"
 VALUE_TEXT: Final = "‹text›"
 VALUE_END: Final = "›"
+VALUE_JSON: Final = "‹text›, laid out as JSON"
+UNSEEN_HIDDEN: Final = "hidden"
+UNSEEN_SMALL: Final = "too small"
+UNSEEN_COLOUR: Final = "in the colour of its background"
+UNSEEN_MOVED: Final = "out of view"
+UNSEEN_STYLE: Final = "its style is written in code points"
+SEEN_AGAIN: Final = "‹visible again›"
+STRUCK: Final = "‹struck out: "
+STRUCK_END: Final = "›"
+IMAGE: Final = "image"
+INPUT_FIELD: Final = "field"
+ONLY_IN_SOURCE: Final = "‹only in the source› "
+FORMAT_NAMES: Final = {"html": "HTML", "markdown": "Markdown"}
 BY_DEADLINE: Final = "by deadline"
 STEPS: Final = "STEPS"
 STEP_DONE: Final = "✓ done"
@@ -254,6 +267,57 @@ def drawn_as_marks(count: int, parts: str) -> str:
 def blank_lines_folded(count: int) -> str:
     """Return that the text goes on."""
     return f"{count} blank lines folded; the text continues below"
+
+
+def unseen_passages(count: int) -> str:
+    """Return the head's warning of text that a mail's reader would not see."""
+    return f"{count} invisible {'passage' if count == 1 else 'passages'}"
+
+
+def misleading_links(count: int) -> str:
+    """Return the head's warning of links that say another host than they lead to."""
+    return f"{count} misleading {'link' if count == 1 else 'links'}"
+
+
+def unseen_remark(count: int) -> str:
+    return (
+        f"{unseen_passages(count)}, marked in the text: whoever reads it as HTML does not see them"
+    )
+
+
+def misleading_remark(count: int) -> str:
+    return f"{misleading_links(count)}, marked in the text: the text names another host"
+
+
+def unseen(why: str) -> str:
+    """Return the mark before text that its reader would not see."""
+    return f"‹invisible: {why}›"
+
+
+def leads_elsewhere(host: str) -> str:
+    """Return the mark behind a link whose text names another host."""
+    return f"‹leads to {host}›"
+
+
+def drawn_as_text(form: str) -> str:
+    """Return the mark above a text that is drawn without its markup."""
+    return f"‹{FORMAT_NAMES[form]}, shown as text›"
+
+
+def only_source(form: str) -> str:
+    """Return the mark above a text that cannot be drawn without its markup."""
+    return f"‹{FORMAT_NAMES[form]}, too large to show as text: this is the source›"
+
+
+def not_drawn(counts: Iterable[tuple[str, int]]) -> str:
+    """Return the mark below a text that names what only its source shows."""
+    named = (f"{count} × {name}" for name, count in counts)
+    return f"‹only in the source: {', '.join(named)}›"
+
+
+def blank_lines_sign(count: int) -> str:
+    """Return the mark in place of many blank lines."""
+    return f"‹{count} blank lines›"
 
 
 def list_of(count: int) -> str:

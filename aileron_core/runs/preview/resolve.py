@@ -41,6 +41,8 @@ class PreviewField:
     shape: ValueShape = "text"
     count: int = 1
     """How many values the path leads to; `value` has all of them, in the order of the answer."""
+    format: str = ""
+    """What `value` is written in, as the action file says; empty where it does not."""
     spellings: tuple[str, ...] = ()
     """The spellings of their names, where these differ (see `json_paths.Matches`)."""
 
@@ -69,10 +71,7 @@ class OutputDifference:
 
 def resolve_fields(preview: Preview, output: Json) -> tuple[PreviewField, ...]:
     """Return the fields of *preview* as *output* has them, in the order of the action file."""
-    return tuple(
-        _field(label, path, find(output, path), multiline=label in preview.multiline)
-        for label, path in preview.render
-    )
+    return tuple(_shown(preview, label, path, find(output, path)) for label, path in preview.render)
 
 
 def render_gist(preview: Preview, fields: Sequence[PreviewField]) -> str:
@@ -98,10 +97,8 @@ def compare_outputs(before: Json, after: Json, preview: Preview) -> OutputDiffer
     shown: set[JsonPath] = set()
     for label, path in preview.render:
         old, new = find(before, path), find(after, path)
-        multiline = label in preview.multiline
         change = ChangedField(
-            before=_field(label, path, old, multiline=multiline),
-            after=_field(label, path, new, multiline=multiline),
+            before=_shown(preview, label, path, old), after=_shown(preview, label, path, new)
         )
         if _visible_content(change.before) == _visible_content(change.after):
             continue
@@ -127,7 +124,11 @@ def argument_fields(action: Action, args: JsonObject) -> tuple[PreviewField, ...
         if value is None and not entry.required:
             continue
         label = entry.label or entry.name
-        fields.append(_field(label, entry.name, _matches(value), multiline=entry.multiline))
+        written = entry.format or ""
+        field = _field(
+            label, entry.name, _matches(value), multiline=entry.multiline, written=written
+        )
+        fields.append(field)
     declared = frozenset(action.input_names)
     for name in sorted(args.keys() - declared):
         value = args[name]
@@ -146,7 +147,7 @@ def new_values(action: Action, args: JsonObject) -> tuple[PreviewField, ...]:
         return ()
     filled = interpolate(dict(preview.changes), args, {}, declared=action.input_names)
     return tuple(
-        _field(label, path, _matches(filled[label]), multiline=label in preview.multiline)
+        _shown(preview, label, path, _matches(filled[label]))
         for label, path in preview.render
         if label in filled
     )
@@ -169,7 +170,15 @@ def _visible_content(field: PreviewField) -> tuple[object, ...]:
     return field.missing, field.value, field.count, field.shape
 
 
-def _field(label: str, path: str, matches: Matches | None, *, multiline: bool) -> PreviewField:
+def _shown(preview: Preview, label: str, path: str, matches: Matches | None) -> PreviewField:
+    """Return the field *label* of *preview*."""
+    written = dict(preview.formats).get(label, "")
+    return _field(label, path, matches, multiline=label in preview.multiline, written=written)
+
+
+def _field(
+    label: str, path: str, matches: Matches | None, *, multiline: bool, written: str = ""
+) -> PreviewField:
     if matches is None:
         return PreviewField(label=label, path=path, missing=True, multiline=multiline)
     count = len(matches.values)
@@ -184,6 +193,7 @@ def _field(label: str, path: str, matches: Matches | None, *, multiline: bool) -
         multiline=multiline or several,
         shape=shape,
         count=count,
+        format=written if shape == "text" and count == 1 else "",
         spellings=matches.spellings,
     )
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 from aileron_core.console_port import FileContentView, LibraryItemView
 from aileron_core.errors import Problem
 from aileron_tui import words
+from aileron_tui.draw.acceptance import content_warnings
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines
 from aileron_tui.draw.file_page import consequence_line
@@ -130,8 +131,8 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         if item.reason:
             reason = foreign_text(item.reason, "attn")
             rows += draw_warnings((reason,), width, compact=False)
-        if item.kind == "action" and item.gated is False:
-            rows.append((Piece(f" ▲ {words.files.WARN_FREE}", "attn"),))
+        if warned := content_warnings(item.content, gated=item.gated):
+            rows += draw_warnings(warned, width, compact=False)
         return tuple(rows)
 
     def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:

@@ -125,6 +125,21 @@ EXTRA = [
         "names no earlier step",
     ),
     (
+        PREVIEW.format(more="render = { A = 'a' }\nformats = { B = 'html' }"),
+        "approval.preview.formats.B",
+        "not a label of render",
+    ),
+    (
+        PREVIEW.format(more="render = { A = 'a' }\nformats = { A = 'rtf' }"),
+        "approval.preview.formats.A",
+        '"rtf" must be one of html|markdown|json|diff|addresses',
+    ),
+    (
+        INPUT.format(type="array").rstrip() + '\nformat = "html"\n',
+        "inputs[0].format",
+        'goes only with type = "string"',
+    ),
+    (
         CHANGE.format(effect="change", changes="{ B = '${args.a}' }"),
         "approval.preview.changes.B",
         "not a label of render",

@@ -3,7 +3,7 @@
 from aileron_core.console_port import NotAcceptedView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.file_page import file_blocks
-from aileron_tui.draw.hidden_characters import hidden_characters_of
+from aileron_tui.draw.formats import hidden_characters_of
 from aileron_tui.draw.text import plain_text
 from tests.support.screens.calls import approval
 

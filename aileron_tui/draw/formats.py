@@ -1,0 +1,240 @@
+"""A value as what it is: JSON laid out and in colour, a difference, addresses one a line, HTML and Markdown.
+
+What a text is, an accepted action file says; only JSON and lists of addresses are recognised besides.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from aileron_core.console_port import ApprovalView, FieldView, FileContentView
+from aileron_core.text import render
+from aileron_tui import words
+from aileron_tui.draw.changes import changed_fields
+from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.markup import ReadableText, convert
+from aileron_tui.draw.styled_text import StyledLine, StyledText, draw_styled, linked_lines
+from aileron_tui.draw.text import Line, Piece, Role, line
+from aileron_tui.draw.values import field_text, several_line, value_kind
+
+ADDRESS_LABELS = frozenset(
+    {"to", "cc", "bcc", "from", "sender", "reply-to", "sent to", "recipient", "recipients"}
+)
+"""Labels, in lower case, of fields that hold mail addresses."""
+MAX_JSON = 200_000
+"""Characters of a text that is laid out as JSON."""
+_MAX_INDENT = 20
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_DIFF_ROLES: tuple[tuple[str, Role], ...] = (
+    ("+++ ", "strong"),
+    ("--- ", "strong"),
+    ("diff ", "strong"),
+    ("@@", "syntax-name"),
+    ("+", "add"),
+    ("-", "del"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a value was made into: its lines, after one that says what it was."""
+
+    name: str
+    """That line; empty: it needs none."""
+    lines: tuple[StyledLine, ...]
+
+
+def field_lines(
+    field: FieldView, found: HiddenCharacters, role: Role = "text", *, unfold: bool = False
+) -> Iterator[Line]:
+    """Yield the lines of *field*, which is not missing, as what it is; *found* counts what it hides.
+
+    *unfold*: its source, with the code point of every mark.
+    """
+    form = None if unfold else _form(field)
+    if form is None:
+        text = field_text(field, unfold=unfold)
+        found.add(text)
+        yield from _source_lines(field, linked_lines(text, field.value, role), unfold=unfold)
+        return
+    if field.spellings:
+        yield several_line(field)
+    if form.name:
+        yield (Piece(form.name, "form"),)
+    for each in form.lines or ((),):
+        pieces, rendered = draw_styled(each, role)
+        found.add(rendered)
+        yield pieces
+    if (readable := readable_text(field)) is not None:
+        found.add_readable(readable)
+        if readable.not_drawn:
+            yield (Piece(words.item.not_drawn(readable.not_drawn), "form"),)
+
+
+def add_hidden(found: HiddenCharacters, field: FieldView) -> None:
+    """Count in *found* what drawing *field* would find."""
+    readable = readable_text(field)
+    if readable is None:
+        found.add(render(field.value))
+        return
+    for each in readable.lines:
+        found.add(draw_styled(each, "text")[1])
+    found.add_readable(readable)
+
+
+def readable_text(field: FieldView) -> ReadableText | None:
+    """Return *field* as readable text; None if it is no HTML or Markdown, or too long for it."""
+    if field.missing or field.format not in ("html", "markdown"):
+        return None
+    return convert(field.value, field.format)
+
+
+def _source_lines(field: FieldView, lines: tuple[Line, ...], *, unfold: bool) -> Iterator[Line]:
+    if field.spellings:
+        yield several_line(field)
+    kind = value_kind(field)
+    if not unfold and field.format in ("html", "markdown"):
+        yield (Piece(words.item.only_source(field.format), "attn"),)
+    if kind and field.shape == "lines":
+        yield (Piece(kind, "muted"),)
+    elif kind:
+        lines = (line(Piece(kind, "attn"), " ", *lines[0]), *lines[1:])
+    yield from lines
+
+
+def _form(field: FieldView) -> _Form | None:
+    """Return what *field* is drawn as; None: as it is."""
+    readable = readable_text(field)
+    if readable is not None:
+        return _Form(words.item.drawn_as_text(field.format), readable.lines)
+    if field.shape == "json":
+        return _Form("", tuple(_coloured(each) for each in field.value.split("\n")))
+    if field.shape != "text" or field.count > 1:
+        return None
+    if field.format == "diff":
+        return _Form("", tuple(_of_diff(field.value)))
+    if field.format == "json" or value_kind(field):
+        made = _laid_out(field.value)
+        return _Form(words.item.VALUE_JSON, made) if made is not None else None
+    if field.format == "addresses" or field.label.casefold() in ADDRESS_LABELS:
+        return _addresses(field.value)
+    return None
+
+
+def _of_diff(text: str) -> Iterator[StyledLine]:
+    for each in text.split("\n"):
+        role: Role | None = next((r for start, r in _DIFF_ROLES if each.startswith(start)), None)
+        yield (StyledText(each, role),)
+
+
+def _addresses(text: str) -> _Form | None:
+    """Return a list of mail addresses with one a line; None if *text* is none.
+
+    Every character is kept, the commas too: a list that another program would divide in another way
+    can still be read as it is.
+    """
+    if "@" not in text or "\n" in text or text != text.strip() or not set(text) & {",", ";"}:
+        return None
+    cuts, quoted, depth = [0], False, 0
+    for at, char in enumerate(text):
+        if char == '"':
+            quoted = not quoted
+        elif not quoted and char in "(<":
+            depth += 1
+        elif not quoted and char in ")>":
+            depth -= 1
+        elif char in ",;" and not quoted and depth == 0:
+            cuts.append(at + 1)
+    if quoted or depth or len(cuts) == 1:
+        return None
+    parts = [text[start:end].removeprefix(" ") for start, end in pairwise([*cuts, len(text)])]
+    lines = tuple((StyledText(part),) for part in parts if part)
+    return _Form(words.item.list_of(len(lines)), lines)
+
+
+def _laid_out(text: str) -> tuple[StyledLine, ...] | None:
+    """Return a JSON text with one value a line; None if it is no JSON.
+
+    Only blanks between the tokens differ: a key that is there twice is shown twice.
+    """
+    if len(text) > MAX_JSON or text != text.strip():
+        return None  # blanks at its ends would be lost
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return tuple(_coloured(each) for each in _indented(_TOKEN.findall(text)))
+
+
+def _indented(parts: list[str]) -> Iterator[str]:
+    depth, current = 0, ""
+    for at, part in enumerate(parts):
+        following = parts[at + 1] if at + 1 < len(parts) else ""
+        if part in "}]" and not current.rstrip(" ").endswith(("{", "[")):
+            if current.strip(" "):
+                yield current
+            depth -= 1
+            current = _indent(depth) + part
+        elif part in "}]":
+            depth -= 1
+            current += part
+        elif part in "{[" and following not in ("}", "]"):
+            yield current + part
+            depth += 1
+            current = _indent(depth)
+        elif part in "{[":
+            depth += 1
+            current += part
+        elif part == ",":
+            yield current + part
+            current = _indent(depth)
+        else:
+            current += ": " if part == ":" else part
+    if current:
+        yield current
+
+
+def _indent(depth: int) -> str:
+    return "  " * min(depth, _MAX_INDENT)
+
+
+def _coloured(text: str) -> StyledLine:
+    """Return one line of JSON with its names and values in their roles."""
+    texts: list[StyledText] = []
+    at = 0
+    for match in _TOKEN.finditer(text):
+        if match.start() > at:
+            texts.append(StyledText(text[at : match.start()]))
+        is_name = match[0][0] == '"' and text[match.end() : match.end() + 1] == ":"
+        is_sign = match[0] in "{}[],:"
+        role: Role | None = None if is_sign else "syntax-name" if is_name else "syntax-value"
+        texts.append(StyledText(match[0], role))
+        at = match.end()
+    return (*texts, StyledText(text[at:]))
+
+
+def hidden_characters_of(shown: ApprovalView | Iterable[FileContentView]) -> HiddenCharacters:
+    """Return what hides in everything that was fetched or sent, and in the hosts; or in files."""
+    total = HiddenCharacters()
+    if isinstance(shown, ApprovalView):
+        _add_hidden_of(shown, total)
+    else:
+        for each in shown:
+            total.add(render(each.text))
+    return total
+
+
+def _add_hidden_of(view: ApprovalView, total: HiddenCharacters) -> None:
+    drift = view.drift.changed if view.drift is not None else ()
+    compared = {old.label for old, _ in changed_fields(view)}
+    inputs = [field for step in view.steps for field in step.inputs]
+    for field in (*view.preview.fields, *view.agent_fields, *inputs):
+        if field.label in compared:  # its source is shown, not what is made of it
+            total.add(render(field.value))
+        else:
+            add_hidden(total, field)
+    texts = [text for change in drift for text in (change.before, change.after) if text]
+    for text in (*view.hosts, *texts):
+        total.add(render(text))

@@ -1,0 +1,113 @@
+"""Lines of several roles whose text comes from outside: rendered as one, then divided again.
+
+A look-alike or a hidden character must be found wherever the roles change: a word of two colours is
+one word.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from aileron_core.text import Rendered, Span, inline
+from aileron_tui.draw.links import find_links
+from aileron_tui.draw.text import Line, Piece, Role
+
+
+@dataclass(frozen=True, slots=True)
+class StyledText:
+    """Some text of a line: from outside and raw, or (`ours`) a sign of Aileron's, safe to draw."""
+
+    text: str
+    role: Role | None = None
+    """None: the role of the field that it is in."""
+    href: str = ""
+    ours: bool = False
+
+
+StyledLine: TypeAlias = tuple[StyledText, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Characters `[start, end)` of a line's text from outside, drawn alike."""
+
+    start: int
+    end: int
+    role: Role
+    href: str
+
+
+def draw_styled(
+    texts: Sequence[StyledText], role: Role, *, unfold: bool = False
+) -> tuple[Line, Rendered]:
+    """Return *texts* as one drawn line, and what was found in it."""
+    text = "".join(each.text for each in texts if not each.ours)
+    rendered = inline(text, unfold=unfold)
+    stretches: list[_Stretch] = []
+    signs: list[tuple[int, Piece]] = []
+    at = 0
+    for each in texts:
+        if each.ours:
+            signs.append((at, Piece(each.text, each.role or role, href=each.href)))
+            continue
+        stretches.append(_Stretch(at, at + len(each.text), each.role or role, each.href))
+        at += len(each.text)
+    pieces = _divide(rendered.lines[0], _with_links(text, stretches), signs)
+    return tuple(piece for piece in pieces if piece.text), rendered
+
+
+def linked_lines(rendered: Rendered, text: str, role: Role) -> tuple[Line, ...]:
+    """Return the lines of *rendered*, which was made of *text*; addresses of the web are links."""
+    lines: list[Line] = []
+    at = 0
+    for spans in rendered.lines:
+        size = sum(span.size for span in spans)
+        raw = text[at : at + size]
+        stretches = _with_links(raw, [_Stretch(0, size, role, "")])
+        lines.append(tuple(piece for piece in _divide(spans, stretches, ()) if piece.text))
+        at += size + 1  # the line break
+    return tuple(lines) or ((),)
+
+
+def _with_links(text: str, stretches: Sequence[_Stretch]) -> list[_Stretch]:
+    """Divide *stretches* where an address begins and ends."""
+    divided: list[_Stretch] = []
+    found = list(find_links(text)) if "://" in text else []
+    for each in stretches:
+        at = each.start
+        for start, end in found:
+            if each.href or end <= at or start >= each.end:
+                continue
+            low, high = max(start, at), min(end, each.end)
+            divided += [
+                _Stretch(at, low, each.role, ""),
+                _Stretch(low, high, "link", text[start:end]),
+            ]
+            at = high
+        divided.append(_Stretch(at, each.end, each.role, each.href))
+    return [each for each in divided if each.start < each.end]
+
+
+def _divide(
+    spans: Sequence[Span], stretches: Sequence[_Stretch], signs: Sequence[tuple[int, Piece]]
+) -> Iterator[Piece]:
+    """Yield the pieces of one rendered line; a mark is never divided."""
+    waiting = list(signs)
+    at = index = 0
+    for span in spans:
+        begin, end = at, at + span.size
+        while at < end:
+            while waiting and waiting[0][0] <= at:
+                yield waiting.pop(0)[1]
+            while index < len(stretches) and stretches[index].end <= at:
+                index += 1
+            stretch = stretches[index]
+            if span.kind == "mark":
+                yield Piece(span.text, "mark", href=stretch.href)
+                at = end
+                continue
+            stop = min(end, stretch.end, waiting[0][0] if waiting else end)
+            role = stretch.role if span.kind == "plain" else "mark"
+            yield Piece(span.text[at - begin : stop - begin], role, foreign=True, href=stretch.href)
+            at = stop
+    yield from (sign for _, sign in waiting)

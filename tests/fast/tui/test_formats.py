@@ -1,0 +1,284 @@
+"""A value is drawn as what it is, and nothing in its source is lost in silence."""
+
+import re
+import time
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.console_port import FieldView, PreviewView
+from aileron_tui.draw.document import approval_blocks
+from aileron_tui.draw.formats import field_lines, hidden_characters_of
+from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.markup import MAX_CHARACTERS, convert
+from aileron_tui.draw.text import Line, Role, plain_text
+from tests.support.screens.calls import approval
+
+NOW = 1_790_000_000.0
+
+
+def drawn(value: str, form: str = "", *, label: str = "Body", unfold: bool = False) -> list[str]:
+    field = FieldView(label=label, value=value, format=form)
+    return [plain_text(each) for each in field_lines(field, HiddenCharacters(), unfold=unfold)]
+
+
+def pieces(value: str, form: str = "", label: str = "Body") -> list[Line]:
+    return list(field_lines(FieldView(label=label, value=value, format=form), HiddenCharacters()))
+
+
+def roles(line: Line) -> list[tuple[str, Role]]:
+    return [(piece.text, piece.role) for piece in line]
+
+
+def html(body: str) -> list[str]:
+    first, *rest = drawn(body, "html")
+    assert first == "‹HTML, shown as text›"
+    return rest
+
+
+def test_a_mail_in_html_is_drawn_as_readable_text() -> None:
+    body = (
+        "<h1>Invoice</h1><p>Dear <b>Ana</b>,\n please &lt;pay&gt;.</p>"
+        "<table><tr><th>Item</th><th>EUR</th></tr><tr><td>Tea</td><td>3</td></tr></table>"
+        "<ol start=3><li>three<li>four</ol><blockquote>old<br>mail</blockquote><pre>a  b\n c</pre>"
+    )
+    assert html(body) == [
+        "Invoice", "", "Dear Ana, please <pay>.", "", "Item | EUR", "Tea | 3", "",
+        "3. three", "4. four", "", "> old", "> mail", "", "a  b", " c",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("style", "why"),
+    [
+        ("display: NONE", "hidden"),
+        ("display:/* */none !important", "hidden"),
+        ("visibility:hidden", "hidden"),
+        ("mso-hide:all", "hidden"),
+        ("opacity:0", "in the colour of its background"),
+        ("color:#fefefe", "in the colour of its background"),
+        ("color:snow", "in the colour of its background"),
+        ("color:rgba(255, 255, 255, 1)", "in the colour of its background"),
+        ("background:#000;color:black", "in the colour of its background"),
+        ("font-size:1px", "too small"),
+        ("font: 0px/0 serif", "too small"),
+        ("font-size:10%", "too small"),
+        ("max-height:0;overflow:hidden", "too small"),
+        ("position:absolute;left:-9999px", "out of view"),
+        ("text-indent:-999em", "out of view"),
+        ("clip:rect(0,0,0,0)", "out of view"),
+        ("d\\69splay:none", "its style is written in code points"),
+    ],
+)
+def test_what_its_reader_would_not_see_is_shown_as_that(style: str, why: str) -> None:
+    """The person reads it, knows that the recipient does not, and the head counts it."""
+    body = f'<p>Hello<p><span style="{style}">then <i>pay</i></span> Ana'
+    assert html(body)[2] == f"‹invisible: {why}›then pay‹visible again› Ana"
+    view = approval(
+        1,
+        NOW,
+        preview=PreviewView(
+            status="ready", fields=(FieldView(label="Body", value=body, format="html"),)
+        ),
+    )
+    assert hidden_characters_of(view).warnings() == ["1 invisible passage"]
+    texts = [plain_text(block.pieces) for block in approval_blocks(view, NOW)]
+    assert any(text.startswith("1 invisible passage, marked in the text") for text in texts)
+
+
+def test_a_plain_style_hides_nothing() -> None:
+    """A warning that is always there warns of nothing."""
+    body = (
+        '<div style="color:#333;font-size:12px;line-height:1;width:100%;overflow:hidden">Hi</div>'
+    )
+    assert html(body) == ["Hi"]
+
+
+def test_a_link_says_where_it_leads() -> None:
+    body = (
+        '<a href="https://evil.example/x">https://bank.example/pay</a> <a href="https://a.example/">'
+        'here</a> <a href="https://a.example/">https://a.example/</a> '
+        '<a href="https://bank.example@evil.example/">ok</a> <a href="javascript:alert(1)">go</a> '
+        '<a href="mailto:a@b.example">a@b.example</a> <a href="https://c.example/"></a>'
+    )
+    assert html(body) == [
+        "https://bank.example/pay‹leads to evil.example› here‹a.example› https://a.example/ ok‹leads to evil.example› go‹javascript:alert(1)› a@b.example ‹c.example›"
+    ]
+    found = HiddenCharacters()
+    list(field_lines(FieldView(label="x", value=body, format="html"), found))
+    assert found.warnings() == ["2 misleading links"]
+
+
+def test_what_is_no_text_is_counted_below() -> None:
+    body = (
+        "<!doctype html><title>T</title><style>p{}</style>Hi<!-- one --><!-- two -->"
+        "<script>x</script><iframe src=x></iframe><input type=hidden value=v>"
+        '<img src="cid:1" alt="a logo"><span title="tip">!</span><bdo dir=rtl>abc</bdo>'
+    )
+    assert html(body) == [
+        "Hi‹image: a logo›!abc",
+        "‹only in the source: 1 × title, 1 × style sheet, 2 × comment, 1 × script, 1 × frame, 1 × hidden field, 1 × attribute with text, 1 × change of direction›",
+    ]
+
+
+def test_signs_that_change_a_meaning_are_kept() -> None:
+    assert html("Pay <s>100</s> 10<sup>6</sup> H<sub>2</sub>O") == [
+        "Pay ‹struck out: 100› 10^6 H_2O"
+    ]
+
+
+def test_hidden_characters_and_look_alikes_are_found_across_elements() -> None:
+    """A word of two colours is one word, and an entity is the character that it stands for."""
+    line = html("p<b>&#x430;</b>ypal.com&#x202e; <i>x&#x200b;</i>&lsaquo;HTML&rsaquo;")[0]
+    assert line == "pаypal.com‹RLO› x‹ZWSP›‹U+2039›HTML‹U+203A›"
+    found = HiddenCharacters()
+    field = FieldView(label="x", value="p<b>&#x430;</b>ypal.com&#x202e;", format="html")
+    list(field_lines(field, found))
+    assert found.warnings() == ["1 hidden character", "1 look-alike name"]
+
+
+def test_many_blank_lines_do_not_push_text_out_of_sight() -> None:
+    assert html("a" + "<br>" * 200 + "b") == ["a", "‹199 blank lines›", "b"]
+
+
+def test_markdown_is_drawn_as_readable_text() -> None:
+    text = (
+        '# Plan\n\nSee [the page](https://a.example/ "tip"), **now**.\n\n* one\n* two\n\n'
+        "```python x y\ncode  1\n```\n\n<span hidden>psst</span> [b](javascript:x)\n\n"
+        "[unused]: https://evil.example 'words'\n"
+    )
+    first, *rest = drawn(text, "markdown")
+    assert first == "‹Markdown, shown as text›"
+    assert rest == [
+        "Plan", "", "See the page‹a.example›, now.", "", "- one", "- two", "", "code  1", "",
+        "‹invisible: hidden›psst‹visible again› b‹javascript:x›", "",
+        "‹only in the source› https://evil.example words",
+        "‹only in the source› python x y",
+        "‹only in the source: 1 × attribute with text›",
+    ]  # fmt: skip
+
+
+def test_one_key_shows_the_source() -> None:
+    assert drawn("<p>a<!-- b -->\u200b</p>", "html", unfold=True) == [
+        "<p>a<!-- b -->‹U+200B ZWSP›</p>"
+    ]
+    assert drawn('{"a":1}', unfold=True) == ['‹text› {"a":1}']
+
+
+def test_a_text_that_is_too_long_is_shown_as_its_source() -> None:
+    """Nothing is cut, and nothing takes long."""
+    body = "<b>" + "x" * MAX_CHARACTERS["html"]
+    assert drawn(body, "html") == [
+        "‹HTML, too large to show as text: this is the source›", body
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "part", ["<div>", "<b>", "<a", "<!--", "<p><b>", "&", "<table><b>", "<a href='x'>", "<", "*a_",
+             "[", "![", "> ", "- ", "`", "<li>", "<q>", "&#", "\n\n"],
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["html", "markdown"])
+def test_no_text_takes_long_to_convert(part: str, form: str) -> None:
+    """Whoever writes a mail must not stop the console: 20,000 characters in a few seconds at most."""
+    began = time.process_time()
+    convert(part * (20_000 // len(part)), form)
+    assert time.process_time() - began < 4
+
+
+def test_json_is_laid_out_and_loses_no_key() -> None:
+    """A key that is there twice is shown twice: which one counts, the service decides."""
+    value = '{"a":[1,{"b":"x, y"},[],{}],"a":null,"u":"\\u202e"}'
+    assert drawn(value) == [
+        "‹text›, laid out as JSON", "{", '  "a": [', "    1,", "    {", '      "b": "x, y"',
+        "    },", "    [],", "    {}", "  ],", '  "a": null,', '  "u": "\\u202e"', "}",
+    ]  # fmt: skip
+    assert ('"b"', "syntax-name") in roles(pieces(value)[5])
+    assert ('"x, y"', "syntax-value") in roles(pieces(value)[5])
+    assert drawn("{not json}") == ["‹text› {not json}"]
+    assert drawn('{"a": 1} ') == ['‹text› {"a": 1}‹1 blank›']
+    assert len(drawn("[" * 5000 + "]" * 5000)) == 1
+
+
+def test_a_difference_is_coloured_and_keeps_its_signs() -> None:
+    lines = pieces("--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same", "diff")
+    assert [roles(line)[0] for line in lines] == [
+        ("--- a", "strong"), ("+++ b", "strong"), ("@@ -1 +1 @@", "syntax-name"),
+        ("-old", "del"), ("+new", "add"), (" same", "text"),
+    ]  # fmt: skip
+
+
+def test_addresses_stand_one_a_line() -> None:
+    """In a field of addresses, at the commas that divide addresses; none is dropped."""
+    value = '"Doe, Ana" <ana@a.example>, bob@b.example;c@c.example'
+    assert drawn(value, label="Cc") == [
+        "‹list of 3›", '"Doe, Ana" <ana@a.example>,', "bob@b.example;", "c@c.example"
+    ]  # fmt: skip
+    assert drawn("a@a.example, b@b.example", "addresses") == [
+        "‹list of 2›", "a@a.example,", "b@b.example"
+    ]  # fmt: skip
+    for other in ("a@a.example", "hello, world", '"open, a@a.example, b@b.example'):
+        assert drawn(other, label="To") == [other]
+    assert drawn("a@a.example, b@b.example") == ["a@a.example, b@b.example"]
+
+
+def test_a_format_says_nothing_of_other_kinds_of_values() -> None:
+    field = FieldView(label="Body", value='{"a": 1}', shape="json")
+    lines = list(field_lines(field, HiddenCharacters()))
+    assert plain_text(lines[0]) == '{"a": 1}'
+    assert ("1", "syntax-value") in roles(lines[0])
+
+
+@dataclass(frozen=True)
+class Element:
+    tag: str
+    style: str
+    inner: "list[Element | str]"
+
+    def __str__(self) -> str:
+        return f'<{self.tag} style="{self.style}">{"".join(map(str, self.inner))}</{self.tag}>'
+
+
+TAGS = st.sampled_from(
+    [
+        "p",
+        "b",
+        "span",
+        "div",
+        "td",
+        "table",
+        "li",
+        "ul",
+        "a",
+        "blockquote",
+        "pre",
+        "font",
+        "h1",
+        "s",
+    ]
+)
+STYLES = st.sampled_from(
+    [
+        "",
+        "display:none",
+        "color:white",
+        "font-size:0",
+        "position:absolute;left:-999px",
+        "float:left",
+    ]
+)
+TREES: st.SearchStrategy[Element | str] = st.recursive(
+    st.integers(0, 10**6).map(" w{} ".format),
+    lambda inner: st.builds(Element, TAGS, STYLES, st.lists(inner, max_size=4)),
+    max_leaves=25,
+)
+
+
+@given(st.lists(TREES, max_size=5))
+def test_no_word_of_a_document_is_lost(trees: list[Element | str]) -> None:
+    """However its elements are nested and styled."""
+    source = "".join(map(str, trees))
+    assert sorted(re.findall(r"w\d+", "\n".join(drawn(source, "html")))) == sorted(
+        re.findall(r"w\d+", source)
+    )

@@ -1,0 +1,101 @@
+"""Files that wait to be accepted, with their contents, as the library would offer them."""
+
+from pathlib import Path
+
+from aileron_core.actions.load import load_action
+from aileron_core.console_port import (
+    AcceptanceChangeView,
+    AcceptedBeforeView,
+    FileContentView,
+    NotAcceptedView,
+)
+from aileron_core.library.comparison import compare_actions
+from tests.screen.driving import NOW
+
+__all__ = ["SEND", "changed", "connector", "offered", "widened"]
+
+SEND = (Path(__file__).parents[2] / "examples" / "actions" / "send-draft.md").read_text("utf-8")
+
+
+def widened(text: str = SEND) -> str:
+    """Return an action file that asks nobody, has one op more and shows one field less."""
+    for old, new in (
+        ("required = true", "required = false"),
+        ('capabilities = ["send_draft"]', 'capabilities = ["send_draft", "delete_draft"]'),
+        ('Bcc = "message.payload.headers.Bcc"\n', ""),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def offered(
+    text: str = SEND, before: str | None = None, *, kept: bool = True, name: str = "send-draft"
+) -> NotAcceptedView:
+    """Return an action file of *text*; *before*: what was accepted in its place, and whether it was *kept*."""
+    action = load_action(text.encode(), f"{name}.md")
+    content = FileContentView(text=text)
+    if before is not None:
+        old = load_action(before.encode(), f"{name}.md")
+        hosts = ("gmail.googleapis.com:443",)
+        accepted = AcceptedBeforeView(
+            name=f"{name}.md",
+            digest=old.sha256,
+            accepted_at=NOW - 86_400,
+            text=before if kept else None,
+            changes=compare_actions(old, action, old_hosts=hosts, new_hosts=hosts) if kept else (),
+        )
+        content = FileContentView(text=text, before=accepted)
+    return NotAcceptedView(
+        kind="action",
+        name=name,
+        file=f"{name}.md",
+        digest=action.sha256,
+        change="new" if before is None else "changed",
+        gated=action.gated,
+        connector="local://aileron/mail-drafts",
+        hosts=("gmail.googleapis.com:443",),
+        steps=tuple(f"{step.connector}.{step.op}" for step in action.steps),
+        content=content,
+    )
+
+
+def changed() -> NotAcceptedView:
+    """Return an action file that was accepted, and allows more now."""
+    return offered(widened(), SEND)
+
+
+def connector() -> NotAcceptedView:
+    """Return a connector that was accepted, and may reach one more host now, with other code."""
+    old = '[connector]\nname = "local://aileron/notes"\nversion = "1.0.0"\n\n'
+    old += '[capabilities.network]\nhosts = ["notes.example:443"]\n'
+    new = old.replace('["notes.example:443"]', '["notes.example:443", "collect.example:443"]')
+    module = ("131,072 bytes, sha256:" + "a1" * 32, "132,096 bytes, sha256:" + "b2" * 32)
+    return NotAcceptedView(
+        kind="connector",
+        name="local://aileron/notes@1.0.0",
+        file="store/connectors/sha256/" + "cd" * 32,
+        digest="sha256:" + "cd" * 32,
+        change="changed",
+        gated=None,
+        connector="local://aileron/notes",
+        hosts=("collect.example:443", "notes.example:443"),
+        content=FileContentView(
+            text=new,
+            module=module[1],
+            before=AcceptedBeforeView(
+                name="local://aileron/notes@1.0.0",
+                digest="sha256:" + "ef" * 32,
+                accepted_at=NOW - 86_400,
+                text=old,
+                changes=(
+                    AcceptanceChangeView(
+                        kind="hosts", direction="wider", after="collect.example:443"
+                    ),
+                    AcceptanceChangeView(
+                        kind="module", direction="other", before=module[0], after=module[1]
+                    ),
+                ),
+            ),
+        ),
+    )

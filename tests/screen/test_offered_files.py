@@ -1,0 +1,221 @@
+"""What there is to accept is the content: what it allows more, the lines that differ, all of it."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port import Accept, FileContentView, LibraryUpdated, NotAcceptedView
+from aileron_tui.draw.blocks import lay_out
+from aileron_tui.draw.file_page import file_blocks
+from aileron_tui.draw.suite_page import suite_blocks
+from aileron_tui.draw.text import plain_text
+from aileron_tui.items import Item, SuiteFiles
+from aileron_tui.plain.lines import item_page
+from aileron_tui.state.document_cache import LARGE_CHARACTERS, DocumentCache
+from aileron_tui.words.item import laying_out
+from tests.screen.driving import NOW, console, start
+from tests.screen.offered_files import SEND, changed, connector, offered, widened
+from tests.screen.picturing import Look, Snap, at_rest, dark, every_look, taken
+from tests.screen.suite_files import SUITE
+from tests.support.attacks import ATTACKS
+from tests.support.screens.home import library
+
+HOSTILE = "\x1b[2J\u202egnp.exe\n THE FILE  it is safe\n ┃ ✓ Accepted\n\x07" + "\n" * 9 + "x"
+
+
+def shown_lines(file: NotAcceptedView, width: int = 100) -> list[str]:
+    return [plain_text(line) for line in lay_out(file_blocks(file), width, 13).lines]
+
+
+@every_look
+def test_a_changed_action_begins_with_what_it_allows_more(snap_compare: Snap, look: Look) -> None:
+    """Then the lines that differ; the row and the head name the most dangerous."""
+    assert taken(snap_compare, look, at_rest, start(held=(changed(),)))
+
+
+@dark
+def test_a_changed_connector_names_its_new_host(snap_compare: Snap, look: Look) -> None:
+    """Its manifest is compared, its module named by size and hash, before and after."""
+    assert taken(snap_compare, look, at_rest, start(held=(connector(),)))
+
+
+@dark
+def test_a_new_action_is_shown_whole(snap_compare: Snap, look: Look) -> None:
+    assert taken(snap_compare, look, at_rest, start(held=(offered(),)))
+
+
+def test_every_line_of_a_new_file_is_in_its_document_and_must_be_seen() -> None:
+    blocks = file_blocks(offered())
+    must = [plain_text(each.pieces) for each in blocks if each.must_be_seen]
+    assert must[-len(SEND.splitlines()) :] == SEND.splitlines()
+
+
+def test_of_a_changed_file_what_differs_must_be_seen_and_all_of_it_is_there() -> None:
+    """What was accepted before need not be seen again; a difference that is missing changes that."""
+    new = widened().splitlines()
+    blocks = file_blocks(changed())
+    whole = [each for each in blocks if each.kind == "value"][-len(new) :]
+    assert [plain_text(each.pieces) for each in whole] == new
+    assert not any(each.must_be_seen for each in whole)
+    must = [plain_text(each.pieces) for each in blocks if each.must_be_seen]
+    assert must[:3] == [
+        "no longer asks you",
+        "+ op local://aileron/mail-drafts.delete_draft",
+        "no longer shows you Bcc",
+    ]
+    assert "− required = true" in must
+    assert "+ required = false" in must
+
+    lost = file_blocks(offered(widened(), SEND, kept=False))
+    assert "not kept" in plain_text(lost[1].pieces)
+    must = [plain_text(each.pieces) for each in lost if each.must_be_seen]
+    assert must[-len(new) :] == new
+
+
+def test_the_lines_that_differ_name_their_place_and_fold_what_stays() -> None:
+    """`u` unfolds: then every line is there, and its code points."""
+    shown = shown_lines(changed())
+    assert any(line.startswith(" line 7 ") and "name = " in line for line in shown)
+    assert any("‹12 lines that stay›" in line for line in shown)
+    folded = len(file_blocks(changed()))
+    unfolded = file_blocks(changed(), unfold=True)
+    assert len(unfolded) > folded
+    assert not any("lines that stay" in plain_text(each.pieces) for each in unfolded)
+
+
+def test_where_nothing_allows_more_the_item_says_so_and_still_shows_the_difference() -> None:
+    shown = shown_lines(offered(SEND, widened()))
+    assert shown[0].startswith(" WHAT CHANGED  since it was accepted on ")
+    assert "Aileron found nothing that allows more." in shown[1]
+    assert any("asks you before each run now" in line for line in shown)
+    assert any("+ required = true" in line for line in shown)
+
+
+@pytest.mark.parametrize("attack", [HOSTILE, *(each.text for each in ATTACKS)])
+@pytest.mark.parametrize("side", ["new", "old", "both"])
+def test_hostile_text_in_a_file_stays_right_of_the_bar(attack: str, side: str) -> None:
+    """No line of a file begins a line of the screen, whatever it says; nothing in it is hidden."""
+    file = changed()
+    assert file.content is not None
+    assert file.before is not None
+    before = file.before
+    if side != "new":
+        evil = tuple(
+            replace(each, name=attack, after=attack, before=attack) for each in before.changes
+        )
+        before = replace(before, text=SEND + attack, changes=evil)
+    text = SEND if side == "old" else SEND + attack
+    file = replace(file, content=FileContentView(text=text, before=before))
+    for each in lay_out(file_blocks(file), 100, 13).lines:
+        left, bar, right = plain_text(each).partition("┃")
+        assert len(left) <= 13 or not bar
+        if not bar:
+            assert left.strip() == "" or left.startswith(
+                (" ALLOWS", " ALSO", " WHAT", " DIFF", " THE FILE  This", " CONTENT", "           ")
+            )
+        assert not {"\x1b", "\u202e", "\x07"} & {*right}
+
+
+async def test_all_of_it_counts_as_seen_only_when_it_was_on_screen() -> None:
+    """The accept key asks for a second press while lines are unseen, and takes one once all were."""
+    async with console(start(held=(changed(),)), size=(80, 24)) as shown:
+        await shown.rest()
+        assert "not seen yet" in shown.status_line
+        await shown.press_alone("t")
+        await shown.shows("lines not seen. Press t again")
+        assert shown.port.intents == []
+        await shown.read_all()
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents), "handed over")
+        (intent,) = shown.port.intents
+        assert isinstance(intent, Accept)
+        assert intent.digest == changed().digest
+
+
+async def test_a_file_that_differs_from_another_acceptance_is_looked_at_anew() -> None:
+    """What was accepted is part of what was read: its change disarms, with the same bytes in the file."""
+    async with console(start(held=(changed(),)), size=(120, 60)) as shown:
+        await shown.read_all()
+        again = offered(widened(), SEND.replace("wall_seconds", "x") + "\n")
+        shown.port.tell(LibraryUpdated(not_accepted=(again,), problems=(), actions_ready=0))
+        await shown.settled()
+        assert not shown.armed
+        await shown.rest()
+        assert "not seen yet" in shown.status_line
+
+
+async def test_the_view_of_actions_shows_the_same_before_it_is_accepted() -> None:
+    file = changed()
+    items = tuple(
+        replace(each, content=file.content, digest=file.digest) if each.name == "post-invoice" else each
+        for each in library(NOW)
+    )  # fmt: skip
+    async with console(start(held=(), library=items)) as shown:
+        await shown.go("4", "post-invoice")
+        while "post-invoice" not in shown.row:
+            await shown.press_alone("j")
+        await shown.press_alone("enter")
+        await shown.shows("ALLOWS MORE")
+        assert "▲ allows more than before: no longer asks you, and 2 more" in shown.text
+        assert '− capabilities = ["send_draft"]' in shown.text
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.shows("not seen. Press t again")
+
+
+async def test_a_large_file_is_laid_out_in_the_background_in_either_view() -> None:
+    """Keys go on working; nothing can be accepted before all of it is there."""
+    text = SEND + ("word " * 20 + "\n") * 20_000
+    file = offered(text)
+    note = laying_out(len(text))[:30]
+    items = (replace(library(NOW)[2], content=file.content, digest=file.digest),)
+    async with console(start(held=(file,), library=items)) as shown:
+        model = shown.app._model
+        assert model is not None
+        await shown.shows("not seen yet")
+        assert model.reading.total > LARGE_CHARACTERS // 100
+        await shown.press_alone("4")
+        await shown.press_alone("enter")
+        while note in shown.text:
+            assert model.laid_out_version is None
+            await asyncio.sleep(0.02)
+            await shown.settled()
+        await shown.shows("not seen yet")
+        assert model.reading.total > LARGE_CHARACTERS // 100
+
+
+def test_a_suite_begins_with_what_its_changed_files_allow_more_and_ends_with_all_contents() -> None:
+    files = (
+        replace(changed(), suite=SUITE),
+        replace(offered(SEND.replace("send-draft", "other"), name="other"), suite=SUITE),
+    )
+    blocks = suite_blocks(SuiteFiles(suite=SUITE, files=files))
+    lines = [plain_text((*each.label, *each.pieces)) for each in blocks]
+    assert lines[0] == "ALLOWS MORE1 file"
+    assert lines[1] == "send-draft  no longer asks you"
+    assert "− required = true" in lines
+    must = [plain_text(each.pieces) for each in blocks if each.must_be_seen]
+    assert must[-len(SEND.splitlines()) :] == SEND.replace("send-draft", "other").splitlines()
+    assert [*widened().splitlines()] == [
+        line for line in lines[lines.index("Filesend-draft.md") :] if line in {*widened().splitlines()}
+    ][: len(widened().splitlines())]  # fmt: skip
+
+
+def test_without_a_screen_the_same_lines_are_printed() -> None:
+    page = item_page(DocumentCache(), Item(key="k", file=changed()), NOW, 100, file_changed=False)
+    text = "\n".join(plain_text(each) for each in page)
+    for part in (
+        "▲ allows more than before: no longer asks you, and 2 more",
+        "┃ + op local://aileron/mail-drafts.delete_draft",
+        "┃ − required = true",
+        "┃ + required = false",
+        "CONTENT  the whole file, as it is on disk",
+    ):
+        assert part in text
+
+
+def test_what_is_hidden_in_a_file_is_counted_in_the_head() -> None:
+    item = Item(key="k", file=offered(SEND.replace("Sends a draft", "Sends a\u200b draft")))
+    warned = [plain_text(each) for each in DocumentCache().warnings(item, file_changed=False)]
+    assert warned == ["1 hidden character"]
