@@ -256,6 +256,9 @@ class AileronApp(App[int], inherit_bindings=False):
             model.arming.reset()
         if arrived and isinstance(message.event, ApprovalUpdated) and model.paused_at is None:
             self._attention.on_arrival(message.event.view.action)
+        if arrived and self._guide is not None and isinstance(message.event, ApprovalUpdated):
+            # The person asked for the next scene; the one before has ended.
+            model.queue.select(model.queue.index(message.event.view.approval_id))
         if not self._redraw_due:
             # After every event that is queued already: a storm of arrivals is drawn once.
             self._redraw_due = True

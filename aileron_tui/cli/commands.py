@@ -45,6 +45,18 @@ def init(context: CommandContext, example: bool) -> int:
     return init_home(context, example=example)
 
 
+@aileron.command()
+@command_options
+def demo(context: CommandContext) -> int:
+    """Play six scenes in the real console, on a temporary home.
+
+    Three agents and a mail service run beside it; your own home stays as it is.
+    """
+    from aileron_tui.cli.demo import run_demo
+
+    return run_demo(context)
+
+
 @aileron.command("example")
 @click.option(
     "--port",
