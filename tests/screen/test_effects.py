@@ -233,7 +233,11 @@ async def test_the_second_press_says_what_it_does() -> None:
 @pytest.mark.parametrize(
     ("to", "bcc", "says"),
     [
-        ('"Brandt, Anna" <anna@nordlicht.example>, ben@x.example', "c@x.example", " to 3 recipients."),
+        (
+            '"Brandt, Anna" <anna@nordlicht.example>, ben@x.example',
+            "c@x.example",
+            " to 3 recipients.",
+        ),
         ("ben@x.example", "", " to 1 recipient."),
         ('"ceo@nordlicht.example" <mallory@x.example>', "", "."),
         ("ben@x.example, the board", "", "."),
