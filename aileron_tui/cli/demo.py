@@ -105,7 +105,9 @@ async def _run(home: Path) -> tuple[int, list[str]]:
         await asyncio.gather(leading, return_exceptions=True)
         sent = mailbox.state()["sent"]
     report = ["What the agents were told:", *(f"    {line}" for line in told or ["nothing"])]
-    report += [f"The mail service sent {len(sent)} {'mail' if len(sent) == 1 else 'mails'}{':' if sent else '.'}"]
+    report += [
+        f"The mail service sent {len(sent)} {'mail' if len(sent) == 1 else 'mails'}{':' if sent else '.'}"
+    ]
     report += [f'    "{mail["subject"]}" to {mail["to"]}' for mail in sent]
     return code, report
 
