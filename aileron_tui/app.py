@@ -192,6 +192,7 @@ class AileronApp(App[int], inherit_bindings=False):
             # Textual removes a screen that is switched away from, unless it is installed; one that
             # was removed and comes back is mounted, but its timer is dead: it is never drawn again.
             self.install_screen(screen, view)  # pyright: ignore[reportUnknownMemberType]
+            screen.set_first_layout(*self.size)
         self.push_screen(self._screens[self._start_view])
         if self._first_frame is not None:
             self.call_after_refresh(self._first_frame)
