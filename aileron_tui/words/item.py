@@ -110,7 +110,7 @@ IS_NOT: Final = ", not "
 READ_BACK: Final = "AFTER THE RUN"
 READING_BACK: Final = "asking the service what it holds now"
 READ_BACK_TAGS: Final[Mapping[str, str]] = MappingProxyType(
-    {"reading": "reading back", "held": "read back", "unavailable": "not read back"}
+    {"reading": "reading back", "held": "as approved", "unavailable": "not read back"}
 )
 WAS_APPROVED: Final = "what you approved"
 IS_HELD: Final = "what the service holds"
