@@ -13,9 +13,9 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-demo:  ## show the main job live, on a throw-away home
+demo:  ## set up .venv, then show the console at work: six scenes on a temporary home
 	@$(PYTHON) .ci/setup.py
-	@$(BIN)/python -m examples.demo
+	@$(BIN)/aileron demo
 
 setup:  ## make .venv with everything that tests and checks need
 	@$(PYTHON) .ci/setup.py test lint connector

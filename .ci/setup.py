@@ -74,11 +74,16 @@ def main(groups):
     if not os.path.exists(os.path.join(VENV, "bin", "pip")):
         # Interrupted while it was made, or made by a tool that puts no pip into it.
         run(python, "-m", "ensurepip", "--default-pip")
-    quiet = ("-q", "--disable-pip-version-check", "--no-input")
+    # Whoever watches sees how far it is: the first time, this takes a minute.
+    options = (
+        "--disable-pip-version-check",
+        "--no-input",
+        *(() if sys.stdout.isatty() else ("-q",)),
+    )
     # Older pips do not know dependency groups.
-    run(python, "-m", "pip", "install", *quiet, "--upgrade", "pip>=25.1")
+    run(python, "-m", "pip", "install", *options, "--upgrade", "pip>=25.1")
     chosen = [part for group in groups for part in ("--group", group)]
-    run(python, "-m", "pip", "install", *quiet, "-e", ".", *chosen)
+    run(python, "-m", "pip", "install", *options, "-e", ".", *chosen)
     with open(STAMP, "a") as stamp:
         stamp.write(state + "\n")
 

@@ -97,15 +97,17 @@ class AileronApp(App[int], inherit_bindings=False):
         registry: CommandRegistry = DEFAULT_REGISTRY,
         start_view: View = "waiting",
         lock_seconds: float = 0.0,
+        true_colour: bool = True,
         first_frame: Callable[[], object] | None = None,
         guide: Guide | None = None,
     ) -> None:
         """Connect to the core by *port*; *first_frame* is called once, after the first screen was drawn.
 
         *environment* says what terminal this is. After *lock_seconds* without a key the items are
-        hidden; 0: never.
+        hidden; 0: never. Without *true_colour* the looks are those of a terminal with 256 colours.
         """
         clock = clock if clock is not None else SystemClock()
+        self._true_colour = true_colour
         colourless = True if start_theme == PLAIN else None
         super().__init__(driver_class=ConsoleDriver, ansi_color=colourless)
         for theme in themes():
@@ -153,7 +155,7 @@ class AileronApp(App[int], inherit_bindings=False):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return the `$a-*` variables, so that any theme of Textual's works as well."""
         theme = self.current_theme
-        return variables(theme.name, dark=theme.dark)
+        return variables(theme.name, dark=theme.dark, true_colour=self._true_colour)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return the filters over every drawn line; in the plain theme they remove all colour."""
@@ -191,6 +193,7 @@ class AileronApp(App[int], inherit_bindings=False):
             # Textual removes a screen that is switched away from, unless it is installed; one that
             # was removed and comes back is mounted, but its timer is dead: it is never drawn again.
             self.install_screen(screen, view)  # pyright: ignore[reportUnknownMemberType]
+            screen.set_first_layout(*self.size)
         self.push_screen(self._screens[self._start_view])
         if self._first_frame is not None:
             self.call_after_refresh(self._first_frame)
@@ -254,6 +257,9 @@ class AileronApp(App[int], inherit_bindings=False):
             model.arming.reset()
         if arrived and isinstance(message.event, ApprovalUpdated) and model.paused_at is None:
             self._attention.on_arrival(message.event.view.action)
+        if arrived and self._guide is not None and isinstance(message.event, ApprovalUpdated):
+            # The person asked for the next scene; the one before has ended.
+            model.queue.select(model.queue.index(message.event.view.approval_id))
         if not self._redraw_due:
             # After every event that is queued already: a storm of arrivals is drawn once.
             self._redraw_due = True

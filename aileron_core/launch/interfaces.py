@@ -1,9 +1,11 @@
 """What the launcher needs from outside: the console that owns the home, and the person at the terminal."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from aileron_core.console_port import FileContentView
 from aileron_core.launch.project import ProjectSettings
 
 
@@ -20,6 +22,16 @@ class LaunchedSession:
 
     def __repr__(self) -> str:
         return f"LaunchedSession({self.session_id}, tokens hidden)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedSettings:
+    """What a person accepted of a project's settings for an agent."""
+
+    digest: str
+    """Hex."""
+    accepted_at: float
+    """Epoch seconds."""
 
 
 class SessionHold(Protocol):
@@ -51,8 +63,8 @@ class SessionPort(Protocol):
         """
         ...
 
-    def accepted_digest(self, agent: str, project: Path) -> str | None:
-        """Return the digest of the project's settings that a person accepted for *agent*, None if none.
+    def accepted_settings(self, agent: str, project: Path) -> AcceptedSettings | None:
+        """Return what a person accepted of the project's settings for *agent*, None if nothing.
 
         Raises:
             ConsoleUnavailable: no console owns the home.
@@ -83,8 +95,13 @@ class Prompter(Protocol):
         """Print a sentence, before the agent has the terminal or after it ended."""
         ...
 
-    def confirm_settings(self, settings: ProjectSettings) -> bool:
+    def confirm_settings(
+        self, settings: ProjectSettings, contents: Sequence[tuple[str, FileContentView]]
+    ) -> bool:
         """Show what the project asks for, and return whether the person accepts it.
+
+        Args:
+            contents: each file that asks for something, beside what was accepted of it before.
 
         Raises:
             Forbidden: there is no person to ask.

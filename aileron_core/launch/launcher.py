@@ -30,6 +30,7 @@ from aileron_core.launch.model_traffic import bypass_warnings
 from aileron_core.launch.plan import Plan
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch, prepare
 from aileron_core.launch.project import ProjectSettings
+from aileron_core.launch.project_contents import keep_settings, settings_contents
 from aileron_core.launch.protected_paths import (
     ProtectedPaths,
     UnfinishedSession,
@@ -64,7 +65,7 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
         if request.contained:
             _check_hard_links(request, prompter)
         prepared = prepare(request, PurePosixPath(launch_dir.path))
-        _require_acceptance(prepared.project_settings, console, prompter)
+        _require_acceptance(prepared.project_settings, request, console, prompter)
         session = console.open(
             agent=request.agent.name,
             label=request.label or request.project.name,
@@ -118,16 +119,28 @@ def _check_hard_links(request: LaunchRequest, prompter: Prompter) -> None:
 
 
 def _require_acceptance(
-    settings: ProjectSettings | None, console: SessionPort, prompter: Prompter
+    settings: ProjectSettings | None,
+    request: LaunchRequest,
+    console: SessionPort,
+    prompter: Prompter,
 ) -> None:
     """Have the person accept the project's settings, unless they accepted exactly these bytes before."""
     if settings is None:
         return
-    if console.accepted_digest(settings.agent, settings.path) == settings.digest:
-        return
-    if not prompter.confirm_settings(settings):
-        raise Forbidden("You did not accept the project's settings, so nothing was started.")
-    console.accept(settings.agent, settings.path, settings.digest)
+    accepted = console.accepted_settings(settings.agent, settings.path)
+    if accepted is None or accepted.digest != settings.digest:
+        home = request.aileron_home
+        contents = settings_contents(settings, request.agent, home, accepted)
+        if not prompter.confirm_settings(settings, contents):
+            raise Forbidden("You did not accept the project's settings, so nothing was started.")
+        console.accept(settings.agent, settings.path, settings.digest)
+    try:
+        keep_settings(request.aileron_home, settings)
+    except OSError as error:
+        prompter.say(
+            f"The project's settings cannot be kept in {request.aileron_home} ({error.strerror}): "
+            "when they change, you will not be shown the difference."
+        )
 
 
 def _write_launch_files(

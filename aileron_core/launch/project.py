@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from aileron_core.canonical import canonical, sha256_hex
+from aileron_core.canonical import Json, canonical, sha256_hex
 from aileron_core.errors import FileProblems, Forbidden, Problem
 from aileron_core.launch.plan import Agent
 from aileron_core.settings import LaunchSettings, parse_launch
@@ -100,8 +100,19 @@ class ProjectSettings:
     settings: LaunchSettings
     overrides: tuple[str, ...]
     """A sentence for each setting of the agent's own project files that overrides what Aileron sets."""
-    digest: str
-    """SHA-256 over the names and hashes of the files that say all this, in hexadecimal."""
+    texts: Mapping[str, str]
+    """The files that say all this, by their path in the project."""
+
+    @property
+    def document(self) -> bytes:
+        """The list of the files' names and hashes."""
+        files: dict[str, Json] = {n: sha256_hex(text.encode()) for n, text in self.texts.items()}
+        return canonical({"v": 1, "agent": self.agent, "files": files})
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of that list, in hexadecimal: what a person accepts."""
+        return sha256_hex(self.document)
 
     def lines(self) -> tuple[str, ...]:
         """Return what the person has to see before accepting, escaped, one item per line."""
@@ -117,27 +128,39 @@ def read_project_settings(project: Path, agent: Agent) -> ProjectSettings | None
         FileProblems: its `aileron.toml` cannot be parsed, or asks for more than a project may.
         Forbidden: a settings file cannot be read.
     """
-    digests: dict[str, str] = {}
+    texts = dict(settings_files(project, agent))
+    if (text := small_text(project / PROJECT_FILE)) is not None:
+        texts = {PROJECT_FILE: text, **texts}
+    return settings_in(project, agent, texts)
+
+
+def settings_in(project: Path, agent: Agent, texts: Mapping[str, str]) -> ProjectSettings | None:
+    """Return what the files *texts* of *project* ask for, by their paths there; None if it is nothing.
+
+    Raises:
+        FileProblems: the `aileron.toml` among them cannot be parsed, or asks for more than a project may.
+    """
+    asking: dict[str, str] = {}
     settings = LaunchSettings()
-    text = small_text(project / PROJECT_FILE)
-    if text is not None:
-        settings = _checked(project / PROJECT_FILE, text, agent)
-        if settings != LaunchSettings():
-            digests[PROJECT_FILE] = sha256_hex(text.encode())
     overrides: list[str] = []
-    for name, content in settings_files(project, agent).items():
-        if found := agent.overrides({name: content}):
+    for name, text in texts.items():
+        if name == PROJECT_FILE:
+            settings = _checked(project / PROJECT_FILE, text, agent)
+            asks = settings != LaunchSettings()
+        else:
+            found = agent.overrides({name: text})
             overrides += found
-            digests[name] = sha256_hex(content.encode())
-    if not digests:
+            asks = bool(found)
+        if asks:
+            asking[name] = text
+    if not asking:
         return None
-    document = canonical({"v": 1, "agent": agent.name, "files": {**digests}})
     return ProjectSettings(
         path=project,
         agent=agent.name,
         settings=settings,
         overrides=tuple(overrides),
-        digest=sha256_hex(document),
+        texts=asking,
     )
 
 

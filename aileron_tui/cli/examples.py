@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import click
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
-    "": ("aileron init --example", "aileron console", "aileron launch codex"),
+    "": ("aileron demo", "aileron init --example", "aileron console", "aileron launch codex"),
     "action": ("aileron action list", "aileron action run list-drafts"),
     "action add": ("aileron action add send-draft.md", "aileron action add ~/actions"),
     "action check": ("aileron action check send-draft.md", "aileron action check --portable ."),
@@ -36,6 +36,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aileron console --plain",
         "aileron console --route gmail.googleapis.com:443=127.0.0.1:8025",
     ),
+    "demo": ("aileron demo",),
     "doctor": ("aileron doctor", "aileron doctor codex"),
     "example": ("aileron example",),
     "init": ("aileron init --example",),

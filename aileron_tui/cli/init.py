@@ -24,19 +24,10 @@ def init_home(context: CommandContext, *, example: bool) -> int:
 
     Existing files are kept, so a second call does no harm.
     """
-    from aileron_core.connectors.store import ConnectorStore
-
     home = Home(context.home)
     home.prepare()
     config = _write_settings(home)
-    added: dict[str, Any] | None = None
-    if example:
-        installed = ConnectorStore(home.path).install(examples() / "connector")
-        actions = [add_file(home, file) for file in sorted((examples() / "actions").glob("*.md"))]
-        added = {
-            "connector": f"{installed.identity.fqn}@{installed.identity.version}",
-            "actions": [each["name"] for each in actions],
-        }
+    added = add_example(home) if example else None
     steps = _example_steps(home.path) if example else _own_steps(home.path)
     if context.json:
         context.show({"home": str(home.path), "config": config, "example": added, "next": steps})
@@ -50,6 +41,18 @@ def init_home(context: CommandContext, *, example: bool) -> int:
     context.say("")
     context.say("\n".join(_EXAMPLE if example else _OWN).format(*map(escape, steps)))
     return EXIT.DONE
+
+
+def add_example(home: Home) -> dict[str, Any]:
+    """Add the example connector and its actions to *home*, not accepted; return their names."""
+    from aileron_core.connectors.store import ConnectorStore
+
+    installed = ConnectorStore(home.path).install(examples() / "connector")
+    actions = [add_file(home, file) for file in sorted((examples() / "actions").glob("*.md"))]
+    return {
+        "connector": f"{installed.identity.fqn}@{installed.identity.version}",
+        "actions": [each["name"] for each in actions],
+    }
 
 
 _CONFIG = {"made": "every setting with its default", "kept": "kept as it was"}

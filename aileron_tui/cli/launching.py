@@ -4,19 +4,23 @@ import contextlib
 import http.client
 import os
 import shlex
+import shutil
 import sys
 import termios
 import threading
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 import click
 
+from aileron_core.console_port import FileContentView
 from aileron_core.errors import AileronError, Forbidden, NotFound
 from aileron_core.home.client import HomeClient, HomeConnection
 from aileron_core.home.layout import Home
 from aileron_core.home.owner import read_daemon_file
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.interfaces import LaunchedSession, SessionHold
+from aileron_core.launch.interfaces import AcceptedSettings, LaunchedSession, SessionHold
 from aileron_core.launch.launcher import launch
 from aileron_core.launch.model_traffic import bypass_warnings
 from aileron_core.launch.prepare import LaunchRequest, prepare
@@ -26,6 +30,8 @@ from aileron_core.text import escape
 from aileron_mcp.relay_copies import compiled_folder
 from aileron_tui.cli.output import EXIT, CommandContext
 from aileron_tui.cli.tmux import open_console
+from aileron_tui.draw.file_page import settings_blocks
+from aileron_tui.plain.lines import blocks_page, text_of
 
 _AGAIN_SECONDS = 1.0
 _HIDDEN = "HIDDEN"
@@ -101,10 +107,14 @@ class HomeSessions:
             socket=Path(socket) if socket else None,
         )
 
-    def accepted_digest(self, agent: str, project: Path) -> str | None:
+    def accepted_settings(self, agent: str, project: Path) -> AcceptedSettings | None:
         _, body = self._console.request("GET", "/v1/projects")
-        digests = {(each["agent"], each["path"]): each["digest"] for each in body["items"]}
-        return digests.get((agent, str(project)))
+        found = {(each["agent"], each["path"]): each for each in body["items"]}
+        each = found.get((agent, str(project)))
+        if each is None:
+            return None
+        at = datetime.fromisoformat(each["taken_at"]).timestamp()
+        return AcceptedSettings(digest=each["digest"], accepted_at=at)
 
     def accept(self, agent: str, project: Path, digest: str) -> None:
         asked = {"agent": agent, "path": str(project), "digest": digest}
@@ -130,8 +140,10 @@ class _AtTerminal:
         """Print to stderr: standard output belongs to the agent."""
         click.echo(f"aileron: {text}", err=True)
 
-    def confirm_settings(self, settings: ProjectSettings) -> bool:
-        """Show what the project asks for and wait for a yes or no.
+    def confirm_settings(
+        self, settings: ProjectSettings, contents: Sequence[tuple[str, FileContentView]]
+    ) -> bool:
+        """Show the files, what a change in them allows more, and what they ask for; wait for a yes or no.
 
         Raises:
             Forbidden: there is no terminal, and no `--accept-project`.
@@ -142,6 +154,10 @@ class _AtTerminal:
                 f"{title} {'; '.join(settings.lines())}. Nobody can be asked without a terminal: look "
                 "at them, then launch with --accept-project."
             )
+        columns = shutil.get_terminal_size().columns
+        for drawn in blocks_page(settings_blocks(contents), columns):
+            click.echo(text_of(drawn), err=True)
+        click.echo("", err=True)
         self.say(title)
         for line in settings.lines():
             click.echo(f"  {line}", err=True)

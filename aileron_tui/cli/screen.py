@@ -16,7 +16,7 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.guide import Guide
 from aileron_tui.input.commands import NEXT_SCENE, CommandRegistry
 from aileron_tui.input.keymap import remap_keys
-from aileron_tui.styles.choosing import choose_glyphs, choose_theme
+from aileron_tui.styles.choosing import choose_glyphs, choose_theme, true_colour
 from aileron_tui.terminal.background_color import background_is_light
 from aileron_tui.terminal.driver import screen_file
 
@@ -43,6 +43,7 @@ def console_app(
         glyphs=_glyphs(settings),
         bell=settings.console.bell,
         arm_seconds=settings.console.arm_ms / 1000,
+        true_colour=true_colour(os.environ),
         lock_seconds=settings.console.lock_minutes * 60,
         registry=keys,
         notify=settings.notify,

@@ -60,6 +60,18 @@ def with_content(
     return tuple(made)
 
 
+def settings_blocks(contents: Sequence[tuple[str, FileContentView]]) -> tuple[Block, ...]:
+    """Return what there is to accept of a project: each of its files that asks for something, by name."""
+    made: list[Block] = []
+    for name, content in contents:
+        facts = [heading(words.files.FILE_SECTION), value("File", foreign_text(name, "strong"))]
+        if not content.text:
+            made += [*facts, value("", _remark(words.acceptance.ASKS_NO_MORE)), blank()]
+            continue
+        made += [*with_content(facts, content, unfold=False), blank()]
+    return tuple(made[:-1])
+
+
 def _read_offer(file: NotAcceptedView) -> Iterator[Block]:
     """Yield the document of a preview's read by POST; what accepting it means comes first."""
     connector, _, read = file.name.partition(" ")

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.text import Line, Piece, line, truncate
+from aileron_tui.draw.text import Line, Piece, line, truncate, wrap
 
-NAME_CELLS = 13
+NAME_CELLS = 9
 """Cells up to the bar."""
+SAID_ROWS = 2
+"""Rows of what one of them says, at most; a list has the whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +44,25 @@ class Guide(Protocol):
 def guide_rows(guide: GuideLine, width: int) -> tuple[Line, ...]:
     """Return the rows of *guide*; text from outside stands right of a bar."""
     step = (Piece(f" {guide.step} ", "chip"), Piece(" ")) if guide.step else ()
-    rows: list[Line] = [line(" ", *step, Piece(guide.sentence, "strong"))]
+    rows = [truncate(line(" ", *step, Piece(guide.sentence, "strong")), width - 1)]
     if guide.service:
-        named = Piece(f"{'service':<{NAME_CELLS}}", "muted")
-        text = foreign_text(guide.service, "fact")
-        rows.append(line(" ", named, Piece("┃ ", "fact-bar"), *text))
+        bar = Piece("┃ ", "fact-bar")
+        rows += _said("service", bar, foreign_text(guide.service, "fact"), width)
     if guide.agent_words:
         bar = Piece("┊ ", "claim-bar")
         text = foreign_text(f"{guide.agent}: {guide.agent_words}", "claim")
-        rows.append(line(" ", Piece(f"{'agent':<{NAME_CELLS}}", "muted"), bar, *text))
-    return tuple(truncate(each, width - 1) for each in rows)
+        rows += _said("agent", bar, text, width)
+    return tuple(rows)
+
+
+def _said(who: str, bar: Piece, text: Line, width: int) -> list[Line]:
+    """Return *text* right of *bar*, in two rows at most."""
+    room = max(width - NAME_CELLS - 4, 1)
+    wrapped = [each.pieces for each in wrap(text, room)]
+    if len(wrapped) > SAID_ROWS:
+        wrapped = [*wrapped[: SAID_ROWS - 1], truncate(line(*wrapped[SAID_ROWS - 1], "…"), room)]
+    names = (who, *("" for _ in wrapped[1:]))
+    return [
+        line(" ", Piece(f"{name:<{NAME_CELLS}}", "muted"), bar, *each)
+        for name, each in zip(names, wrapped, strict=True)
+    ]

@@ -9,6 +9,7 @@ from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.changes import changed_fields
 from aileron_tui.draw.document import session_name
+from aileron_tui.draw.formats import count_recipients
 from aileron_tui.draw.steps import steps_to_run
 from aileron_tui.draw.text import Line, Piece, cell_width, line
 from aileron_tui.input.situation import Situation, availability
@@ -191,4 +192,6 @@ def what_a_yes_does(view: ApprovalView) -> str:
         return words.status.in_steps(does, [escape(step.op) for step in steps_to_run(view)])
     if view.is_compared:
         return words.status.changes_fields(does, len(changed_fields(view)))
+    if view.effect == "SEND" and (count := count_recipients(view)):
+        return words.status.to_recipients(does, count)
     return does

@@ -366,7 +366,7 @@ COMMANDS: tuple[Command, ...] = (
 )  # fmt: skip
 
 NEXT_SCENE = Command(
-    id="next_scene", keys=("S",), label="next scene", footer_rank=4,
+    id="next_scene", keys=("S",), label="next scene", footer_rank=31,
     help="go on to the next scene of the demo; one that still waits is skipped",
     contexts=VIEW_CONTEXTS,
 )  # fmt: skip

@@ -6,7 +6,7 @@ Text from outside never begins a line: there it could imitate a question or an a
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from aileron_tui import words
-from aileron_tui.draw.blocks import GUTTER
+from aileron_tui.draw.blocks import GUTTER, Block, lay_out
 from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.foreign_text import brief
 from aileron_tui.draw.header import item_head
@@ -84,6 +84,11 @@ def row_page(pages: DocumentCache, table: Table, now: float, columns: int, *, un
 
     head = _unbroken(lambda width: table.head(width, now), columns)
     return (*head, (), *_unbroken(document, columns))
+
+
+def blocks_page(blocks: Sequence[Block], columns: int) -> Page:
+    """Return *blocks* in lines that a terminal does not break."""
+    return _unbroken(lambda width: lay_out(blocks, width, GUTTER).lines, columns)
 
 
 def row_list(

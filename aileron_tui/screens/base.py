@@ -42,7 +42,8 @@ Submit = Callable[[Intent], None]
 
 SMALL = (60, 16)
 NORMAL_FROM = 110
-WIDE_FROM = 160
+WIDE_FROM = 182
+"""The list of 52 and the rail of 50 leave the document 80 columns."""
 _APP_COMMANDS = ("palette", "help", "quit", "next_scene")
 """Commands that the application carries out, besides switching views."""
 
@@ -54,6 +55,15 @@ def width_class(width: int, height: int) -> str:
     if width < NORMAL_FROM:
         return "compact"
     return "normal" if width < WIDE_FROM else "wide"
+
+
+def _layout_classes(name: str) -> dict[str, bool]:
+    return {
+        "-small": name == "small",
+        "-compact": name == "compact",
+        "-normal": name in ("normal", "wide"),
+        "-wide": name == "wide",
+    }
 
 
 class ConsoleScreen(Screen[None]):
@@ -285,14 +295,16 @@ class ConsoleScreen(Screen[None]):
 
     # Drawing
 
+    def set_first_layout(self, width: int, height: int) -> None:
+        """Take the layout of a terminal of *width* by *height* cells before mounting: styles are then found once."""
+        classes = _layout_classes(width_class(width, height))
+        self.update_classes({**classes, "-empty": self.is_empty}, update=False)
+
     def on_resize(self, event: events.Resize) -> None:
         """Choose the layout; after a new size the rest before a key decides starts over."""
         width, height = event.size
         name = width_class(width, height)
-        for each in ("small", "compact"):
-            self.set_class(name == each, f"-{each}")
-        self.set_class(name in ("normal", "wide"), "-normal")
-        self.set_class(name == "wide", "-wide")
+        self.update_classes(_layout_classes(name))
         self.model.size = (width, height)
         self.model.too_small = name == "small"
         self.redraw()
@@ -316,14 +328,18 @@ class ConsoleScreen(Screen[None]):
         """Draw everything from the model, then wait until the terminal has drawn it."""
         if not self.has_widgets:
             return
-        self.set_class(self.model.core_lost is not None, "-lost")
         self._draw_top()
         if self.panel.is_open:
             self.panel.close_if_over(self.situation)
-        self.set_class(self.panel.is_open, "-panel")
-        self.set_class(self.model.reader, "-reader")
-        self.set_class(self.panel.has_field, "-field")
-        self.set_class(self.is_empty, "-empty")
+        self.update_classes(
+            {
+                "-lost": self.model.core_lost is not None,
+                "-panel": self.panel.is_open,
+                "-reader": self.model.reader,
+                "-field": self.panel.has_field,
+                "-empty": self.is_empty,
+            }
+        )
         if self.model.too_small:
             self._draw_too_small()
         else:

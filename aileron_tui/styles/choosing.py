@@ -21,6 +21,11 @@ def colourless(environment: Mapping[str, str]) -> bool:
     return bool(environment.get("NO_COLOR"))
 
 
+def true_colour(environment: Mapping[str, str]) -> bool:
+    """Return whether the terminal says that it has more than 256 colours, as Rich reads it before it draws."""
+    return environment.get("COLORTERM", "").strip().lower() in ("truecolor", "24bit")
+
+
 def choose_theme(
     setting: str,
     environment: Mapping[str, str],

@@ -17,6 +17,8 @@ class ConsoleTheme:
     dark: bool
     colours: dict[str, str]
     attributes: dict[str, str]
+    colours_256: dict[str, str]
+    """What replaces colours that a terminal of 256 would draw alike."""
 
 
 _ATTRIBUTES: dict[str, str] = {
@@ -98,6 +100,22 @@ _DARK = {
     "syntax-value": "#d9b98f",
 }
 
+_DARK_256 = {
+    "ground": "#121212",
+    "queue": "#1c1c1c",
+    "bar": "#262626",
+    "sel": "#303030",
+    "muted": "#a8a8a8",
+    "faint": "#767676",
+    "chip": "#4e4e4e",
+    "ink": "#121212",
+    "add": "#005f00",
+    "del": "#5f0000",
+    "add-word": "#00875f",
+    "del-word": "#af0000",
+    "field": "#303030",
+}
+
 _LIGHT = {
     "ground": "#fbfbf9",
     "queue": "#f1f1ee",
@@ -124,13 +142,29 @@ _LIGHT = {
     "syntax-value": "#84530f",
 }
 
+_LIGHT_256 = {
+    "ground": "#ffffff",
+    "queue": "#f4f4f4",
+    "bar": "#e8e8e8",
+    "sel": "#d7ffff",
+    "muted": "#4e4e4e",
+    "faint": "#767676",
+    "claim": "#5f00af",
+    "chip": "#bcbcbc",
+    "add": "#d7ffd7",
+    "del": "#ffd7d7",
+    "add-word": "#87d7af",
+    "del-word": "#ffafaf",
+    "field": "#dadada",
+}
+
 _PLAIN = dict.fromkeys(_DARK, "ansi_default")
 
 DARK, LIGHT, PLAIN = "aileron-dark", "aileron-light", "aileron-plain"
 CONSOLE_THEMES: tuple[ConsoleTheme, ...] = (
-    ConsoleTheme(DARK, dark=True, colours=_DARK, attributes=_ATTRIBUTES),
-    ConsoleTheme(LIGHT, dark=False, colours=_LIGHT, attributes=_ATTRIBUTES),
-    ConsoleTheme(PLAIN, dark=True, colours=_PLAIN, attributes=_PLAIN_ATTRIBUTES),
+    ConsoleTheme(DARK, dark=True, colours=_DARK, attributes=_ATTRIBUTES, colours_256=_DARK_256),
+    ConsoleTheme(LIGHT, dark=False, colours=_LIGHT, attributes=_ATTRIBUTES, colours_256=_LIGHT_256),
+    ConsoleTheme(PLAIN, dark=True, colours=_PLAIN, attributes=_PLAIN_ATTRIBUTES, colours_256={}),
 )
 
 _ANSI_VARIABLES = (
@@ -157,11 +191,15 @@ _ANSI_VARIABLES = (
 """What Textual asks of a theme whose colours are the terminal's own, and derives for all others."""
 
 
-def variables(name: str, *, dark: bool) -> dict[str, str]:
-    """Return the `$a-*` variables for the theme *name*; a foreign theme gets the look of its kind."""
+def variables(name: str, *, dark: bool, true_colour: bool = True) -> dict[str, str]:
+    """Return the `$a-*` variables for the theme *name*; a foreign theme gets the look of its kind.
+
+    Without *true_colour* they stay apart once the terminal draws the nearest of its 256 colours.
+    """
     fitting = [each for each in CONSOLE_THEMES if each.name == name]
     look = (fitting or [each for each in CONSOLE_THEMES if each.dark == dark])[0]
-    named = {f"a-{token}": colour for token, colour in look.colours.items()}
+    colours = look.colours if true_colour else look.colours | look.colours_256
+    named = {f"a-{token}": colour for token, colour in colours.items()}
     return named | {f"a-{token}-style": style for token, style in look.attributes.items()}
 
 

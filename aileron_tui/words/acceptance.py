@@ -17,6 +17,7 @@ NOT_KEPT: Final = (
 NOT_COMPARED: Final = (
     "This version of Aileron cannot read what was accepted before. Read the difference."
 )
+ASKS_NO_MORE: Final = "it was accepted before, and asks for nothing now"
 ALLOWS_MORE: Final = "allows more than before: "
 SIGNS: Final = "− accepted before, + offered now"
 WHOLE_FILE: Final = "the whole file, as it is on disk"

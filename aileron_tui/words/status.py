@@ -157,6 +157,11 @@ def changes_fields(phrase: str, count: int) -> str:
     return f"{phrase} ({count} {'field changes' if count == 1 else 'fields change'})"
 
 
+def to_recipients(phrase: str, count: int) -> str:
+    """Return what a yes to something that is sent does, and how many get it."""
+    return f"{phrase} to {count} {'recipient' if count == 1 else 'recipients'}"
+
+
 def in_steps(phrase: str, ops: Sequence[str]) -> str:
     """Return what a yes does, and the steps that it runs, their number first."""
     steps = "1 step" if len(ops) == 1 else f"{len(ops)} steps"

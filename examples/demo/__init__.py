@@ -1,1 +1,1 @@
-"""`make demo`: the main job live. A real home, a real console, a real MCP client, a mail service of ours."""
+"""What `aileron demo` plays: scenes, and the agents in them, which are real MCP clients over `aileron-mcp`."""

@@ -2,7 +2,7 @@
 
 from email.message import EmailMessage
 
-__all__ = ["seed_drafts"]
+__all__ = ["new_mail", "seed_drafts"]
 
 _ME = "Jana Keller <jana.keller@nordlicht.example>"
 
@@ -38,7 +38,8 @@ _LONG = "\n\n".join(
 )
 
 
-def _mail(to: str, subject: str, body: str, *, cc: str = "", bcc: str = "") -> EmailMessage:
+def new_mail(to: str, subject: str, body: str, *, cc: str = "", bcc: str = "") -> EmailMessage:
+    """Return a mail from the mailbox's owner."""
     mail = EmailMessage()
     mail["From"] = _ME
     mail["To"] = to
@@ -54,32 +55,32 @@ def _mail(to: str, subject: str, body: str, *, cc: str = "", bcc: str = "") -> E
 
 def seed_drafts() -> list[tuple[str, EmailMessage]]:
     """Return drafts with their ids, newest first."""
-    numbers = _mail(
+    numbers = new_mail(
         "Anna Brandt <anna.brandt@nordlicht.example>",
         "Q3 numbers",
         "Hi Anna,\n\nhere are the Q3 numbers before Thursday's meeting: revenue 4.21 M EUR (+6.3 %), "
         "churn 1.9 %, cash 2.75 M EUR. The board pack follows tomorrow.\n\nBest\nJana\n",
         cc="Tom Weber <tom.weber@nordlicht.example>",
     )
-    german = _mail(
+    german = new_mail(
         "Prof. Jürgen Müßig <j.muessig@uni-luebeck.example>",
         "Rückfrage zum Angebot – Lieferung in KW 45",
         "Sehr geehrter Herr Professor Müßig,\n\nvielen Dank für Ihr Angebot vom 2. Oktober. Können Sie die "
         "Lieferung in Kalenderwoche 45 zusagen? Die Gesamtsumme von 18.450,00 € ist freigegeben.\n\n"
         "Mit freundlichen Grüßen\nJana Keller\n",
     )
-    contract = _mail(
+    contract = new_mail(
         "legal@harbour-parts.example",
         "Frame agreement, our comments",
         f"Dear all,\n\nour comments on the draft of the frame agreement:\n\n{_LONG}\n\nKind regards\nJana Keller\n",
         bcc="archive@nordlicht.example",
     )
-    invoice = _mail(
+    invoice = new_mail(
         "billing@cloudhost.example",
         "Invoice 2026-1044: charged twice",
         "Hello,\n\ninvoice 2026-1044 over 312.80 EUR was charged twice on 5 October. Please refund one of them.\n\nJana Keller\n",
     )
-    report = _mail(
+    report = new_mail(
         "Board <board@nordlicht.example>",
         "Board pack October",
         "Dear board,\n\nthe pack for October is attached.\n\nJana\n",

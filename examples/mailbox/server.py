@@ -5,13 +5,15 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from email.message import EmailMessage
 from types import TracebackType
 from typing import Any
 
 import uvicorn
 
+from examples.mailbox.seed import seed_drafts
 from examples.mailbox.service import HOST, build_app
 from examples.mailbox.state import State
 
@@ -61,10 +63,19 @@ class Mailbox:
     """The name it answers to, in the Host header."""
 
     def __init__(
-        self, *, port: int = 0, on_sent: Callable[[dict[str, Any]], object] | None = None
+        self,
+        *,
+        port: int = 0,
+        drafts: Iterable[tuple[str, EmailMessage]] | None = None,
+        on_sent: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
-        """Take *port* (0: a free one); *on_sent* is called with each sent mail, on the service's thread."""
-        self._state = State(on_sent)
+        """Take *port* (0: a free one).
+
+        Args:
+            drafts: with their ids; without them those of `seed.py`.
+            on_sent: called with each sent mail, on the service's thread.
+        """
+        self._state = State(seed_drafts() if drafts is None else drafts, on_sent)
         self._socket = socket.create_server(("127.0.0.1", port))
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"

@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from examples.mailbox.state import Draft, State
 
@@ -24,6 +25,16 @@ _PHRASE = {
     503: ("The service is currently unavailable.", "UNAVAILABLE"),
 }
 Handler = Callable[[State, Request], Awaitable[Response]]
+
+
+class _LostAnswer(Response):
+    """Begins an answer and hangs up."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the head of an answer whose body never comes: the server then closes the connection."""
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
+        )
 
 
 def _error(status: int, message: str | None = None) -> JSONResponse:
@@ -113,9 +124,10 @@ def build_app(state: State) -> Starlette:
             if op in state.trouble.garbage:
                 return Response(b"<html>\xff not JSON", media_type="text/html")
             try:
-                return await handler(state, request)
+                answer = await handler(state, request)
             except ValueError as error:
                 return _error(400, str(error))
+            return answer if state.answered(op) else _LostAnswer()
 
         return route
 

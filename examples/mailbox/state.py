@@ -1,17 +1,19 @@
 """What the mailbox holds, and the trouble that it was asked to make."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from typing import Any
 
 from examples.mailbox.mail import message_json, minimal, parse_raw, summary
-from examples.mailbox.seed import seed_drafts
 
 __all__ = ["Draft", "State", "Trouble"]
 
 OPS = frozenset({"get", "list", "send", "update", "create", "delete"})
+_COMMANDS = frozenset(
+    {"fail", "delay_seconds", "garbage", "hang", "lose_answer", "change_after", "change", "reset"}
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,12 +37,16 @@ class Draft:
 
 @dataclass(slots=True, kw_only=True)
 class Trouble:
-    """Failures, delays, garbage and hanging, each for one op."""
+    """Failures, delays, garbage, hanging, lost answers and changes, each for one op."""
 
     failures: list[dict[str, Any]] = field(default_factory=list)
     delays: dict[str, float] = field(default_factory=dict)
     garbage: set[str] = field(default_factory=set)
     hang: set[str] = field(default_factory=set)
+    lose_answer: set[str] = field(default_factory=set)
+    """Ops whose next answer is lost once what they ask for was done."""
+    change_after: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What changes right after the next answer of an op."""
 
     def delay(self, op: str) -> float:
         """Return how many seconds *op* has to wait."""
@@ -58,7 +64,11 @@ class Trouble:
 class State:
     """Drafts in order, sent mail, requests seen. Touched on the service's loop only."""
 
-    def __init__(self, on_sent: Callable[[dict[str, Any]], object] | None = None) -> None:
+    def __init__(
+        self,
+        drafts: Iterable[tuple[str, EmailMessage]],
+        on_sent: Callable[[dict[str, Any]], object] | None = None,
+    ) -> None:
         self._on_sent = on_sent
         self.drafts: dict[str, Draft] = {}
         self.sent: list[dict[str, Any]] = []
@@ -67,7 +77,7 @@ class State:
         self.closing = threading.Event()
         self._next_id = 0x19A4C0DE00000000
         self._next_draft = 8842200001
-        for draft_id, mail in seed_drafts():
+        for draft_id, mail in drafts:
             self._put(draft_id, mail)
 
     def search(self, query: str) -> list[Draft]:
@@ -99,13 +109,12 @@ class State:
         return answer
 
     def apply(self, commands: Mapping[str, Any]) -> None:
-        """Do what `POST /_control` asks for: fail, delay_seconds, garbage, hang, change, reset.
+        """Do what `POST /_control` asks for: the names in `_COMMANDS`.
 
         Raises:
             ValueError, KeyError, TypeError: it is not understood.
         """
-        unknown = set(commands) - {"fail", "delay_seconds", "garbage", "hang", "change", "reset"}
-        if unknown:
+        if unknown := set(commands) - _COMMANDS:
             raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
         if commands.get("reset"):
             self.trouble = Trouble()
@@ -119,8 +128,20 @@ class State:
             self.trouble.garbage.add(_op(garbage))
         if (hang := commands.get("hang")) is not None:
             self.trouble.hang.add(_op(hang))
+        if (lost := commands.get("lose_answer")) is not None:
+            self.trouble.lose_answer.add(_op(lost))
+        if (after := commands.get("change_after")) is not None:
+            self.trouble.change_after[_op(after["op"])] = after
         if (change := commands.get("change")) is not None:
             self._change(change)
+
+    def answered(self, op: str) -> bool:
+        """Do what is due after an answer of *op*; return whether the answer arrives."""
+        if (change := self.trouble.change_after.pop(op, None)) is not None:
+            self._change(change)
+        arrives = op not in self.trouble.lose_answer
+        self.trouble.lose_answer.discard(op)
+        return arrives
 
     def to_json(self) -> dict[str, Any]:
         """Return sent mail, drafts and requests for a person or a test to look at."""

@@ -283,9 +283,7 @@ def workbench(
         if hold_seconds is not None:
             settings += ["[mcp]", f"hold_seconds = {hold_seconds}"]
         (aileron_home / "config.toml").write_text("\n".join(settings) + "\n")
-        console = Attended(
-            aileron_home, mailbox, first=("--mcp",), under=AS_ORDINARY, env={OWNS: str(folder)}
-        )
+        console = Attended(aileron_home, mailbox, under=AS_ORDINARY, env={OWNS: str(folder)})
         try:
             yield Bench(folder=folder, console=console, mailbox=mailbox, llm=llm, callers=callers)
         finally:

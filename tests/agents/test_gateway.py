@@ -140,7 +140,7 @@ def test_offline_the_way_to_the_model_survives_a_restart_of_the_console(bench: B
     with bench.launched("codex", options=("--sandbox=offline",), env=env) as running:
         until((bench.project / "first").exists)
         bench.console.end()
-        bench.console.start("--mcp")
+        bench.console.start()
         (bench.project / "again").touch()
         ended = running.end()
     assert (bench.project / "first").read_text() == "200"

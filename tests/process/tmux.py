@@ -16,14 +16,22 @@ ENDING = 10.0
 
 
 class Tmux:
-    """One session of 120 by 48 cells on a private socket."""
+    """One session on a private socket."""
 
-    def __init__(self, socket: Path, command: str, environment: dict[str, str], cwd: Path) -> None:
+    def __init__(
+        self,
+        socket: Path,
+        command: str,
+        environment: dict[str, str],
+        cwd: Path,
+        *,
+        size: tuple[int, int] = (120, 48),
+    ) -> None:
         if shutil.which("tmux") is None:
             pytest.fail("these tests drive a real terminal: install tmux (.ci/run does)")
         self._socket = socket
         self._environment = {**environment, "TERM": "xterm-256color"}
-        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "48",
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(size[0]), "-y", str(size[1]),
                    "-c", str(cwd), f"{command}; echo ended with $?; sleep 600")  # fmt: skip
 
     def _tmux(self, *words: str) -> str:
@@ -53,10 +61,12 @@ class Tmux:
         """Type *text* into the first pane."""
         self._tmux("send-keys", "-l", "-t", ":.0", text)
 
-    def until(self, text: str | Callable[[str], bool], pane: int = 0) -> str:
-        """Wait until *pane* shows *text* and return the screen."""
+    def until(
+        self, text: str | Callable[[str], bool], pane: int = 0, patience: float = PATIENCE
+    ) -> str:
+        """Wait until *pane* shows *text*, *patience* seconds at most, and return the screen."""
         holds = (lambda shown: text in shown) if isinstance(text, str) else text
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience
         while True:
             shown = self.pane(pane)
             if holds(shown):

@@ -57,8 +57,8 @@ async def test_what_service_and_agent_say_stands_right_of_a_bar() -> None:
         await shown.shows("It ran.")
         await shown.rest()
         service, agent = shown.lines[-4:-2]
-        assert service.startswith(" service      ┃ sent‹LF› 4 of 6  Forged.")
-        assert agent.startswith(" agent        ┊ mail-agent: completed ‹RLO›txt")
+        assert service.startswith(" service  ┃ sent‹LF› 4 of 6  Forged.")
+        assert agent.startswith(" agent    ┊ mail-agent: completed ‹RLO›txt")
 
 
 async def test_no_other_console_has_the_key() -> None:

@@ -37,7 +37,7 @@ async def changed(shown: Console) -> None:
     ids=["80x24", "120x36", "200x60", "120x36-light", "120x36-plain"],
 )
 def test_a_mail_that_waits(snap_compare: Snap, size: tuple[int, int], theme: str) -> None:
-    """List, item and, from 160 columns on, the rail; regions by shade, without colour by blanks."""
+    """List, item and, in a wide terminal, the rail; regions by shade, without colour by blanks."""
     assert picture(snap_compare, size, at_rest, start_theme=theme)
 
 

@@ -189,13 +189,18 @@ def test_whatever_a_name_holds_the_rail_keeps_its_width_and_its_columns(
         assert plain_text(lines[-1]).strip() == f"▾ {len(whole) - height + 1} more lines"
 
 
-@pytest.mark.parametrize(("width", "shown_there"), [(159, False), (160, True), (200, True)])
-async def test_the_rail_is_there_from_160_columns_on(width: int, *, shown_there: bool) -> None:
-    """Below that the item has the room."""
+@pytest.mark.parametrize(
+    ("width", "shown_there"), [(160, False), (181, False), (182, True), (200, True)]
+)
+async def test_the_rail_is_there_where_the_document_keeps_80_columns(
+    width: int, *, shown_there: bool
+) -> None:
+    """Below that the document has the room, and the context at its end."""
     async with console(start(short(1, process=PROCESS)), size=(width, 40)) as shown:
         await shown.rest()
         rail = shown.app.screen.query_one("#rail")
         assert rail.display is shown_there
+        assert shown.app.screen.query_one("#document").size.width >= 80
         if shown_there:
             assert "WHO ASKS" in shown.text
             assert rail.size.width == 50
@@ -203,7 +208,7 @@ async def test_the_rail_is_there_from_160_columns_on(width: int, *, shown_there:
 
 async def test_a_record_that_comes_is_announced_and_leaves_the_key_armed() -> None:
     """The rail is not what a person decides by: it may change at any time."""
-    async with console(start(short(1), records=()), size=(180, 40)) as shown:
+    async with console(start(short(1), records=()), size=(190, 40)) as shown:
         await shown.rest()
         fresh = record(99, "run.completed", "run-99", action="get-draft")
         shown.port.tell(Recorded(record=fresh, head_words=("olive", "pixel")))
