@@ -81,6 +81,8 @@ _ENDS: Mapping[str, str] = {
 
 
 def _blocked(blocked_by: BlockedBy, now: Situation, otherwise: str) -> str:
+    if blocked_by == "over" and now.approval is not None and now.approval.awaits_acknowledgement:
+        return _said.UNKNOWN
     if blocked_by == "over":
         ended = now.approval is None or now.approval.ended_at is not None
         return _said.ENDED if ended else _said.DECIDED

@@ -86,6 +86,8 @@ class Situation:
     """There is a reason to bring back; one was brought back."""
     unseen: int = 0
     total: int = 0
+    findings: tuple[str, ...] = ()
+    """What was found in the selected item that wants a second press: hidden text, look-alikes, a drift."""
     pressed_once: str = ""
     """The action whose first press reported what is unread or unknown."""
     scrollable: bool = False
@@ -164,11 +166,11 @@ class Situation:
         return None
 
     def needs_second_press(self, action: str) -> bool:
-        """Return whether the first press of *action* only says what the person has not seen."""
+        """Return whether the first press of *action* only says what was not seen, or what was found."""
         if self.pressed_once == action:
             return False
         blind = self.approval is not None and self.approval.preview.status == "unavailable"
-        return self.unseen > 0 or blind
+        return self.unseen > 0 or blind or bool(self.findings)
 
 
 _PANELS: dict[Panel, KeyContext] = {
