@@ -251,6 +251,7 @@ class WaitingScreen(ConsoleScreen):
     def on_row_clicked(self, message: RowClicked) -> None:
         """Select the clicked row; the mouse decides nothing."""
         if self.model.panel == "none":
+            self.model.document_focused = False
             self.model.queue.select(message.row)
             self.redraw()
 

@@ -51,6 +51,10 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         has_next_scene=model.guide is not None and model.guide.has_next,
         has_full_preview=waiting and shown and model.preview_row is not None,
         has_wraps=shown and model.has_wraps,
+        reader=model.reader,
+        document_focused=model.document_focused,
+        has_matches=shown and bool(model.search_text) and model.matches > 0,
+        links=model.links if shown else 0,
         registry=model.registry,
     )
 

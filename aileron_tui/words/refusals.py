@@ -57,6 +57,10 @@ VERIFYING: Final = "the audit is being verified already"
 NOT_KEPT: Final = "no screen is kept for this record"
 NO_SESSION: Final = "no session is selected"
 SAME_VIEW: Final = "this view is shown already"
+NO_SEARCH: Final = "it searches in the document; press tab first"
+NO_MATCH: Final = "no search found anything here"
+ONLY_MATCH: Final = "there is no other match"
+NO_LINKS: Final = "there is no link in this"
 NO_EARLIER: Final = "there is no earlier reason"
 NO_LATER: Final = "there is no later reason"
 NO_EQUAL: Final = "no equal call waits"
@@ -99,3 +103,8 @@ def left_other_row(key: str, *, another: bool) -> str:
     """Return that *key* only left a row that the filter lets through no more."""
     shown = "Now the next that matches is shown." if another else "Nothing else matches."
     return f"{key} decided nothing: that row no longer matches. {shown}"
+
+
+def in_reader(key: str) -> str:
+    """Return why a key does nothing while the document has the whole screen; *key* leaves it."""
+    return f"here one only reads; {key} leads back"
