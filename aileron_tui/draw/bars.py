@@ -7,6 +7,7 @@ from typing import Literal
 from aileron_core.console_port import ApprovalView, SessionView
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import brief, foreign_text
+from aileron_tui.draw.read_back import read_back_outcome
 from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate, wrap
 from aileron_tui.draw.times import age, clock_minutes
 from aileron_tui.input.commands import (
@@ -295,6 +296,9 @@ def empty_lines(
         if last.state in ("failed", "unknown") and last.outcome:
             wrapped = wrap(foreign_text(last.outcome, _LAST_ROLES[last.state]), max(8, width - 4))
             rows += [each.pieces for each in wrapped]
+        if last.read_back is not None:
+            outcome = wrap(read_back_outcome(last.read_back), max(8, width - 4))
+            rows += [each.pieces for each in outcome]
         if last.words is not None:
             rows.append((Piece(" · ".join(last.words), "muted"),))
         rows.append(())

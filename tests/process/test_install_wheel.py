@@ -91,6 +91,7 @@ def test_the_wheel_holds_the_three_packages_with_their_data_and_nothing_else(whe
         "aileron_tui/suite/examples/connector/connector.wasm",
         "aileron_tui/suite/examples/actions/send-draft.md",
         "aileron_tui/suite/examples/mailbox/server.py",
+        "aileron_tui/suite/examples/demo/actions/readdress-draft.md",
     ):  # fmt: skip
         assert needed in inside
 
@@ -339,6 +340,26 @@ def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-6000:]
     assert re.search(r"[1-9]\d+ passed", done.stdout)
+
+
+def test_the_demo_plays_from_the_wheel(installed: Installed, home: Path) -> None:
+    """One command, nothing of the checkout: the scenes, their agents and the service are in the wheel."""
+    environment = installed.environment(home, LANG="C.UTF-8", TMPDIR=str(home.parent))
+    terminal = Tmux(
+        home.parent / "t", f"{installed.bin / 'aileron'} demo", environment, home.parent
+    )
+    try:
+        terminal.until(
+            lambda shown: (
+                "1 of 6" in shown and re.search(r"Subject +┃ Q3 numbers", shown) is not None
+            )
+        )
+        press(terminal, "S", lambda: "2 of 6" in terminal.pane())
+        press(terminal, "q", lambda: "ended with 0" in terminal.pane())
+        assert "withdrawn" in terminal.pane()
+    finally:
+        terminal.close()
+    assert not home.exists()
 
 
 ARMED = re.compile(r"^ ✓ All seen\. (t accepts|Press a to) ", re.MULTILINE)

@@ -276,7 +276,11 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         item = self.current
         if item is None:
             return ()
-        made = [heading(words.views.SO_FAR, (Piece(words.views.SO_FAR_REMARK, "muted"),))]
+        known, made = self._approvals.get(item.key), list[Block]()
+        if known is not None and known.read_back is not None:
+            made.append(read_back_heading(known.read_back, known.ended_at))
+            made += [*read_back_blocks(known.read_back, unfold=unfold), blank()]
+        made += [heading(words.views.SO_FAR, (Piece(words.views.SO_FAR_REMARK, "muted"),))]
         for each in item.records:
             made.append(value(clock_seconds(each.at), foreign_text(each.summary), "record"))
             by = words.views.ACTORS.get(each.actor, words.views.NAME)
@@ -291,15 +295,11 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         ):
             if text:
                 made.append(value(label, foreign_text(text), "record"))
-        known = self._approvals.get(item.key)
         if known is not None:
             if known.approval_id:
                 made.append(value("Approval", foreign_text(known.approval_id), "record"))
             if known.words is not None:
                 made.append(value("Words", line(" · ".join(known.words)), "record"))
-            if known.read_back is not None:
-                made += [blank(), read_back_heading(known.read_back, known.ended_at)]
-                made += read_back_blocks(known.read_back, unfold=unfold)
             made += recheck_blocks(known, unfold=unfold)
         return tuple(made)
 
