@@ -223,6 +223,10 @@ class DocumentCache:
         key = (IdentityKey(shown), options.width, options.gutter)
         if self._start[0] != key:
             blocks = start_blocks(shown, now)
+            if item.file is not None:
+                blocks = (*blocks, *file_blocks(replace(item.file, content=None)))
+            elif item.suite is not None:
+                blocks = (*blocks, *suite_blocks(item.suite.without_contents()))
             self._start = (key, lay_out(blocks, options.width, options.gutter))
         self._of, self._blocks, self._tail_blocks = (), (), ()
         self._main = self._whole = self._start[1]
