@@ -250,6 +250,8 @@ def _key(each: Command, state: Availability, now: Situation) -> Line:
         label = f"{label}, {words.status.unread(now.unseen)}"
     if each.id == "unfold" and now.unfolded:
         label = words.keys.FOLD
+    elif each.id == "unfold" and now.is_converted:
+        label = words.keys.SOURCE
     if each.id == "replay" and now.replayed:
         label = words.keys.RECORD
     if state.decides_now:

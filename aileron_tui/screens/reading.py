@@ -150,6 +150,7 @@ class DocumentReader:
         document, model = self.document, self._model
         model.scrollable = len(layout.lines) > document.size.height
         model.has_marks = self.cache.has_marks
+        model.is_converted = self.cache.is_converted
         model.has_wraps = bool(layout.wraps)
         if layout is not self._linked:
             self._linked = layout

@@ -323,9 +323,7 @@ def misleading_links(count: int) -> str:
 
 
 def unseen_remark(count: int) -> str:
-    return (
-        f"{unseen_passages(count)}, marked in the text: whoever reads it as HTML does not see them"
-    )
+    return f"{unseen_passages(count)}, marked in the text: not shown to whoever reads it as a mail"
 
 
 def misleading_remark(count: int) -> str:
