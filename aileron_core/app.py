@@ -6,10 +6,9 @@ import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from importlib import metadata
 from typing import TYPE_CHECKING, Self
 
-from aileron_core import tasks
+from aileron_core import __version__, tasks
 from aileron_core.audit.head import JOURNAL, HeadFile, SystemJournal
 from aileron_core.audit.read import head_contradiction
 from aileron_core.clock import Clock, SystemClock
@@ -81,7 +80,7 @@ class _Base:
         self.options = options
         self.clock = clock
         self.database = database
-        self.version = metadata.version("aileron")
+        self.version = __version__
         self.settings = GateSettings(expires_seconds=options.settings.expires_seconds)
         self.events: EventBus[CoreEvent] = EventBus()
         self.pause = PauseSwitch()

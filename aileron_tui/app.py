@@ -34,6 +34,7 @@ from aileron_tui.messages import (
     CopyRequested,
     CoreEventArrived,
     CoreEventsReady,
+    LinkRequested,
     NotificationFailed,
     OpenRequested,
     PagerRequested,
@@ -192,6 +193,7 @@ class AileronApp(App[int], inherit_bindings=False):
             # Textual removes a screen that is switched away from, unless it is installed; one that
             # was removed and comes back is mounted, but its timer is dead: it is never drawn again.
             self.install_screen(screen, view)  # pyright: ignore[reportUnknownMemberType]
+            screen.set_first_layout(*self.size)
         self.push_screen(self._screens[self._start_view])
         if self._first_frame is not None:
             self.call_after_refresh(self._first_frame)
@@ -366,6 +368,10 @@ class AileronApp(App[int], inherit_bindings=False):
         """Lend the terminal to the pager; afterwards the rest before a key decides starts over."""
         self.say(await self._handoff.show_in_pager(message.text, message.name))
         self.rearm_and_redraw()
+
+    def on_link_requested(self, message: LinkRequested) -> None:
+        """Open an address that the person was shown whole."""
+        self._handoff.open_link(message.url)
 
     def on_open_requested(self, message: OpenRequested) -> None:
         """Open the page of an approval: the address is the console's own, only the id comes from the row."""

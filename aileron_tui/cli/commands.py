@@ -1,11 +1,13 @@
 """The tree of commands; each imports what it needs when it runs."""
 
 import contextlib
+import gc
 from pathlib import Path
 from typing import Any
 
 import click
 
+from aileron_core import __version__
 from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.text import escape
 from aileron_tui.cli import subcommands
@@ -24,7 +26,7 @@ from aileron_tui.cli.scaffold import EXAMPLE_PORT
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="aileron", message="aileron %(version)s")
+@click.version_option(__version__, message="aileron %(version)s")
 @shared_options
 def aileron(home: str | None, as_json: bool, no_color: bool) -> None:
     """The control plane and approval console for AI agents.
@@ -109,7 +111,9 @@ def console(
     drop_key_variables()
     with contextlib.ExitStack() as stack:
         erase = None if plain else stack.enter_context(opening_line(context.home))
-        # Only now: what it imports takes most of the start.
+        # Only now: what it imports takes most of the start. Imports make no garbage; the first frame
+        # ends this.
+        gc.disable()
         from aileron_tui.cli.runtime import run_console
 
         return run_console(
@@ -263,9 +267,7 @@ def logs(context: CommandContext, limit: int, follow: bool) -> int:
 @command_options
 def version(context: CommandContext) -> int:
     """Print the version."""
-    from importlib import metadata
-
-    number = metadata.version("aileron")
+    number = __version__
     if context.json:
         context.show({"version": number})
     else:

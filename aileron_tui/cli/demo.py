@@ -83,12 +83,12 @@ async def _run(home: Path) -> tuple[int, list[str]]:
     from examples.mailbox.server import Mailbox
 
     ours, theirs = socket.socketpair()
+    # Nothing but the console writes to the terminal.
+    logging.basicConfig(filename=home / "log" / "demo.log")
     with (
-        (home / "log" / "demo.log").open("w", encoding="utf-8") as log,
+        (home / "log" / "relays.log").open("w", encoding="utf-8") as log,
         Mailbox(drafts=drafts()) as mailbox,
     ):
-        # Nothing but the console writes to the terminal.
-        logging.basicConfig(stream=log)
         with theirs:
             route = f"{EXAMPLE_HOST}=127.0.0.1:{mailbox.port}"
             console = await asyncio.create_subprocess_exec(
@@ -105,7 +105,9 @@ async def _run(home: Path) -> tuple[int, list[str]]:
         await asyncio.gather(leading, return_exceptions=True)
         sent = mailbox.state()["sent"]
     report = ["What the agents were told:", *(f"    {line}" for line in told or ["nothing"])]
-    report += [f"The mail service sent {len(sent)} {'mail' if len(sent) == 1 else 'mails'}:"]
+    report += [
+        f"The mail service sent {len(sent)} {'mail' if len(sent) == 1 else 'mails'}{':' if sent else '.'}"
+    ]
     report += [f'    "{mail["subject"]}" to {mail["to"]}' for mail in sent]
     return code, report
 

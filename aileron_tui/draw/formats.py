@@ -19,9 +19,9 @@ from aileron_tui.draw.styled_text import StyledLine, StyledText, draw_styled, li
 from aileron_tui.draw.text import Line, Piece, Role, line
 from aileron_tui.draw.values import field_text, several_line, value_kind
 
-ADDRESS_LABELS = frozenset(
-    {"to", "cc", "bcc", "from", "sender", "reply-to", "sent to", "recipient", "recipients"}
-)
+RECIPIENT_LABELS = frozenset({"to", "cc", "bcc", "sent to", "recipient", "recipients"})
+"""Labels, in lower case, of fields that say who gets a mail."""
+ADDRESS_LABELS = RECIPIENT_LABELS | {"from", "sender", "reply-to"}
 """Labels, in lower case, of fields that hold mail addresses."""
 MAX_JSON = 200_000
 """Characters of a text that is laid out as JSON."""
@@ -77,11 +77,11 @@ def add_hidden(found: HiddenCharacters, field: FieldView) -> None:
     """Count in *found* what drawing *field* would find."""
     readable = readable_text(field)
     if readable is None:
-        found.add(render(field.value))
+        found.add(render(field.value), field.label)
         return
     for each in readable.lines:
-        found.add(draw_styled(each, "text")[1])
-    found.add_readable(readable)
+        found.add(draw_styled(each, "text")[1], field.label)
+    found.add_readable(readable, field.label)
 
 
 def readable_text(field: FieldView) -> ReadableText | None:
@@ -135,8 +135,16 @@ def _addresses(text: str) -> _Form | None:
     Every character is kept, the commas too: a list that another program would divide in another way
     can still be read as it is.
     """
-    if "@" not in text or "\n" in text or text != text.strip() or not set(text) & {",", ";"}:
+    parts = _divided(text)
+    if len(parts) < 2:
         return None
+    return _Form(words.item.list_of(len(parts)), tuple((StyledText(part),) for part in parts))
+
+
+def _divided(text: str) -> list[str]:
+    """Return the mail addresses of *text*, each with the comma behind it; none if it is no list of them."""
+    if "@" not in text or "\n" in text or text != text.strip():
+        return []
     cuts, quoted, depth = [0], False, 0
     for at, char in enumerate(text):
         if char == '"':
@@ -147,11 +155,29 @@ def _addresses(text: str) -> _Form | None:
             depth -= 1
         elif char in ",;" and not quoted and depth == 0:
             cuts.append(at + 1)
-    if quoted or depth or len(cuts) == 1:
-        return None
+    if quoted or depth:
+        return []
     parts = [text[start:end].removeprefix(" ") for start, end in pairwise([*cuts, len(text)])]
-    lines = tuple((StyledText(part),) for part in parts if part)
-    return _Form(words.item.list_of(len(lines)), lines)
+    return [part for part in parts if part]
+
+
+def count_recipients(view: ApprovalView) -> int:
+    """Return how many mail addresses the fetched fields of recipients have, each as it is listed.
+
+    0 where that is not certain: nobody is to read a number that is too small.
+    """
+    total = 0
+    for field in view.preview.fields:
+        label = field.label.casefold()
+        named = label in RECIPIENT_LABELS
+        declared = field.format == "addresses" and label not in ADDRESS_LABELS
+        if not (named or declared) or field.missing or not field.value:
+            continue
+        parts = _divided(field.value) if field.shape == "text" and field.count == 1 else []
+        if not parts or any(part.count("@") != 1 for part in parts):
+            return 0
+        total += len(parts)
+    return total
 
 
 def _laid_out(text: str) -> tuple[StyledLine, ...] | None:
@@ -222,7 +248,7 @@ def hidden_characters_of(shown: ApprovalView | Iterable[FileContentView]) -> Hid
         _add_hidden_of(shown, total)
     else:
         for each in shown:
-            total.add(render(each.text))
+            total.add(render(each.text), words.item.THE_FILE)
     return total
 
 
@@ -232,9 +258,11 @@ def _add_hidden_of(view: ApprovalView, total: HiddenCharacters) -> None:
     inputs = [field for step in view.steps for field in step.inputs]
     for field in (*view.preview.fields, *view.agent_fields, *inputs):
         if field.label in compared:  # its source is shown, not what is made of it
-            total.add(render(field.value))
+            total.add(render(field.value), field.label)
         else:
             add_hidden(total, field)
-    texts = [text for change in drift for text in (change.before, change.after) if text]
-    for text in (*view.hosts, *texts):
-        total.add(render(text))
+    for host in view.hosts:
+        total.add(render(host), words.item.THE_HOSTS)
+    for change in drift:
+        for text in (change.before, change.after):
+            total.add(render(text or ""), change.label)

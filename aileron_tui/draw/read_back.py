@@ -27,13 +27,25 @@ def read_back_blocks(read: ReadBackView, *, unfold: bool = False) -> Iterator[Bl
 
     *unfold*: marks with their code points, and the whole of every text.
     """
-    if read.status == "held":
-        yield value("", (Piece(words.item.read_back_held(read.compared), "ok"),))
-    elif read.status == "unavailable":
-        why = foreign_text(read.reason) if read.reason else ()
-        yield value("", line(Piece(words.item.read_back_unavailable(why=bool(why)), "attn"), *why))
-    elif read.status == "differs":
+    if read.status != "reading":  # otherwise the heading says it
+        yield value("", read_back_outcome(read))
+    if read.status == "differs":
         yield from _differences(read, unfold=unfold)
+
+
+def read_back_outcome(read: ReadBackView) -> Line:
+    """Return the outcome as a sentence."""
+    match read.status:
+        case "reading":
+            return (Piece(words.item.READING_BACK, "muted"),)
+        case "held":
+            return (Piece(words.item.read_back_held(read.compared), "ok"),)
+        case "differs":
+            text = words.item.read_back_differs(len(read.labels), read.compared)
+            return (Piece(text, "attn"),)
+        case "unavailable":
+            why = foreign_text(read.reason) if read.reason else ()
+            return line(Piece(words.item.read_back_unavailable(why=bool(why)), "attn"), *why)
 
 
 def read_back_tag(read: ReadBackView) -> Line:
@@ -52,8 +64,6 @@ def _when(read: ReadBackView, ended_at: float | None) -> str:
 
 
 def _differences(read: ReadBackView, *, unfold: bool) -> Iterator[Block]:
-    warning = words.item.read_back_differs(len(read.labels), read.compared)
-    yield value("", (Piece(warning, "attn"),))
     if not read.differing:
         for label in read.labels:
             yield value(foreign_text(label, "muted"), (Piece(words.item.DIFFERED, "muted"),))

@@ -116,6 +116,7 @@ class WaitingScreen(ConsoleScreen):
                 hidden=bool(self.reader.cache.findings(items[row])),
                 selected=selected,
                 compact=self._compact,
+                equal=self.model.deny_panel.calls.count(items[row].approval),
             )
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
             self.reader.report_undrawable(items[row].version, error)
@@ -197,6 +198,7 @@ class WaitingScreen(ConsoleScreen):
         self.model.preview_row = (
             full_preview_row(self.reader.cache.blocks, layout) if changed else None
         )
+        self.model.findings = self.reader.cache.findings_in(item)
         self.reader.show(layout, item.version if item is not None else ())
 
     def _draw_call(self, page: CallPage | None, options: LayoutOptions) -> None:
@@ -302,6 +304,7 @@ class WaitingScreen(ConsoleScreen):
             self._turned()
         else:
             self._leave_decided()
+            model.document_focused = False
             model.queue.select(message.row)
         self.redraw()
 
@@ -340,6 +343,7 @@ class WaitingScreen(ConsoleScreen):
 
     def _turned(self) -> None:
         """The keys are about something else: each that decides has to rest anew."""
+        self.model.document_focused = False
         self.model.forget_first_press()
         self.model.arming.reset()
 

@@ -16,7 +16,7 @@ from aileron_tui.draw.document import (
 from aileron_tui.draw.file_page import file_blocks, problem_blocks, with_content
 from aileron_tui.draw.formats import hidden_characters_of
 from aileron_tui.draw.header import file_warnings, warnings, warnings_beyond_head
-from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.hidden_characters import HiddenCharacters, findings_of
 from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
@@ -59,11 +59,14 @@ class _Document:
     blocks: tuple[Block, ...]
     layout: Layout
     has_marks: bool
+    is_converted: bool
 
 
 def _make(blocks: tuple[Block, ...], options: LayoutOptions) -> _Document:
-    marked = any(piece.role in ("mark", "form") for each in blocks for piece in each.pieces)
-    return _Document(blocks, lay_out(blocks, options.width, options.gutter), marked)
+    roles = {piece.role for each in blocks for piece in each.pieces}
+    return _Document(
+        blocks, lay_out(blocks, options.width, options.gutter), "mark" in roles, "form" in roles
+    )
 
 
 def _join(parts: Sequence[tuple[Block, ...]], options: LayoutOptions) -> _Document:
@@ -72,7 +75,8 @@ def _join(parts: Sequence[tuple[Block, ...]], options: LayoutOptions) -> _Docume
     for each in others:
         layout = whole.layout.with_tail(each.layout, len(whole.blocks))
         marked = whole.has_marks or each.has_marks
-        whole = _Document((*whole.blocks, *each.blocks), layout, marked)
+        converted = whole.is_converted or each.is_converted
+        whole = _Document((*whole.blocks, *each.blocks), layout, marked, converted)
     return whole
 
 
@@ -103,6 +107,8 @@ class DocumentCache:
         self._findings: dict[str, tuple[object, HiddenCharacters]] = {}
         self.has_marks = False
         """Something in the document is drawn as a mark."""
+        self.is_converted = False
+        """Something in it is drawn as another text than its source."""
 
     def findings(self, item: Item) -> HiddenCharacters:
         known, shown = self._findings.get(item.key), shown_by(item)
@@ -126,6 +132,10 @@ class DocumentCache:
             return None
         room.forget(item.key)
         return done.get()
+
+    def findings_in(self, item: Item | None) -> tuple[str, ...]:
+        """Return what makes a yes to *item* more than a plain one, most dangerous first."""
+        return findings_of(item.approval, self.findings(item)) if item is not None else ()
 
     def warnings(self, item: Item, *, file_changed: bool) -> list[Line]:
         """Return the warnings of the item's head; *file_changed*: `Queue.file_changed`."""
@@ -183,7 +193,7 @@ class DocumentCache:
             else:
                 done = room.request("layout", made_from, make)
                 if done is None:
-                    self.is_complete, self.has_marks = False, False
+                    self.is_complete, self.has_marks, self.is_converted = False, False, False
                     self._of, self._blocks, self._tail_blocks = (), (), ()
                     begin = (*start_blocks(content, 0), *blocks)
                     self._main = self._whole = lay_out(begin, options.width, options.gutter)
@@ -250,11 +260,15 @@ class DocumentCache:
 
     def _start_of(self, item: Item, options: LayoutOptions, now: float) -> Layout:
         """Return the layout of the document's start, while the rest is laid out."""
-        self.is_complete, self.has_marks = False, False
+        self.is_complete, self.has_marks, self.is_converted = False, False, False
         shown = shown_by(item)
         key = (IdentityKey(shown), options.width, options.gutter)
         if self._start[0] != key:
             blocks = start_blocks(shown, now)
+            if item.file is not None:
+                blocks = (*blocks, *file_blocks(replace(item.file, content=None)))
+            elif item.suite is not None:
+                blocks = (*blocks, *suite_blocks(item.suite.without_contents()))
             self._start = (key, lay_out(blocks, options.width, options.gutter))
         self._of, self._blocks, self._tail_blocks = (), (), ()
         self._main = self._whole = self._start[1]
@@ -263,6 +277,7 @@ class DocumentCache:
     def _take(self, made: "_Document", made_from: tuple[object, ...]) -> None:
         self._of, self._blocks = made_from, made.blocks
         self.has_marks = made.has_marks
+        self.is_converted = made.is_converted
         self._main = self._whole = made.layout
         self._context = ((), 0, 0)
         self._tail_blocks = ()

@@ -312,6 +312,8 @@ class Queue:
             if before is not None:
                 stay = DECIDED_HERE_SECONDS if key in self._decided_here else ELSEWHERE_SECONDS
                 remove_at = before.remove_at if before.remove_at is not None else now + stay
+                if _was_read_back(before.approval, view):
+                    remove_at = now + stay
                 self._put(replace(before, approval=view, remove_at=remove_at))
             return False
         if view.state not in WAITING_STATES and view.decided_at is not None:
@@ -504,6 +506,12 @@ class Queue:
         seen = [each for each in self._decided if not _is_unseen(each)]
         for old in seen[:-DECISIONS_KEPT]:
             self._decided.remove(old)
+
+
+def _was_read_back(before: ApprovalView | None, view: ApprovalView) -> bool:
+    """Return whether it is known since *before* what the service holds: its row stays as for an end."""
+    read = before.read_back if before is not None else None
+    return view.read_back is not None and (read is None or read.status != view.read_back.status)
 
 
 def _is_unseen(view: ApprovalView) -> bool:

@@ -7,6 +7,10 @@ from aileron_core.text import escape
 
 PALETTE: Final = "every command by name"
 PALETTE_NONE: Final = "No command matches here."
+IN_DOCUMENT: Final = "The keys that move are the document's now; / searches in it. tab: the list."
+IN_LIST: Final = "The keys that move are the list's again."
+SOURCE: Final = "source"
+"""What the key of `unfold` shows where a text is drawn in another form."""
 FOLD: Final = "fold again"
 """What the key of `unfold` does where code points stand already."""
 ITS_CALL: Final = "the call"

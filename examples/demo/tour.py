@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TextIO
 
-from examples.demo.agents import Agent
+from examples.demo.agents import Agent, Answer, Call
 from examples.demo.scenes import AGENTS, SCENES, Scene, held
 from examples.mailbox.server import Mailbox
 
@@ -60,15 +60,7 @@ class Tour:
         self._say(step=step, sentence=scene.sentence, has_next=True)
         if scene.trouble:
             await asyncio.to_thread(self._mailbox.control, **scene.trouble)
-        call = await agent.begin(scene.tool, scene.arguments)
-        ended = asyncio.create_task(call.ended())
-        skip = asyncio.create_task(self._next_pressed.wait())
-        await asyncio.wait((ended, skip), return_when=asyncio.FIRST_COMPLETED)
-        skip.cancel()
-        skipped = not ended.done()
-        if skipped:
-            await call.withdraw()
-        answer = await ended
+        answer, skipped = await self._answered(await agent.begin(scene.tool, scene.arguments))
         if scene.trouble:
             await asyncio.to_thread(self._mailbox.control, reset=True)
         self._told.append(f"{agent.name}: {answer.words}")
@@ -85,3 +77,18 @@ class Tour:
             has_next=True,
         )
         await self._next_pressed.wait()
+
+    async def _answered(self, call: Call) -> tuple[Answer, bool]:
+        """Return how *call* ended, and whether the person asked for the next scene before it had."""
+        ended = asyncio.create_task(call.ended())
+        skip = asyncio.create_task(self._next_pressed.wait())
+        try:
+            await asyncio.wait((ended, skip), return_when=asyncio.FIRST_COMPLETED)
+            skipped = not ended.done()
+            if skipped:
+                await call.withdraw()
+            return await ended, skipped
+        finally:
+            for each in (ended, skip):
+                each.cancel()
+            await asyncio.gather(ended, skip, return_exceptions=True)

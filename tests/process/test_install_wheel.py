@@ -91,6 +91,7 @@ def test_the_wheel_holds_the_three_packages_with_their_data_and_nothing_else(whe
         "aileron_tui/suite/examples/connector/connector.wasm",
         "aileron_tui/suite/examples/actions/send-draft.md",
         "aileron_tui/suite/examples/mailbox/server.py",
+        "aileron_tui/suite/examples/demo/actions/readdress-draft.md",
     ):  # fmt: skip
         assert needed in inside
 
@@ -341,6 +342,26 @@ def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path
     assert re.search(r"[1-9]\d+ passed", done.stdout)
 
 
+def test_the_demo_plays_from_the_wheel(installed: Installed, home: Path) -> None:
+    """One command, nothing of the checkout: the scenes, their agents and the service are in the wheel."""
+    environment = installed.environment(home, LANG="C.UTF-8", TMPDIR=str(home.parent))
+    terminal = Tmux(
+        home.parent / "t", f"{installed.bin / 'aileron'} demo", environment, home.parent
+    )
+    try:
+        terminal.until(
+            lambda shown: (
+                "1 of 6" in shown and re.search(r"Subject +┃ Q3 numbers", shown) is not None
+            )
+        )
+        press(terminal, "S", lambda: "2 of 6" in terminal.pane())
+        press(terminal, "q", lambda: "ended with 0" in terminal.pane())
+        assert "withdrawn" in terminal.pane()
+    finally:
+        terminal.close()
+    assert not home.exists()
+
+
 ARMED = re.compile(r"^ ✓ All seen\. (t accepts|Press a to) ", re.MULTILINE)
 
 
@@ -362,7 +383,7 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
     )
     try:
         for accepted in range(4):
-            console.until(lambda shown: ARMED.search(shown) is not None)
+            read_on(console)
             assert count_accepted(home) == accepted
             press(console, "t", lambda then=accepted + 1: count_accepted(home) == then)
         run = subprocess.Popen(
@@ -381,6 +402,17 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
     finally:
         console.close()
         mail.process.kill()
+
+
+def read_on(console: Tmux) -> None:
+    """Press space until all of the item was on the screen."""
+
+    def at_rest(shown: str) -> bool:
+        return ARMED.search(shown) is not None or "not seen yet" in shown
+
+    while ARMED.search(console.until(at_rest)) is None:
+        time.sleep(REST)
+        console.press("Space")
 
 
 def press(console: Tmux, key: str, done: Callable[[], bool]) -> None:

@@ -230,6 +230,33 @@ async def test_the_second_press_says_what_it_does() -> None:
         assert "local://" not in shown.status_line
 
 
+@pytest.mark.parametrize(
+    ("to", "bcc", "says"),
+    [
+        (
+            '"Brandt, Anna" <anna@nordlicht.example>, ben@x.example',
+            "c@x.example",
+            " to 3 recipients.",
+        ),
+        ("ben@x.example", "", " to 1 recipient."),
+        ('"ceo@nordlicht.example" <mallory@x.example>', "", "."),
+        ("ben@x.example, the board", "", "."),
+        ("ben@x.example", "a@x.example\nb@x.example", "."),
+    ],
+    ids=["a list", "one", "an address for a name", "no address", "several lines"],
+)
+async def test_the_sentence_counts_who_gets_it_where_that_is_certain(
+    to: str, bcc: str, says: str
+) -> None:
+    """A number that is too small would be believed: where an entry is unclear there is none."""
+    view = short()
+    fields = (FieldView(label="To", value=to), FieldView(label="Bcc", value=bcc))
+    view = replace(view, preview=replace(view.preview, fields=fields))
+    async with console(start(view)) as shown:
+        await shown.read_all()
+        assert f"Press a to send a mail draft{says}" in shown.status_line
+
+
 async def seen(shown: Console) -> None:
     await shown.read_all()
 

@@ -28,7 +28,7 @@ async def test_one_key_opens_the_newest_decision_and_another_goes_back() -> None
     """What was shown, the arguments, the result, who, when, the words, the records; then what waits."""
     async with console(start(short(), short(2), denied(3)), answers=True) as shown:
         await decide(shown, "a", "✓ Approved")
-        await shown.go("tab", RESULT)
+        await shown.go("h", RESULT)
         for expected in (
             "OUTCOME  done at 14:02:02",
             "Decided     │ 14:02:02  you",
@@ -48,7 +48,7 @@ async def test_nothing_is_decided_while_the_decisions_have_the_cursor() -> None:
     """Not the call that is shown, nor the one that waits, and after the way back only at rest."""
     async with console(start(short(), short(2)), answers=True) as shown:
         await decide(shown, "a", "✓ Approved")
-        await shown.go("tab", RESULT)
+        await shown.go("h", RESULT)
         asked = list(shown.port.intents)
         for key in ("a", "d", "r", "t", "m", "enter"):
             shown.clock.advance(1)
@@ -68,7 +68,7 @@ async def test_the_cursor_moves_among_the_decisions_and_a_click_opens_one() -> N
     """By key and by mouse; the rows have the gist, or the agent's words where it is not kept."""
     views = (short(), *(denied(number) for number in (2, 3, 4)))
     async with console(start(*views)) as shown:
-        await shown.go("tab", "not to the board")
+        await shown.go("h", "not to the board")
         first = shown.row
         assert "┊ draft_id r-8842190447" in first
         await shown.go("j", "not to the board")
@@ -101,7 +101,7 @@ async def test_the_same_page_opens_from_activity_and_from_a_record() -> None:
 async def test_after_a_restart_one_line_says_that_what_was_shown_is_not_kept() -> None:
     """Arguments, who, when and the reason are."""
     async with console(start(short(), denied(2)), (120, 40)) as shown:
-        await shown.go("tab", "Not kept: what was shown stays in memory until the console")
+        await shown.go("h", "Not kept: what was shown stays in memory until the console")
         for expected in ("OUTCOME  denied at 13:53:40", "not to the board", "draft_id    ┊ r-88"):
             assert expected in shown.text, expected
         assert "not live" not in shown.text
@@ -112,7 +112,7 @@ async def test_what_is_not_kept_any_more_is_not_called_empty() -> None:
     """A call whose arguments were deleted did not come without any."""
     gone = denied(2, arguments=(), forgotten=True)
     async with console(start(short(), gone), (120, 40)) as shown:
-        await shown.go("tab", "CODEX SENT  not kept any more")
+        await shown.go("h", "CODEX SENT  not kept any more")
 
 
 async def test_a_result_is_hostile_text() -> None:
@@ -120,7 +120,7 @@ async def test_a_result_is_hostile_text() -> None:
     done = denied(2, state="completed", reason="")
     async with console(start(short(), done)) as shown:
         shown.port.deaf = True
-        await shown.press_alone("tab")
+        await shown.press_alone("h")
         text = "\x1b[2J\u202eevil\nOUTCOME  denied\n" + "x" * 300
         shown.port.tell(answer(done, text))
         await shown.shows("‹ESC›[2J‹RLO›evil")
@@ -135,7 +135,7 @@ async def test_a_call_that_another_program_changed_says_so() -> None:
     done = denied(2, state="completed", reason="")
     async with console(start(short(), done)) as shown:
         shown.port.deaf = True
-        await shown.press_alone("tab")
+        await shown.press_alone("h")
         read = answer(done, "all is well")
         shown.port.tell(replace(read, call=replace(read.call, edited=True)))
         await shown.shows("▲ Another program changed this call in the database")
@@ -149,7 +149,7 @@ async def test_a_running_call_shows_how_long_and_then_what_it_returned() -> None
         assert "▶ running 12 s" in shown.text
         shown.port.tell(ApprovalUpdated(view=replace(runs, version=99)))
         await shown.shows("DECIDED  newest first")
-        await shown.go("tab", "running for 12 s")
+        await shown.go("h", "running for 12 s")
         await shown.passes(9)
         assert "running for 2" in shown.text
         done = replace(runs, state="completed", started_at=None, ended_at=NOW + 20, version=100)
@@ -170,7 +170,7 @@ async def test_the_result_is_in_the_item_while_the_cursor_is_on_it() -> None:
 
 
 async def in_a_small_pane(shown: Console) -> None:
-    await shown.go("tab", "DECIDED  newest first")
+    await shown.go("h", "DECIDED  newest first")
     assert "not to the board" in shown.text
     await shown.go("escape", "? help")
     assert "DECIDED" not in shown.text
@@ -189,7 +189,7 @@ async def test_a_small_pane_lists_the_decisions_in_place_of_what_waits() -> None
 async def test_later_decisions_do_not_move_the_cursor_from_its_call() -> None:
     """They come in above it."""
     async with console(start(short(), denied(2)), answers=True) as shown:
-        await shown.go("tab", "not to the board")
+        await shown.go("h", "not to the board")
         end = replace(short(), state="expired", ended_at=NOW)
         shown.port.tell(ApprovalUpdated(view=end))
         await shown.until(lambda: "– 14:0" in shown.text, "the later decision")

@@ -165,7 +165,7 @@ async def test_the_screen_as_it_was_seen_says_that_it_is_not_live(shown: Console
 @picture_of(start(mail(), denied(2), denied(3)))
 async def test_a_decided_call_of_an_earlier_console(shown: Console) -> None:
     """The list of decisions has the cursor; one line says that what was shown is not kept."""
-    await shown.go("tab", "Not kept:")
+    await shown.go("h", "Not kept:")
 
 
 @dark_and_light

@@ -127,7 +127,7 @@ async def test_a_difference_is_first_in_the_list_of_decisions_until_it_was_seen(
         first, second, *_ = decided(shown)
         assert "▲" in first
         assert "1 field differs" in first
-        assert "read back" in second
+        assert "as approved" in second
         seen = replace(differing("eve@evil.example"), seen=True)
         shown.port.tell(ApprovalUpdated(view=done(1, seen, version=10)))
         await shown.until(lambda: "1 field differs" not in shown.text)
@@ -169,3 +169,32 @@ async def test_a_difference_is_seen_once_its_call_is_opened() -> None:
         assert "eve@evil.example" in shown.text
         await shown.press("1")
         await shown.until(lambda: "Last: ✓ Readdress draft 1" in shown.text)
+
+
+@pytest.mark.parametrize(("read_back", "said"), [(HELD, "now holds"), (differing("x"), "not hold")])
+async def test_where_nothing_waits_the_last_call_says_what_the_service_holds(
+    read_back: ReadBackView, said: str
+) -> None:
+    async with console(start(done(1, read_back))) as shown:
+        await shown.shows("Last:")
+        assert f"{said} what you approved" in shown.text
+
+
+async def test_a_row_stays_until_its_reading_was_shown() -> None:
+    """Its end may come a second before, and would else take it away just then."""
+    running = done(1, None, state="executing", ended_at=None)
+    reading = ReadBackView(status="reading", at=NOW - 3)
+    async with console(start(running)) as shown:
+        await shown.rest()
+        shown.port.tell(ApprovalUpdated(view=done(1, reading, version=9)))
+        await shown.shows("AFTER THE RUN")
+        model = shown.app._model
+        assert model is not None
+        before = model.queue.items[0].remove_at
+        await shown.passes(1.9)
+        shown.port.tell(ApprovalUpdated(view=done(1, HELD, version=10)))
+        await shown.shows("now holds")
+        after = model.queue.items[0].remove_at
+        assert before is not None
+        assert after is not None
+        assert after > before

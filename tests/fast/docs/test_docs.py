@@ -4,6 +4,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from aileron_core import __version__
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -34,6 +36,6 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 def test_the_first_heading_of_the_changelog_is_unreleased_or_the_version() -> None:
     """Version and changelog agree."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    version = __version__
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] in ("Unreleased", version)
