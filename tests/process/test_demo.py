@@ -160,10 +160,10 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
     demo.press("S", "A mail that should not go out")
     scene(demo, 6)
     demo.press("d", "will read it")
-    demo.terminal.type("not before it is signed")
-    demo.terminal.until("not before it is signed")
+    demo.terminal.type("Sales must sign it first")
+    demo.terminal.until("Sales must sign it first")
     screen = demo.press("Enter", "6 of 6  Denied: nothing ran, and the agent read why.")
-    assert re.search(r'office-agent: denied: ".*"not before it is signed"', screen)
+    assert re.search(r'office-agent: denied: ".*"Sales must sign it first"', screen)
     assert "So I leave it alone." in re.sub(r"\s*\n +┊ ", " ", screen)
     assert len(demo.sent()) == 3
 
