@@ -34,6 +34,7 @@ from aileron_tui.messages import (
     CopyRequested,
     CoreEventArrived,
     CoreEventsReady,
+    LinkRequested,
     NotificationFailed,
     OpenRequested,
     PagerRequested,
@@ -367,6 +368,10 @@ class AileronApp(App[int], inherit_bindings=False):
         """Lend the terminal to the pager; afterwards the rest before a key decides starts over."""
         self.say(await self._handoff.show_in_pager(message.text, message.name))
         self.rearm_and_redraw()
+
+    def on_link_requested(self, message: LinkRequested) -> None:
+        """Open an address that the person was shown whole."""
+        self._handoff.open_link(message.url)
 
     def on_open_requested(self, message: OpenRequested) -> None:
         """Open the page of an approval: the address is the console's own, only the id comes from the row."""

@@ -20,6 +20,13 @@ class DocumentScrolled(Message):
     """The document shows other rows than before."""
 
 
+@dataclass
+class DocumentClicked(Message):
+    """The document was clicked, at a link where *href* is not empty."""
+
+    href: str
+
+
 class SizeChanged(Message):
     """A widget got another size: what it shows must be laid out anew."""
 
@@ -80,6 +87,13 @@ class PagerRequested(Message):
 
     text: str
     name: str
+
+
+@dataclass
+class LinkRequested(Message):
+    """An address that a person was shown whole is to be opened in the browser; *url* is all ASCII."""
+
+    url: str
 
 
 @dataclass

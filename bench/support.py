@@ -121,3 +121,9 @@ def milliseconds(values: Sequence[float]) -> str:
         f"p50 {statistics.median(ordered) * 1e3:8.2f}  p99 {p99 * 1e3:8.2f}  "
         f"min {ordered[0] * 1e3:8.2f}  max {ordered[-1] * 1e3:8.2f}  ms  (n={len(ordered)})"
     )
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time that process *pid* has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -14,6 +14,9 @@ _PLACES: dict[KeyContext, str] = {
     "filter": "While a filter is typed",
     "stop": "While stopping everything is asked",
     "end": "While ending a session is asked",
+    "search": "While a search is typed",
+    "link": "While a link is asked about",
+    "reader": "While a document has the whole screen",
     "palette": "In the palette",
     "help": "In the help",
 }

@@ -5,10 +5,10 @@ to the last column but two. The read track in the last column is the widget's.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from aileron_tui.draw.text import Line, Piece, Role, cell_width, truncate, wrap
+from aileron_tui.draw.text import Line, Piece, Role, cell_width, plain_text, truncate, wrap
 
 GUTTER = 13
 COMPACT_GUTTER = 11
@@ -56,6 +56,16 @@ class TextRange:
 
 
 @dataclass(frozen=True, slots=True)
+class TextPlace:
+    """The characters `[start, end)` of block *block* in a drawn line, and how many others are before them."""
+
+    block: int
+    start: int
+    end: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """The drawn lines of one width, without the read track, and the place of each in the text."""
 
@@ -67,10 +77,18 @@ class Layout:
     """The lines that end where the width ends; their text goes on in the next one."""
     end: int = 0
     """The first column that no value reaches."""
+    places: tuple[TextPlace | None, ...] = ()
+    """Which text of its block each line has; None where it has none."""
 
     def without_first(self, rows: int) -> "Layout":
-        wraps = frozenset(row - rows for row in self.wraps if row >= rows)
-        return Layout(self.lines[rows:], self.ranges[rows:], self.blocks[rows:], wraps, self.end)
+        return Layout(
+            self.lines[rows:],
+            self.ranges[rows:],
+            self.blocks[rows:],
+            frozenset(row - rows for row in self.wraps if row >= rows),
+            self.end,
+            self.places[rows:],
+        )
 
     def line(self, row: int, *, wrap_marks: bool = False) -> Line:
         """Return the drawn line *row*; with *wrap_marks* `↩` stands behind one that goes on.
@@ -91,6 +109,13 @@ class Layout:
             (*self.blocks, *(first + number for number in tail.blocks)),
             self.wraps | {len(self.lines) + row for row in tail.wraps},
             self.end or tail.end,
+            (
+                *self.places,
+                *(
+                    replace(each, block=first + each.block) if each else None
+                    for each in tail.places
+                ),
+            ),
         )
 
 
@@ -158,6 +183,7 @@ def lay_out(blocks: Sequence[Block], width: int, gutter: int) -> Layout:
         tuple(of),
         frozenset(drawn.wraps),
         gutter + 2 + room,
+        tuple(drawn.places),
     )
 
 
@@ -167,6 +193,7 @@ class _Drawn:
 
     lines: list[Line] = field(default_factory=list[Line])
     ranges: list[TextRange | None] = field(default_factory=list[TextRange | None])
+    places: list[TextPlace | None] = field(default_factory=list[TextPlace | None])
     wraps: set[int] = field(default_factory=set[int])
     label: list[Line] = field(default_factory=list[Line])
     """The rows of the present field's label that have no line yet."""
@@ -183,9 +210,12 @@ class _Drawn:
             self.add((Piece(" "), *row))
         self.label, self.gutter = [], None
 
-    def add(self, pieces: Line, text_range: TextRange | None = None) -> None:
+    def add(
+        self, pieces: Line, text_range: TextRange | None = None, place: TextPlace | None = None
+    ) -> None:
         self.lines.append(pieces)
         self.ranges.append(text_range)
+        self.places.append(place)
 
 
 def _heading_lines(block: Block, width: int) -> list[Line]:
@@ -223,7 +253,8 @@ def _value_lines(block: Block, index: int, columns: tuple[int, int, int], drawn:
         named = drawn.label.pop(0) if drawn.label else ()
         head: Line = (Piece(" "), *named, Piece(" " * (gutter - 1 - cell_width(named))))
         text_range = TextRange(index, each.start, each.end) if block.must_be_seen else None
-        drawn.add((*head, bar, *body), text_range)
+        before = len(plain_text(head)) + len(bar.text) + 1
+        drawn.add((*head, bar, *body), text_range, TextPlace(index, each.start, each.end, before))
 
 
 def _label_rows(block: Block, width: int) -> list[Line]:

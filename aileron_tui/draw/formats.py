@@ -77,11 +77,11 @@ def add_hidden(found: HiddenCharacters, field: FieldView) -> None:
     """Count in *found* what drawing *field* would find."""
     readable = readable_text(field)
     if readable is None:
-        found.add(render(field.value))
+        found.add(render(field.value), field.label)
         return
     for each in readable.lines:
-        found.add(draw_styled(each, "text")[1])
-    found.add_readable(readable)
+        found.add(draw_styled(each, "text")[1], field.label)
+    found.add_readable(readable, field.label)
 
 
 def readable_text(field: FieldView) -> ReadableText | None:
@@ -248,7 +248,7 @@ def hidden_characters_of(shown: ApprovalView | Iterable[FileContentView]) -> Hid
         _add_hidden_of(shown, total)
     else:
         for each in shown:
-            total.add(render(each.text))
+            total.add(render(each.text), words.item.THE_FILE)
     return total
 
 
@@ -258,9 +258,11 @@ def _add_hidden_of(view: ApprovalView, total: HiddenCharacters) -> None:
     inputs = [field for step in view.steps for field in step.inputs]
     for field in (*view.preview.fields, *view.agent_fields, *inputs):
         if field.label in compared:  # its source is shown, not what is made of it
-            total.add(render(field.value))
+            total.add(render(field.value), field.label)
         else:
             add_hidden(total, field)
-    texts = [text for change in drift for text in (change.before, change.after) if text]
-    for text in (*view.hosts, *texts):
-        total.add(render(text))
+    for host in view.hosts:
+        total.add(render(host), words.item.THE_HOSTS)
+    for change in drift:
+        for text in (change.before, change.after):
+            total.add(render(text or ""), change.label)

@@ -3,11 +3,17 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from aileron_core.text import Lookalike, Rendered
+from aileron_core.console_port import ApprovalView
+from aileron_core.text import Lookalike, Rendered, escape
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, value
 from aileron_tui.draw.markup import ReadableText
 from aileron_tui.draw.text import Line, Piece, line
+
+NAME_CHARACTERS = 24
+"""Characters of a field's label or a host's name in a sentence; the document has the whole."""
+_KINDS = ("unseen", "misleading", "hidden", "lookalike", "blank")
+"""What may be found, most dangerous first."""
 
 
 class HiddenCharacters:
@@ -18,18 +24,44 @@ class HiddenCharacters:
         self._lookalikes: dict[Lookalike, None] = {}
         self._blank_lines = 0
         self._unseen = self._misleading = 0
+        self._first: dict[str, str] = {}
+        """By kind, what was found first, and where: a sentence without its stop."""
 
-    def add(self, rendered: Rendered) -> None:
+    def add(self, rendered: Rendered, label: str = "") -> None:
+        """Add what was found in *rendered*, which is of the field *label*."""
         self._hidden.update(rendered.hidden)
         for each in rendered.lookalikes:
             self._lookalikes[each] = None
-        self._blank_lines += rendered.blank_lines
+        if rendered.hidden:
+            self._note("hidden", words.item.hidden_in(_cut(label), tuple(rendered.hidden)))
+        if rendered.lookalikes:
+            first = rendered.lookalikes[0]
+            name = _cut(first.punycode or first.written)
+            text = words.item.lookalike_in(_cut(label), name, _cut(first.resembles))
+            self._note("lookalike", text)
+        self._add_blank_lines(rendered.blank_lines, label)
 
-    def add_readable(self, text: ReadableText) -> None:
+    def add_readable(self, text: ReadableText, label: str = "") -> None:
         """Add what *text* hides from its reader; its characters are added apart."""
         self._unseen += text.unseen
         self._misleading += text.misleading
-        self._blank_lines += text.blank_lines
+        if text.unseen:
+            self._note("unseen", words.item.unseen_in(_cut(label)))
+        if text.misleading:
+            self._note("misleading", words.item.misleading_in(_cut(label)))
+        self._add_blank_lines(text.blank_lines, label)
+
+    def _add_blank_lines(self, count: int, label: str) -> None:
+        self._blank_lines += count
+        if count:
+            self._note("blank", words.item.blank_in(_cut(label), count))
+
+    def _note(self, kind: str, text: str) -> None:
+        self._first.setdefault(kind, text)
+
+    def findings(self) -> tuple[str, ...]:
+        """Return the first finding of each kind, most dangerous first, each a sentence without its stop."""
+        return tuple(self._first[kind] for kind in _KINDS if kind in self._first)
 
     def __bool__(self) -> bool:
         counts = (self._unseen, self._misleading, self._blank_lines)
@@ -64,6 +96,23 @@ class HiddenCharacters:
             yield value("Links", line(words.item.misleading_remark(self._misleading)))
         if self._blank_lines:
             yield value("Blank", line(words.item.blank_lines_folded(self._blank_lines)))
+
+
+def findings_of(view: ApprovalView | None, found: HiddenCharacters) -> tuple[str, ...]:
+    """Return what makes a yes to an item more than a plain one, each a sentence without its stop.
+
+    *view*: its call, if it is one. *found*: what hides in it.
+    """
+    if view is None or view.drift is None:
+        return found.findings()
+    labels = [_cut(change.label) for change in view.drift.changed]
+    return (words.item.drift_in(labels), *found.findings())
+
+
+def _cut(text: str) -> str:
+    """Return *text* rendered and short enough for a sentence."""
+    shown = escape(" ".join(text.split()))
+    return shown if len(shown) <= NAME_CHARACTERS else f"{shown[: NAME_CHARACTERS - 1]}…"
 
 
 def _spellings(each: Lookalike) -> Line:

@@ -338,7 +338,7 @@ class _Walker:
         look = look_of(attributes, outer.look)
         role: Role | None = "strong" if name in _STRONG else outer.role
         link, number = outer.href, outer.number
-        if name == "a" and "href" in attributes:
+        if name == "a" and parse_link(attributes.get("href") or "") is not None:
             link, role = (attributes["href"] or "").strip(), "link"
         if name == "ol":
             start = attributes.get("start") or "1"
@@ -370,7 +370,7 @@ class _Walker:
             page.show_unseen(place.look.unseen)
             self._replaced(name, attributes, place)
         self._count_element(name, attributes)
-        if name == "a" and place.href:
+        if name == "a" and (attributes.get("href") or "").strip():
             self.labels.append([])
         if (name in _STRUCK or place.look.struck) and not outer.look.struck:
             page.sign(words.item.STRUCK, "attn")

@@ -50,12 +50,21 @@ def effect_word(effect: str) -> str:
 
 
 def row_lines(
-    item: Item, width: int, now: float, *, hidden: bool, selected: bool, compact: bool
+    item: Item,
+    width: int,
+    now: float,
+    *,
+    hidden: bool,
+    selected: bool,
+    compact: bool,
+    equal: int = 0,
 ) -> tuple[Line, ...]:
     """Return the lines of one row: two, or one where *compact*.
 
-    `hidden`: the renderer marked something in what was fetched or sent.
+    `hidden`: the renderer marked something in what was fetched or sent. `equal`: how many equal calls
+    wait, this one among them.
     """
+    same: Line = (Piece(f"{words.item.equal(equal)} ", "attn"),) if equal > 1 else ()
     first = _first(item, selected=selected)
     if item.file is not None:
         file = item.file
@@ -89,11 +98,12 @@ def row_lines(
         has_ended = view.state in words.item.ROW_STATES
         right = _tag(item, hidden=False) if has_ended else _left(view, now, item)
         gap = Piece(" " * max(1, 16 - cell_width(agent) - cell_width(right)))
-        return (justify(first, line(*agent, gap, *right, " "), width),)
+        return (justify(first, line(*same, *agent, gap, *right, " "), width),)
     about = line(*truncate(_agent(view), 12), Piece(f" · {age(now - view.requested_at)}", "muted"))
     tag = _tag(item, hidden=hidden)
     second = line(_edge(selected), " " * 9, *about, "  " if tag else "", *tag)
-    return (truncate(first, width - 1), justify(second, line(*_left(view, now, item), " "), width))
+    first = justify(first, same, width) if same else truncate(first, width - 1)
+    return (first, justify(second, line(*_left(view, now, item), " "), width))
 
 
 def undrawable_row(width: int, *, selected: bool) -> tuple[Line, ...]:

@@ -54,7 +54,7 @@ def status_line(
     if not now.focused and now.blocked_by == "none":
         return (Piece(words.status.NOT_FOCUSED, "attn"),)
     if now.pressed_once and availability(now.pressed_once, now).shown:
-        return _confirmed(now)
+        return _confirmed(now, width)
     if now.view != "waiting" and not now.opened:
         return message.pieces if message is not None else list_status
     present = list_status if now.view == "waiting" and list_status else _present(now)
@@ -80,16 +80,22 @@ def _ends_soon(now: Situation, epoch: float) -> Line:
     return (Piece(words.status.ends_soon(int(rest)), "danger"), Piece(" "))
 
 
-def _confirmed(now: Situation) -> Line:
+def _confirmed(now: Situation, width: int) -> Line:
     key, view = now.registry.key_label(now.pressed_once), now.approval
     if now.pressed_once == "approve" and view is not None:
         does = what_a_yes_does(view)
     else:
         does = words.status.VERBS[now.pressed_once]
-    if now.unseen:
+    if now.findings:
+        first, *more = now.findings
+        texts = words.status.found_pressed(first, len(more), now.unseen, key, does)
+        text = next((each for each in texts if cell_width((Piece(each),)) < width - 1), texts[-1])
+    elif now.unseen:
         text = words.status.unseen_pressed(now.unseen, now.total, key, does)
-    else:
+    elif view is not None and view.preview.status == "unavailable":
         text = words.status.no_preview_pressed(key, does)
+    else:
+        text = words.status.ready(key, does)
     return (Piece(text, "attn"),)
 
 
@@ -155,6 +161,10 @@ def _about_a_suite(now: Situation, suite: SuiteFiles) -> Line:
 
 
 def _about_a_file(now: Situation, kind: str, name: str) -> Line:
+    if now.acceptable is not None and now.findings:
+        key = now.registry.key_label("accept")
+        text = words.status.found(now.findings[0], key, words.status.VERBS["accept"])
+        return (Piece(text, "attn"),)
     if now.acceptable is not None:
         text = words.files.accept(now.registry.key_label("accept"), kind, escape(name))
     else:
@@ -175,6 +185,8 @@ def _about_a_call(now: Situation, view: ApprovalView) -> Line:
         return (Piece(words.status.no_preview(key, does), "attn"),)
     if view.drift is not None:
         return (Piece(words.status.changed(key, does), "attn"),)
+    if now.findings:
+        return (Piece(words.status.found(now.findings[0], key, does), "attn"),)
     return line(
         Piece(words.status.ALL_SEEN, "ok"), " ", Piece(words.status.ready(key, does), "strong")
     )

@@ -116,17 +116,19 @@ class Arming:
         return self.obstacle(version, at) is None
 
     def obstacle(self, version: Hashable, at: float) -> Obstacle | None:
-        """Return why a press at *at* on what *version* names would not count; None where it would, so far."""
+        """Return what came last of all that keeps a press at *at* on *version* from counting; None where nothing does."""
         if not self._focused:
             return "unfocused"
-        if at - self._key_at < self.rest_seconds:
-            return "key"
-        if at - self._focus_at < self.rest_seconds:
-            return "refocused"
         if self._drawn_at is None or version != self._drawn:
             return "drawn"
-        if at - self._drawn_at < self.rest_seconds:
-            return "drawn"
+        causes: tuple[tuple[float, Obstacle], ...] = (
+            (self._drawn_at, "drawn"),
+            (self._focus_at, "refocused"),
+            (self._key_at, "key"),
+        )
+        latest, obstacle = max(causes, key=lambda cause: cause[0])
+        if at - latest < self.rest_seconds:
+            return obstacle
         return "mouse" if at - self._mouse_at < AFTER_SECONDS else None
 
     def seconds_until_armed(self, version: Hashable, at: float) -> float | None:

@@ -16,16 +16,20 @@ KeyContext = Literal[
     "filter",
     "stop",
     "end",
+    "search",
+    "link",
+    "reader",
     "palette",
     "help",
 ]
 VIEW_CONTEXTS: tuple[KeyContext, ...] = ("waiting", "activity", "audit", "library", "sessions")
-PANEL_CONTEXTS: tuple[KeyContext, ...] = ("deny", "filter", "stop", "end")
+PANEL_CONTEXTS: tuple[KeyContext, ...] = ("deny", "filter", "stop", "end", "search", "link")
 """What is asked at the foot of a view."""
 CommandHandlers: TypeAlias = dict[str, Callable[[], object]]
 """What is done for each command, by its id."""
 _TABLES: tuple[KeyContext, ...] = ("activity", "audit", "library", "sessions")
-_MOVE: tuple[KeyContext, ...] = (*VIEW_CONTEXTS, "help")
+_MOVE: tuple[KeyContext, ...] = (*VIEW_CONTEXTS, "reader", "help")
+_DOCUMENT: tuple[KeyContext, ...] = (*VIEW_CONTEXTS, "reader")
 
 _FACES = {
     "question_mark": "?",
@@ -76,10 +80,45 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="line_down", moves=True, keys=("J",), label="scroll", paired_with="line_up",
-        help="scroll the document by one line", contexts=VIEW_CONTEXTS,
+        help="scroll the document by one line", contexts=_DOCUMENT,
     ),
     Command(
-        id="line_up", moves=True, keys=("K",), label="scroll back", contexts=VIEW_CONTEXTS,
+        id="line_up", moves=True, keys=("K",), label="scroll back", contexts=_DOCUMENT,
+    ),
+    Command(
+        id="read_whole", keys=("v",), label="whole screen",
+        help="read the document on the whole screen; again: back", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="reader_leave", keys=("escape", "v"), label="back", footer_rank=1, fixed=True,
+        help="back to the item, to decide it", contexts=("reader",),
+    ),
+    Command(
+        id="switch_pane", keys=("tab",), label="document",
+        help="move in the document instead of the list; again: the list", contexts=("waiting",),
+    ),
+    Command(
+        id="search", keys=("slash",), label="search", footer_rank=60,
+        help="search in the document, where it has the keys", contexts=_DOCUMENT,
+    ),
+    Command(
+        id="next_match", moves=True, keys=("n",), label="next match", paired_with="previous_match",
+        footer_rank=4, help="next, previous match of the search", contexts=_DOCUMENT,
+    ),
+    Command(
+        id="previous_match", moves=True, keys=("N",), label="previous match", contexts=_DOCUMENT,
+    ),
+    Command(
+        id="document_start", moves=True, keys=("g",), label="first line", paired_with="document_end",
+        help="first, last line of the document", contexts=_DOCUMENT,
+    ),
+    Command(
+        id="document_end", moves=True, keys=("G",), label="last line", contexts=_DOCUMENT,
+    ),
+    Command(
+        id="links", keys=("L",), label="links", footer_rank=64, asks=True,
+        help="show where the next link in the document leads; enter then opens it",
+        contexts=_DOCUMENT,
     ),
     # Deciding
     Command(
@@ -152,10 +191,10 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="unfold", keys=("u",), label="code points", footer_rank=35,
-        help="show the source: every mark with its code point, nothing folded or converted", contexts=VIEW_CONTEXTS,
+        help="show the source: every mark with its code point, nothing folded or converted", contexts=_DOCUMENT,
     ),
     Command(
-        id="wrap_marks", keys=("w",), label="wrap marks", contexts=VIEW_CONTEXTS,
+        id="wrap_marks", keys=("w",), label="wrap marks", contexts=_DOCUMENT,
         help="show ↩ where a line goes on in the next one",
     ),
     Command(
@@ -188,11 +227,11 @@ COMMANDS: tuple[Command, ...] = (
     # What can be done with the item in view
     Command(
         id="copy", keys=("y",), label="copy", footer_rank=62,
-        help="copy a field as it is drawn; again: the next one", contexts=VIEW_CONTEXTS,
+        help="copy a field as it is drawn; again: the next one", contexts=_DOCUMENT,
     ),
     Command(
         id="pager", keys=("p",), label="page", footer_rank=63,
-        help="read the longest field in view in $PAGER", contexts=VIEW_CONTEXTS,
+        help="read the longest field in view in $PAGER", contexts=_DOCUMENT,
     ),
     Command(
         id="open_review", keys=("O",), label="open in the browser",
@@ -221,11 +260,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="pause", keys=("P",), label="pause", footer_rank=66,
-        help="put all calls on hold until you resume", contexts=VIEW_CONTEXTS,
+        help="put all calls on hold until you resume", contexts=_DOCUMENT,
     ),
     Command(
         id="stop_everything", keys=("ctrl+k",), label="stop everything", asks=True,
-        help="deny all, end every session, stop every run; asks once", contexts=VIEW_CONTEXTS,
+        help="deny all, end every session, stop every run; asks once", contexts=_DOCUMENT,
     ),
     Command(
         id="palette", keys=("colon", "ctrl+p"), label="commands", footer_rank=70,
@@ -233,11 +272,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="quit", keys=("q", "ctrl+q", "ctrl+c"), label="quit", footer_rank=90,
-        help="quit; asks once more if anything waits", contexts=VIEW_CONTEXTS,
+        help="quit; asks once more if anything waits", contexts=_DOCUMENT,
     ),
     Command(
         id="help", keys=("question_mark",), label="help", footer_rank=99,
-        help="this page", contexts=VIEW_CONTEXTS,
+        help="this page", contexts=_DOCUMENT,
     ),
     # Panels
     Command(
@@ -283,6 +322,26 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         id="filter_leave", keys=("escape",), label="show all", footer_rank=1, fixed=True,
         contexts=("filter",),
+    ),
+    Command(
+        id="search_enter", keys=("enter",), label="go there", footer_rank=0, fixed=True,
+        contexts=("search",),
+    ),
+    Command(
+        id="search_leave", keys=("escape",), label="end the search", footer_rank=1, fixed=True,
+        contexts=("search",),
+    ),
+    Command(
+        id="link_enter", keys=("enter",), label="open in the browser", footer_rank=0, fixed=True,
+        help="open this address in the browser", contexts=("link",),
+    ),
+    Command(
+        id="link_next", keys=("L", "down"), label="next link", footer_rank=1, fixed=True,
+        help="the next link in the document", contexts=("link",),
+    ),
+    Command(
+        id="link_leave", keys=("escape",), label="leave it", footer_rank=2, fixed=True,
+        contexts=("link",),
     ),
     Command(
         id="palette_enter", keys=("enter",), label="do it", footer_rank=0, fixed=True,

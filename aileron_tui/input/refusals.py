@@ -37,6 +37,9 @@ def refusal(commands: tuple[str, ...], key: str, now: Situation) -> str:
     """Return why *key*, its label, does nothing in the situation *now*; *commands* are those that it has here."""
     if now.panel not in ("none", "palette") and not commands:
         return _said.did_nothing(key, _said.QUESTION)
+    if not commands and now.reader:
+        leave = now.registry.key_label("reader_leave")
+        return _said.did_nothing(key, _said.in_reader(leave))
     if not commands:
         return _said.unknown_key(key, now.registry.key_label("help"))
     command = commands[0]
@@ -45,9 +48,12 @@ def refusal(commands: tuple[str, ...], key: str, now: Situation) -> str:
     return _said.did_nothing(key, _why(command, now))
 
 
-def no_move(command: str, key: str) -> str:
-    """Return why *command*, which moves or reads on, moved nothing."""
-    return _said.did_nothing(key, _ENDS.get(command, _said.ONLY_ROW))
+def no_move(command: str, key: str, *, in_document: bool = False) -> str:
+    """Return why *command*, which moves or reads on, moved nothing; *in_document*: it moves no rows."""
+    why = _ENDS.get(command, _said.ONLY_ROW)
+    if in_document:
+        why = {_said.LAST_ROW: _said.AT_END, _said.FIRST_ROW: _said.AT_START}.get(why, why)
+    return _said.did_nothing(key, why)
 
 
 def is_refused(commands: tuple[str, ...], now: Situation) -> bool:
@@ -61,6 +67,10 @@ _ENDS: Mapping[str, str] = {
     "line_down": _said.AT_END,
     "read_back": _said.AT_START,
     "line_up": _said.AT_START,
+    "document_end": _said.AT_END,
+    "document_start": _said.AT_START,
+    "next_match": _said.ONLY_MATCH,
+    "previous_match": _said.ONLY_MATCH,
     "next": _said.LAST_ROW,
     "last": _said.LAST_ROW,
     "page_down": _said.LAST_ROW,
@@ -71,6 +81,8 @@ _ENDS: Mapping[str, str] = {
 
 
 def _blocked(blocked_by: BlockedBy, now: Situation, otherwise: str) -> str:
+    if blocked_by == "over" and now.approval is not None and now.approval.awaits_acknowledgement:
+        return _said.UNKNOWN
     if blocked_by == "over":
         ended = now.approval is None or now.approval.ended_at is not None
         return _said.ENDED if ended else _said.DECIDED
@@ -132,6 +144,14 @@ _REASONS: Mapping[str, Callable[[Situation], str]] = {
     "line_up": _of_document(_said.ALL_IN_VIEW),
     "unfold": _of_document(_said.NO_MARKS),
     "wrap_marks": _of_document(_said.NO_WRAPS),
+    "read_whole": _of_document(_said.ALL_IN_VIEW),
+    "switch_pane": _of_document(_said.NO_DOCUMENT),
+    "search": _of_document(_said.NO_SEARCH),
+    "next_match": _of_document(_said.NO_MATCH),
+    "previous_match": _of_document(_said.NO_MATCH),
+    "document_start": _of_document(_said.ALL_IN_VIEW),
+    "document_end": _of_document(_said.ALL_IN_VIEW),
+    "links": _of_document(_said.NO_LINKS),
     "copy": _of_document(_said.NO_DOCUMENT),
     "pager": _of_document(_said.NO_DOCUMENT),
     "open_review": lambda now: _of_call(now, now.blocked_by),

@@ -14,7 +14,7 @@ from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry, KeyCon
 from aileron_tui.items import SuiteFiles
 
 View = Literal["waiting", "activity", "audit", "library", "sessions"]
-Panel = Literal["none", "deny", "filter", "stop", "end", "palette"]
+Panel = Literal["none", "deny", "filter", "stop", "end", "search", "link", "palette"]
 BlockedBy = Literal[
     "none",
     "lost",
@@ -86,18 +86,30 @@ class Situation:
     """There is a reason to bring back; one was brought back."""
     unseen: int = 0
     total: int = 0
+    findings: tuple[str, ...] = ()
+    """What was found in the selected item that wants a second press: hidden text, look-alikes, a drift."""
     pressed_once: str = ""
     """The action whose first press reported what is unread or unknown."""
     scrollable: bool = False
     """The document has more lines than its pane."""
     has_next_scene: bool = False
     """The demo that guides this console has another scene."""
+    reader: bool = False
+    """The document has the whole screen; there nothing is decided."""
+    document_focused: bool = False
+    """The keys that move go to the document, not to the list."""
+    has_matches: bool = False
+    """A search found something in the document."""
+    links: int = 0
+    """How many links the document has."""
     registry: CommandRegistry = DEFAULT_REGISTRY
     """The keys that this console gives to the actions."""
 
     @property
     def context(self) -> KeyContext:
-        return self.view if self.panel in ("none", "palette") else _PANELS[self.panel]
+        if self.panel in ("none", "palette"):
+            return "reader" if self.reader else self.view
+        return _PANELS[self.panel]
 
     @property
     def has_several_rows(self) -> bool:
@@ -106,6 +118,17 @@ class Situation:
     @property
     def shows_document(self) -> bool:
         return self.opened or (self.view == "waiting" and self.blocked_by not in ("empty", "small"))
+
+    @property
+    def in_document(self) -> bool:
+        """The keys that move and search are the document's."""
+        return self.opened or self.moves_document
+
+    @property
+    def moves_document(self) -> bool:
+        """The keys that move rows move the document instead."""
+        focused = self.document_focused and self.view == "waiting"
+        return self.shows_document and (self.reader or focused)
 
     @property
     def can_change(self) -> bool:
@@ -143,11 +166,11 @@ class Situation:
         return None
 
     def needs_second_press(self, action: str) -> bool:
-        """Return whether the first press of *action* only says what the person has not seen."""
+        """Return whether the first press of *action* only says what was not seen, or what was found."""
         if self.pressed_once == action:
             return False
         blind = self.approval is not None and self.approval.preview.status == "unavailable"
-        return self.unseen > 0 or blind
+        return self.unseen > 0 or blind or bool(self.findings)
 
 
 _PANELS: dict[Panel, KeyContext] = {
@@ -155,6 +178,8 @@ _PANELS: dict[Panel, KeyContext] = {
     "filter": "filter",
     "stop": "stop",
     "end": "end",
+    "search": "search",
+    "link": "link",
 }
 
 
@@ -183,11 +208,15 @@ _REFRESHABLE: frozenset[BlockedBy] = frozenset({"none", "deadline"})
 def availability(action: str, now: Situation) -> Availability:
     if now.panel != "none":
         return _in_panel(action, now)
-    if action in _PANEL_ACTIONS:
+    if action in _PANEL_ACTIONS or (now.reader and not _is_of_reader(action, now)):
         return _ABSENT
     if (decided := _deciding(action, now)) is not None:
         return decided
     return _PLAIN if _offered(action, now) else _ABSENT
+
+
+def _is_of_reader(action: str, now: Situation) -> bool:
+    return "reader" in now.registry.command(action).contexts
 
 
 def _deciding(action: str, now: Situation) -> Availability | None:
@@ -252,7 +281,18 @@ _READS = ("read_on", "read_back", "line_down", "line_up")
 _MOVES = ("next", "previous", "first", "last", "page_up", "page_down")
 _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
     **dict.fromkeys(_READS, lambda now: now.shows_document and now.scrollable),
-    **dict.fromkeys(_MOVES, lambda now: now.has_several_rows),
+    **dict.fromkeys(
+        _MOVES, lambda now: now.scrollable if now.moves_document else now.has_several_rows
+    ),
+    "read_whole": lambda now: now.shows_document and not now.reader,
+    "reader_leave": lambda now: now.reader,
+    "switch_pane": lambda now: now.view == "waiting" and now.shows_document,
+    "search": lambda now: now.shows_document and now.in_document,
+    "next_match": lambda now: now.shows_document and now.has_matches,
+    "previous_match": lambda now: now.shows_document and now.has_matches,
+    "document_start": lambda now: now.shows_document and now.scrollable,
+    "document_end": lambda now: now.shows_document and now.scrollable,
+    "links": lambda now: now.shows_document and now.links > 0,
     "deny": lambda now: _has_call(now) and now.deny_blocked_by == "none",
     "refresh": _can_refetch,
     "look_again": lambda now: bool(now.unknown_outcome_id) and now.can_change,
@@ -266,7 +306,7 @@ _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
     "open": lambda now: now.view != "waiting" and now.rows > 0 and not now.opened,
     "back": lambda now: now.opened or now.filtered or bool(now.pressed_once),
     "follow": lambda now: now.following is False and not now.opened,
-    "filter": lambda now: (now.rows > 0 or now.filtered) and not now.opened,
+    "filter": lambda now: (now.rows > 0 or now.filtered) and not now.in_document,
     "verify": lambda now: now.view == "audit" and now.blocked_by != "lost" and not now.verifying,
     "replay": lambda now: now.replayable and now.blocked_by not in ("lost", "small"),
     "end_session": lambda now: now.session is not None and now.can_change,
@@ -282,15 +322,23 @@ def _offered(action: str, now: Situation) -> bool:
     return offered is None or offered(now)
 
 
-_ENTERS: dict[Panel, str] = {"filter": "filter_enter", "stop": "stop_enter", "end": "end_enter"}
+_ENTERS: dict[Panel, str] = {
+    "filter": "filter_enter",
+    "stop": "stop_enter",
+    "end": "end_enter",
+    "search": "search_enter",
+    "link": "link_enter",
+}
 _LEAVES: dict[Panel, str] = {
     "deny": "deny_leave",
     "filter": "filter_leave",
     "stop": "stop_leave",
     "end": "end_leave",
+    "search": "search_leave",
+    "link": "link_leave",
 }
 _DENY_ACTIONS = frozenset({"deny_enter", "deny_equal", "reason_earlier", "reason_later"})
-_PANEL_ACTIONS = frozenset({*_DENY_ACTIONS, *_ENTERS.values(), *_LEAVES.values()})
+_PANEL_ACTIONS = frozenset({"link_next", *_DENY_ACTIONS, *_ENTERS.values(), *_LEAVES.values()})
 
 
 def _in_panel(action: str, now: Situation) -> Availability:
@@ -298,9 +346,11 @@ def _in_panel(action: str, now: Situation) -> Availability:
         return _PLAIN
     if action in _DENY_ACTIONS and now.panel == "deny":
         return _in_deny_panel(action, now)
+    if action == "link_next":
+        return _PLAIN if now.panel == "link" and now.links > 1 else _ABSENT
     if action != _ENTERS.get(now.panel):
         return _ABSENT
-    if now.panel == "filter":
+    if now.panel in ("filter", "search", "link"):
         return _PLAIN
     gone = now.panel == "end" and now.session is None
     if gone or not now.can_change:

@@ -149,20 +149,28 @@ def sentence_lines(pieces: Line, columns: int) -> Page:
     return _unbroken(make, columns)
 
 
-def item_list(items: Sequence[Item], current: str, now: float, columns: int) -> Iterator[Line]:
-    """Yield a line for each of *items*, the present one marked."""
+def item_list(
+    items: Sequence[Item],
+    current: str,
+    now: float,
+    columns: int,
+    equal: Callable[[Item], int] = lambda _: 0,
+) -> Iterator[Line]:
+    """Yield a line for each of *items*, the present one marked; *equal*: how many calls equal to it wait."""
     for number, item in enumerate(items[:MAX_LISTED], 1):
         sign = "*" if item.key == current else " "
-        whole = line(f" {sign} {number}. ", *_named(item, now))
+        whole = line(f" {sign} {number}. ", *_named(item, now, equal(item)))
         yield truncate(whole, columns // 2 if _widest(whole) > columns else columns - 1)
     if len(items) > MAX_LISTED:
         yield line(f"   {words.plain.and_more(len(items) - MAX_LISTED)}")
 
 
-def _named(item: Item, now: float) -> Line:
+def _named(item: Item, now: float, equal: int) -> Line:
     if item.approval is not None:
         view = item.approval
-        about = f"{effect_word(view.effect)}, {agent_name(view)}, {age(now - view.requested_at)}: "
+        same = f", {words.item.equal(equal)}" if equal > 1 else ""
+        asked = age(now - view.requested_at)
+        about = f"{effect_word(view.effect)}, {agent_name(view)}, {asked}{same}: "
         if item.is_unacknowledged:
             about = f"{words.item.ROW_STATES['unknown']}, {about}"
         return line(about, *brief(view.preview.gist or view.title))

@@ -111,6 +111,7 @@ class Output:
 
         model.preview_row = None
         layout = self._drawn(item.version, print_it)
+        model.findings = printer.pages.findings_in(item)
         if layout is not None and item.approval is not None and item.approval.drift is not None:
             model.preview_row = full_preview_row(printer.pages.blocks, layout)
         model.scrollable = model.preview_row is not None
@@ -181,7 +182,8 @@ class Output:
         model, state = self._model, self._state
         selected, now = model.queue.selected or "", self._context.clock.now()
         items = state.waiting
-        self._context.printer.listing(items, selected, now)
+        calls = model.deny_panel.calls
+        self._context.printer.listing(items, selected, now, lambda item: calls.count(item.approval))
 
     def _rows(self, table: Table) -> None:
         """Print a page of *table*, each row behind the number that opens it."""

@@ -1,6 +1,6 @@
 """Printing for the console without a screen: lines in the terminal's letters and width."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.glyphs import Glyphs
@@ -57,8 +57,10 @@ class Printer:
         """Print the section that begins at line *row* of the document that was printed last."""
         self.lines(((), *whole_preview(self.pages, row)))
 
-    def listing(self, items: list[Item], current: str, now: float) -> None:
-        self.lines(item_list(items, current, now, self._terminal.columns))
+    def listing(
+        self, items: list[Item], current: str, now: float, equal: Callable[[Item], int]
+    ) -> None:
+        self.lines(item_list(items, current, now, self._terminal.columns, equal))
 
     @property
     def row_width(self) -> int:

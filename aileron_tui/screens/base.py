@@ -22,6 +22,7 @@ from aileron_tui.input.refusals import is_refused, no_move, refusal
 from aileron_tui.input.situation import Situation, View, availability
 from aileron_tui.messages import (
     CommandRequested,
+    DocumentClicked,
     DocumentScrolled,
     PieceClicked,
     SettleDue,
@@ -81,7 +82,7 @@ class ConsoleScreen(Screen[None]):
         self.clock = clock
         self.submit = submit
         # Bindings of the instance, not of the class: the person chooses the keys.
-        self._bindings = model.registry.bindings_for(view, *PANEL_CONTEXTS)
+        self._bindings = model.registry.bindings_for(view, "reader", *PANEL_CONTEXTS)
         self._key_situation: Situation | None = None
         self.panel = AskPanel(model, clock)
         self.reader = DocumentReader(self, model, clock, on_rest=self.draw_foot)
@@ -107,6 +108,8 @@ class ConsoleScreen(Screen[None]):
             # At once, without rest: pausing changes no call, and going on has to rest.
             "pause": lambda: self.submit(SetPause(paused=True)),
             "look_again": self._look_again,
+            "switch_pane": self._switch_pane,
+            "links": lambda: self.panel.ask_links(self.reader.links),
         }
 
     def view_handlers(self) -> CommandHandlers:
@@ -161,7 +164,7 @@ class ConsoleScreen(Screen[None]):
         if not commands and self.panel.has_field and self.panel.edits_by(event):
             return False
         key = key_label(event.key)
-        if now.panel != "none" or not self.leave_row(key):
+        if now.panel != "none" or now.moves_document or not self.leave_row(key):
             self._refuse(refusal(commands, key, now))
         return True
 
@@ -177,19 +180,21 @@ class ConsoleScreen(Screen[None]):
 
     def action_do(self, command: str) -> None:
         """Do what the key of *command* asks for."""
-        before = self._place
-        self.handlers[command]()
+        before, in_document = self._place, self.key_situation.moves_document
+        handlers = {**self.handlers, **self.reader.moves} if in_document else self.handlers
+        handlers[command]()
         if self.model.registry.command(command).moves and self._place == before:
             key = self.model.registry.key_label(command)
-            if not self.leave_row(key):
-                self._refuse(no_move(command, key))
+            if in_document or not self.leave_row(key):
+                self._refuse(no_move(command, key, in_document=in_document))
 
     @property
     def _place(self) -> tuple[object, ...]:
         """What moving and reading change: cursor, opened row, first line in view, what stands in a field."""
         subject = self.model.subject
         cursor = subject.key if subject is not None else None
-        return (cursor, self.reader.document.rows_in_view[0], self.panel.text)
+        reader = self.reader
+        return (cursor, reader.document.rows_in_view[0], reader.match_counts, self.panel.text)
 
     def do(self, command: str) -> None:
         """Do *command*, which no key of this screen asked for, if it can be done now, and draw."""
@@ -209,6 +214,30 @@ class ConsoleScreen(Screen[None]):
             self.do(clicked.id)
             return
         self._say(words.keys.press_key(self.model.registry.key_labels(clicked), clicked.label))
+        self.redraw()
+
+    def _switch_pane(self) -> None:
+        """Give the keys that move to the document, or back to the list."""
+        focused = self.model.document_focused = not self.model.document_focused
+        self._say(words.keys.IN_DOCUMENT if focused else words.keys.IN_LIST)
+
+    def on_document_clicked(self, message: DocumentClicked) -> None:
+        """Ask about the link that was clicked; a click anywhere else gives the document the keys."""
+        message.stop()
+        self.model.forget_first_press()
+        if self.model.panel == "none" and message.href:
+            links = self.reader.links
+            at = links.index(message.href) if message.href in links else 0
+            self.panel.ask_links((*links[at:], *links[:at]))
+        elif self.model.panel == "none":
+            self.model.document_focused = True
+        self.redraw()
+
+    def on_ask_panel_search_typed(self, message: AskPanel.SearchTyped) -> None:
+        """Go to the first match of the text as typed so far."""
+        message.stop()
+        self.reader.search(message.text)
+        self.panel.match_counts = self.reader.match_counts
         self.redraw()
 
     def _say(self, message: str) -> None:
@@ -306,6 +335,7 @@ class ConsoleScreen(Screen[None]):
             {
                 "-lost": self.model.core_lost is not None,
                 "-panel": self.panel.is_open,
+                "-reader": self.model.reader,
                 "-field": self.panel.has_field,
                 "-empty": self.is_empty,
             }

@@ -11,6 +11,7 @@ from aileron_tui import words
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, lay_out
 from aileron_tui.draw.document import undrawable_blocks
 from aileron_tui.draw.fields import Field, fields_in_view
+from aileron_tui.draw.searching import Match, find_matches, marked_rows
 from aileron_tui.draw.text import Piece, line
 from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import CommandHandlers
@@ -45,6 +46,12 @@ class DocumentReader:
         self._in_view: tuple[Version, int, int] = ((), 0, 0)
         self._in_view_since = 0.0
         self._content: Version = ()
+        self._matches: tuple[Match, ...] = ()
+        self._present_match = 0
+        self._linked: Layout | None = None
+        """The layout whose links were counted last."""
+        self._searched: tuple[object, str] = ((), "")
+        """The layout and the text that were searched last."""
         self._waker: Timer | None = None
 
     @property
@@ -56,7 +63,71 @@ class DocumentReader:
             "line_up": lambda: self.document.scroll_rows(-1),
             "unfold": self._model.unfold,
             "wrap_marks": self._mark_wraps,
+            "document_start": self.document.scroll_to_start,
+            "document_end": lambda: self.document.scroll_rows(len(self.cache.current.lines)),
+            "next_match": lambda: self._go_to_match(self._present_match + 1),
+            "previous_match": lambda: self._go_to_match(self._present_match - 1),
+            "read_whole": lambda: self._model.read_whole(whole=True),
+            "reader_leave": lambda: self._model.read_whole(whole=False),
         }
+
+    @property
+    def moves(self) -> CommandHandlers:
+        """What the keys that move do where the document has them."""
+        document = self.document
+        return {
+            "next": lambda: document.scroll_rows(1),
+            "previous": lambda: document.scroll_rows(-1),
+            "page_down": lambda: document.scroll_panes(1),
+            "page_up": lambda: document.scroll_panes(-1),
+            "first": document.scroll_to_start,
+            "last": lambda: document.scroll_rows(len(self.cache.current.lines)),
+        }
+
+    # Searching, and links
+
+    def search(self, text: str) -> None:
+        """Search for *text*, from the first line in view on."""
+        self._model.search(text)
+        self._search_again()
+        top, _ = self.document.rows_in_view
+        below = (number for number, each in enumerate(self._matches) if each.row >= top)
+        self._go_to_match(next(below, 0))
+
+    def _search_again(self) -> None:
+        """Find the text of the search in what is shown now."""
+        layout, text = self.cache.current, self._model.search_text
+        if layout is self._searched[0] and text == self._searched[1]:
+            return
+        self._searched = (layout, text)
+        self._matches = find_matches(self.cache.blocks, layout, text)
+        self._present_match = min(self._present_match, max(0, len(self._matches) - 1))
+        self._model.matches = len(self._matches)
+
+    def _go_to_match(self, number: int) -> None:
+        """Scroll to the match *number*; behind the last comes the first."""
+        if not self._matches:
+            return
+        self._present_match = number % len(self._matches)
+        row = self._matches[self._present_match].row
+        first, last = self.document.rows_in_view
+        if not first <= row < last:
+            self.document.scroll_rows(row - first - (last - first) // 3)
+
+    @property
+    def match_counts(self) -> tuple[int, int]:
+        """The number of the present match, from 1, and how many there are."""
+        return (self._present_match + 1 if self._matches else 0), len(self._matches)
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The addresses of the document's links, those in view first, each once."""
+        lines = self.cache.current.lines
+        top, _ = self.document.rows_in_view
+        found = (
+            piece.href for each in (*lines[top:], *lines[:top]) for piece in each if piece.href
+        )
+        return tuple(dict.fromkeys(found))
 
     def _mark_wraps(self) -> None:
         """Mark or stop marking the lines that are wrapped; no line moves."""
@@ -75,13 +146,25 @@ class DocumentReader:
         model.scrollable = len(layout.lines) > document.size.height
         model.has_marks = self.cache.has_marks
         model.has_wraps = bool(layout.wraps)
+        if layout is not self._linked:
+            self._linked = layout
+            model.links = len(self.links)
+        self._search_again()
         model.reading.set_lines(layout.ranges)
         model.laid_out_version = version if self.cache.is_complete else None
-        document.show(layout, model.reading.unseen_rows(), wrap_marks=model.show_wrap_marks)
+        self._draw_document(layout)
         content = (version, model.unfolded)
         if content != self._content:
             self._content = content
             document.scroll_to_start()
+
+    def _draw_document(self, layout: Layout) -> None:
+        self.document.show(
+            layout,
+            self._model.reading.unseen_rows(),
+            wrap_marks=self._model.show_wrap_marks,
+            found=marked_rows(layout, self._matches, self._present_match),
+        )
 
     def draw_guarded(self, draw: Callable[[], None]) -> None:
         """Draw; if that fails, show that instead, and let nothing decide the row."""
@@ -154,7 +237,6 @@ class DocumentReader:
         rested = at - self._in_view_since >= SEEN_SECONDS
         present = version == model.screen_version and rested and not model.too_small
         if present and model.reading.mark_seen(range(first, last)):
-            unseen = model.reading.unseen_rows()
-            self.document.show(self.cache.current, unseen, wrap_marks=model.show_wrap_marks)
+            self._draw_document(self.cache.current)
         self._on_rest()
         self._wake()

@@ -108,6 +108,7 @@ class WaitingScreen(ConsoleScreen):
                 hidden=bool(self.reader.cache.findings(items[row])),
                 selected=selected,
                 compact=self._compact,
+                equal=self.model.deny_panel.calls.count(items[row].approval),
             )
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
             self.reader.report_undrawable(items[row].version, error)
@@ -170,6 +171,7 @@ class WaitingScreen(ConsoleScreen):
         self.model.preview_row = (
             full_preview_row(self.reader.cache.blocks, layout) if changed else None
         )
+        self.model.findings = self.reader.cache.findings_in(item)
         self.reader.show(layout, item.version if item is not None else ())
 
     def _around(self, item: Item | None) -> tuple[Section, ...]:
@@ -249,6 +251,7 @@ class WaitingScreen(ConsoleScreen):
     def on_row_clicked(self, message: RowClicked) -> None:
         """Select the clicked row; the mouse decides nothing."""
         if self.model.panel == "none":
+            self.model.document_focused = False
             self.model.queue.select(message.row)
             self.redraw()
 

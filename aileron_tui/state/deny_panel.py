@@ -77,6 +77,11 @@ class EqualCalls:
             if not self._open[shape]:
                 del self._open[shape]
 
+    def count(self, view: ApprovalView | None) -> int:
+        """Return how many calls wait that are equal to *view*, itself among them; 0 if it does not wait."""
+        shape = _shape(view) if view is not None and view.state in _OPEN else None
+        return len(self._open.get(shape, {})) if shape is not None else 0
+
     def equal_to(self, view: ApprovalView) -> tuple[str, ...]:
         """Return the others that wait and are equal to *view*, in order of arrival."""
         shape = _shape(view)

@@ -16,7 +16,7 @@ from aileron_tui.draw.document import (
 from aileron_tui.draw.file_page import file_blocks, problem_blocks, with_content
 from aileron_tui.draw.formats import hidden_characters_of
 from aileron_tui.draw.header import file_warnings, warnings, warnings_beyond_head
-from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.hidden_characters import HiddenCharacters, findings_of
 from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
@@ -116,6 +116,10 @@ class DocumentCache:
             return None
         room.forget(item.key)
         return done.get()
+
+    def findings_in(self, item: Item | None) -> tuple[str, ...]:
+        """Return what makes a yes to *item* more than a plain one, most dangerous first."""
+        return findings_of(item.approval, self.findings(item)) if item is not None else ()
 
     def warnings(self, item: Item, *, file_changed: bool) -> list[Line]:
         """Return the warnings of the item's head; *file_changed*: `Queue.file_changed`."""

@@ -129,8 +129,18 @@ class Model:
         self.deny_panel = DenyPanel(snapshot.approvals)
         self._readings: dict[tuple[str, bool], tuple[Version, ReadingProgress]] = {}
         self._unfolded: str | None = None
+        self._read_whole: str | None = None
+        self._search: tuple[str, str] = ("", "")
+        self.document_focused = False
+        """The keys that move go to the document of the waiting list, not to its rows."""
+        self.matches = 0
+        """How many matches of the search are in the document."""
+        self.links = 0
+        """How many links are in the document."""
         self.has_marks = False
         """Something in the document is drawn as a mark."""
+        self.findings: tuple[str, ...] = ()
+        """What was found in the item whose lines are known (`laid_out_version`), most dangerous first."""
         self.ending_agents: dict[str, str] = {}
         """Agents of the sessions that are to end."""
         self.marked_seen = ""
@@ -169,7 +179,8 @@ class Model:
         if self.panel in ("stop", "end"):
             return (self.panel, self.panel_key, self.size)
         subject, table = self.subject, self.table
-        surroundings = (self.view, self.panel, self.size, self.unfolded, self.paused_at is not None)
+        paused = self.paused_at is not None
+        surroundings = (self.view, self.panel, self.size, self.unfolded, self.reader, paused)
         content = subject.version if subject is not None else ()
         if table is not None:
             row = (content, table.index, table.opened) if table.decides else ()
@@ -205,6 +216,28 @@ class Model:
         subject = self.subject
         shown = self.unfolded
         self._unfolded = subject.key if subject is not None and not shown else None
+
+    @property
+    def reader(self) -> bool:
+        """The document has the whole screen; nothing is decided there."""
+        subject = self.subject
+        shown = subject is not None and subject.key == self._read_whole
+        return shown and self.document_shown and not self.too_small
+
+    def read_whole(self, *, whole: bool) -> None:
+        """Give the document the whole screen, or the list and the head their places again."""
+        subject = self.subject
+        self._read_whole = subject.key if subject is not None and whole else None
+
+    @property
+    def search_text(self) -> str:
+        """What is searched for in the present document; empty: nothing."""
+        subject = self.subject
+        return self._search[1] if subject is not None and self._search[0] == subject.key else ""
+
+    def search(self, text: str) -> None:
+        subject = self.subject
+        self._search = (subject.key if subject is not None else "", text)
 
     @property
     def replayed(self) -> DecisionScreen | None:
@@ -367,6 +400,7 @@ class Model:
 
     def switch_to(self, view: View) -> None:
         self.view = view
+        self._read_whole = None
         self.forget_first_press()
         self.arming.reset()
 

@@ -45,11 +45,16 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         has_later_reason=asked is not None and asked.has_later,
         unseen=reading.unseen if shown else 0,
         total=reading.total if shown else 0,
+        findings=model.findings if waiting and shown else (),
         pressed_once=model.pressed_once,
         scrollable=shown and model.scrollable,
         has_next_scene=model.guide is not None and model.guide.has_next,
         has_full_preview=waiting and shown and model.preview_row is not None,
         has_wraps=shown and model.has_wraps,
+        reader=model.reader,
+        document_focused=model.document_focused,
+        has_matches=shown and bool(model.search_text) and model.matches > 0,
+        links=model.links if shown else 0,
         registry=model.registry,
     )
 

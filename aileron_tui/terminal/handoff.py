@@ -41,6 +41,21 @@ class TerminalHandoff:
         self._say = say
         self._pager: asyncio.subprocess.Process | None = None
 
+    def open_link(self, url: str) -> None:
+        """Open *url*, an address of `http` or `https` in ASCII that a person was shown, and say what came of it."""
+        program = browser_command(self._environment)
+        if program is None:
+            self._app.copy_to_clipboard(url)
+            self._say(words.terminal.LINK_COPIED)
+            return
+
+        def done(worked: bool) -> None:
+            outcome = words.terminal.LINK_OPENED if worked else words.terminal.LINK_NOT_OPENED
+            with suppress(RuntimeError):  # the application has ended
+                self._app.call_from_thread(self._say, outcome)
+
+        open_in_browser(program, url, done)
+
     def open_review(self, base: str, approval_id: str) -> None:
         """Open the page of an approval at *base*, the console's own address, and say what came of it."""
         if not base or not APPROVAL_ID.fullmatch(approval_id):

@@ -14,9 +14,12 @@ from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.document import agent_name, session_name
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.links import parse_link
 from aileron_tui.draw.text import Line, Piece, wrap
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.input.situation import Panel, Situation
+from aileron_tui.messages import LinkRequested
 from aileron_tui.state.deny_panel import REASON_LIMIT
 from aileron_tui.state.model import Model
 from aileron_tui.widgets.line_input import LineInput
@@ -24,8 +27,8 @@ from aileron_tui.widgets.line_view import Lines
 
 FILTER_LIMIT = 200
 """Characters of a filter."""
-_WITH_FIELD: frozenset[Panel] = frozenset({"deny", "filter"})
-_ASKING: frozenset[Panel] = frozenset({"deny", "filter", "stop", "end"})
+_WITH_FIELD: frozenset[Panel] = frozenset({"deny", "filter", "search"})
+_ASKING: frozenset[Panel] = frozenset({"deny", "filter", "stop", "end", "search", "link"})
 
 
 class AskPanel(Vertical):
@@ -43,8 +46,18 @@ class AskPanel(Vertical):
 
         text: str
 
+    @dataclass
+    class SearchTyped(Message):
+        """The text to search for reads *text* now."""
+
+        text: str
+
     def __init__(self, model: Model, clock: Clock) -> None:
         super().__init__(id="panel")
+        self.match_counts: tuple[int, int] = (0, 0)
+        """The number of the match in view, and how many there are, for the question of a search."""
+        self._links: tuple[str, ...] = ()
+        """The addresses that can be opened, the one that is asked about first."""
         self._model = model
         self._clock = clock
         self._question = Lines(id="question", grows=True)
@@ -68,6 +81,12 @@ class AskPanel(Vertical):
             "filter": self._ask_filter,
             "stop_everything": lambda: self._ask("stop"),
             "end_session": self._ask_end,
+            "search": self._ask_search,
+            "search_enter": self.close,
+            "search_leave": self._end_search,
+            "link_next": self._ask_next_link,
+            "link_enter": self._open_link,
+            "link_leave": self.close,
             "filter_enter": self.close,
             "filter_leave": self._show_all,
             "deny_leave": self.close,
@@ -118,6 +137,11 @@ class AskPanel(Vertical):
                 return bars.panel_question(words.panels.end_question(agent), remark, width)
             case "filter":
                 return self._filter_question(width)
+            case "search":
+                remark = words.panels.matches(*self.match_counts) if self.text else ""
+                return bars.panel_question(words.panels.SEARCH_QUESTION, remark, width)
+            case "link":
+                return self._link_question(width)
             case _:
                 view = now.approval
                 asked = (
@@ -134,12 +158,52 @@ class AskPanel(Vertical):
         remark = words.filters.counted(*model.row_counts) if model.filtered else ""
         return bars.panel_question(words.filters.QUESTION, remark, width)
 
+    def _link_question(self, width: int) -> tuple[Line, ...]:
+        """Return the question before a link is opened: its host, then the whole address."""
+        target = parse_link(self._links[0]) if self._links else None
+        if target is None:
+            return ()
+        rows = list(bars.panel_question(words.panels.link_question(target.host), "", width))
+        warned = (
+            Piece(each, "attn")
+            for each in words.panels.link_warnings(target.has_user, target.is_renamed)
+        )
+        for pieces in (*((each,) for each in warned), foreign_text(target.url, "strong")):
+            rows += [(Piece("  "), *each.pieces) for each in wrap(pieces, width - 4)]
+        return tuple(rows)
+
     # Opening and closing
+
+    def ask_links(self, links: tuple[str, ...]) -> None:
+        """Show where the first of *links* leads, and ask whether to open it."""
+        if links:
+            self._links = links
+            self._ask("link", links[0])
+
+    def _ask_next_link(self) -> None:
+        self._links = (*self._links[1:], *self._links[:1])
+        self._model.arming.reset()
+
+    def _open_link(self) -> None:
+        target = parse_link(self._links[0]) if self._links else None
+        self.close()
+        if target is not None:
+            self.post_message(LinkRequested(target.url))
+
+    def _ask_search(self) -> None:
+        """Ask what to search for in the document; it follows every key."""
+        self._ask(
+            "search", text=self._model.search_text, placeholder=words.panels.SEARCH_PLACEHOLDER
+        )
+
+    def _end_search(self) -> None:
+        self.post_message(self.SearchTyped(""))
+        self.close()
 
     def _ask(self, panel: Panel, key: str = "", *, text: str = "", placeholder: str = "") -> None:
         """Open *panel* about *key*, with *text* in the field."""
         self._model.open_panel(panel, key)
-        self._field.max_length = FILTER_LIMIT if panel == "filter" else REASON_LIMIT
+        self._field.max_length = FILTER_LIMIT if panel in ("filter", "search") else REASON_LIMIT
         self._field.placeholder = placeholder
         self._write(text)
         if self.has_field:
@@ -191,6 +255,8 @@ class AskPanel(Vertical):
         message.stop()
         if self._model.panel == "filter":
             self.post_message(self.FilterTyped(message.value))
+        elif self._model.panel == "search":
+            self.post_message(self.SearchTyped(message.value))
 
     def _show_all(self) -> None:
         """Forget the filter."""

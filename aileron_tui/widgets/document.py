@@ -1,13 +1,28 @@
 """The document of the selected item: one text, one scroll, a track that says what was read."""
 
+from rich.cells import cell_len
+from textual import events
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from aileron_tui.draw.blocks import Layout
+from aileron_tui.draw.searching import Found, mark_line
 from aileron_tui.draw.text import Line, Piece
-from aileron_tui.messages import DocumentScrolled, SizeChanged
+from aileron_tui.messages import DocumentClicked, DocumentScrolled, SizeChanged
 from aileron_tui.widgets.line_view import LinePainter
+
+_NOTHING_FOUND: Found = {}
+
+
+def _link_at(pieces: Line, column: int) -> str:
+    """Return the address of the link at *column*; empty where there is none."""
+    end = 0
+    for piece in pieces:
+        end += cell_len(piece.text)
+        if column < end:
+            return piece.href
+    return ""
 
 
 class Document(ScrollView, can_focus=True):
@@ -18,12 +33,23 @@ class Document(ScrollView, can_focus=True):
         self._layout_shown = Layout((), ())
         self._unseen: frozenset[int] = frozenset()
         self._wrap_marks = False
+        self._found: Found = {}
         self._painter = LinePainter(self)
 
-    def show(self, layout: Layout, unseen: frozenset[int], *, wrap_marks: bool = False) -> None:
-        """Draw *layout*, with *wrap_marks* where its lines go on; the track marks the rows *unseen*."""
-        if wrap_marks != self._wrap_marks:
-            self._wrap_marks = wrap_marks
+    def show(
+        self,
+        layout: Layout,
+        unseen: frozenset[int],
+        *,
+        wrap_marks: bool = False,
+        found: Found = _NOTHING_FOUND,
+    ) -> None:
+        """Draw *layout*, with *wrap_marks* where its lines go on; the track marks the rows *unseen*.
+
+        *found*: what a search found in it.
+        """
+        if wrap_marks != self._wrap_marks or found != self._found:
+            self._wrap_marks, self._found = wrap_marks, found
             self.refresh()
         before, unread = self._layout_shown, self._unseen
         if layout is before and unseen == unread:
@@ -39,6 +65,12 @@ class Document(ScrollView, can_focus=True):
         changed = [row - top for row in rows if layout.lines[row] != before.lines[row]]
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
+
+    def on_click(self, event: events.Click) -> None:
+        """Say which link was clicked, or that the document was."""
+        row = self.scroll_offset.y + event.y
+        pieces = self._layout_shown.lines[row] if row < len(self._layout_shown.lines) else ()
+        self.post_message(DocumentClicked(_link_at(pieces, event.x)))
 
     def on_resize(self) -> None:
         """Ask for a layout of the new width."""
@@ -79,6 +111,8 @@ class Document(ScrollView, can_focus=True):
         shown = self._layout_shown
         there = row < len(shown.lines)
         pieces = shown.line(row, wrap_marks=self._wrap_marks) if there else ()
+        if row in self._found:
+            pieces = mark_line(pieces, self._found[row])
         text = self._painter.paint(pieces, max(0, width - 1))
         return Strip.join([text, self._painter.paint(self._track(y), min(1, width))])
 

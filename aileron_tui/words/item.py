@@ -1,6 +1,6 @@
 """The words of one call: its row, its head, its document."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -84,6 +84,8 @@ WHAT_YOU_SAW: Final = "what you saw"
 AS_IT_IS_NOW: Final = "as it is now"
 NO_PREVIEW_NOW: Final = "no preview now"
 WORDS_REMARK: Final = "also in the audit and the result"
+THE_FILE: Final = "the file"
+THE_HOSTS: Final = "Hosts"
 WARN_CHANGED: Final = "Changed after you looked"
 WARN_NO_PREVIEW: Final = "No preview"
 WARN_GONE: Final = "Its agent's session has ended"
@@ -242,6 +244,45 @@ def asked_times(count: int) -> str:
 def ask_again_at(at: str, key: str) -> str:
     """Return what a person can do about a preview that could not be had at the time *at*."""
     return f"Asked at {at}. {key} asks again. You can still decide on the agent's arguments alone."
+
+
+def equal(count: int) -> str:
+    """Return that *count* calls wait that ask for the same."""
+    return f"{count} equal"
+
+
+def hidden_in(label: str, names: Sequence[str]) -> str:
+    """Return in which field characters are hidden, and the names of their kinds; no stop."""
+    more = len(names) - 2 if len(names) > 3 else 0
+    kinds = ", ".join(names[:2] if more else names)
+    return f"Hidden text in {label}: {kinds}" + (f" and {more} more" if more else "")
+
+
+def lookalike_in(label: str, name: str, resembles: str) -> str:
+    """Return in which field *name* imitates *resembles*, which may be empty; no stop."""
+    like = f" of {resembles}" if resembles else ""
+    return f"Look-alike{like} in {label}: {name}"
+
+
+def unseen_in(label: str) -> str:
+    """Return which field has text that its reader would not see; no stop."""
+    return f"Invisible text in {label}"
+
+
+def misleading_in(label: str) -> str:
+    """Return which field has a link that does not lead where its text says; no stop."""
+    return f"Misleading link in {label}"
+
+
+def blank_in(label: str, count: int) -> str:
+    """Return in which field text continues below blank lines; no stop."""
+    return f"Text below {count} blank lines in {label}"
+
+
+def drift_in(labels: Sequence[str]) -> str:
+    """Return which fields changed after the person looked; no stop."""
+    more = f" and {len(labels) - 2} more" if len(labels) > 2 else ""
+    return WARN_CHANGED + (f": {', '.join(labels[:2])}{more}" if labels else "")
 
 
 def hidden(count: int) -> str:

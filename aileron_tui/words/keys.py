@@ -7,6 +7,8 @@ from aileron_core.text import escape
 
 PALETTE: Final = "every command by name"
 PALETTE_NONE: Final = "No command matches here."
+IN_DOCUMENT: Final = "The keys that move are the document's now; / searches in it. tab: the list."
+IN_LIST: Final = "The keys that move are the list's again."
 FOLD: Final = "fold again"
 """What the key of `unfold` does where code points stand already."""
 RECORD: Final = "the record"

@@ -83,3 +83,23 @@ def locked(waiting: int) -> str:
 def deny_question(title: str, agent: str) -> str:
     """Return the question of the deny panel."""
     return f'Deny "{title}". Reason ({agent} will read it):'
+
+
+SEARCH_QUESTION: Final = "Search in the document:"
+SEARCH_PLACEHOLDER: Final = "a text, in upper or lower case"
+
+
+def matches(number: int, count: int) -> str:
+    """Return which match of a search is in view."""
+    return f"{number} of {count}" if count else "not found"
+
+
+def link_question(host: str) -> str:
+    """Return the question before a link is opened. *host* is ASCII."""
+    return f"Open this address in your browser? It leads to {host}."
+
+
+def link_warnings(has_user: bool, is_renamed: bool) -> tuple[str, ...]:
+    """Return what to look at in an address."""
+    user = ("What is before the @ is a user name, not a host.",) if has_user else ()
+    return (*user, *(("The host is written in other letters than ASCII.",) if is_renamed else ()))

@@ -63,6 +63,27 @@ def unread(count: int) -> str:
     return f"{count} {'line' if count == 1 else 'lines'} unread"
 
 
+def found_pressed(finding: str, more: int, unseen: int, key: str, effect: str) -> tuple[str, ...]:
+    """Return what the second press would do, where something was found; ever shorter, to fit the line.
+
+    *finding*: a sentence without its stop. *more*: how many other findings there are. *unseen*: lines.
+    """
+    others = f" (and {more} more)" if more else ""
+    lines = f" {unread(unseen)}." if unseen else ""
+    start, end = f"▲ {finding}{others}.", f"Press {key} again"
+    return (
+        f"{start}{lines} {end} to {effect}.",
+        f"{start}{lines} {end}.",
+        f"{start} {end}.",
+        f"▲ {finding}. {end}.",
+    )
+
+
+def found(finding: str, key: str, effect: str) -> str:
+    """Return what the approve key stands for, where something was found that wants a stronger yes."""
+    return f"▲ {finding}. Press {key} to {effect}."
+
+
 def no_preview_pressed(key: str, effect: str) -> str:
     """Return what the second press would do, where there is no preview."""
     return f"○ No preview. Press {key} again to {effect} anyway."

@@ -78,6 +78,11 @@ def opened(url: str) -> str:
     return f"Opened {url}"
 
 
+LINK_COPIED: Final = "There is no browser here: the address was sent to the clipboard."
+LINK_OPENED: Final = "The address was opened in your browser."
+LINK_NOT_OPENED: Final = "The address could not be opened: the program for it failed."
+
+
 def no_browser(url: str) -> str:
     """Return that there is no browser, and what to open elsewhere."""
     return f"{url} (no browser here)"

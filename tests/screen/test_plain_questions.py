@@ -157,6 +157,7 @@ def test_the_call_is_printed_with_code_points_and_again_without(person: Reader) 
     assert "‹ZWSP×3›" not in unfolded
     assert "‹ZWSP×3›" in person.answers("u")
     person.answers("u")
+    assert "▲ Hidden text in Subject: ZWSP (and 2 more). Press a again" in person.answers("a")
     assert "✓ Approved: Send a mail draft" in person.answers("a")
 
 

@@ -97,3 +97,30 @@ async def test_a_call_of_one_region_reaches_that_region_alone(home: Path) -> Non
             _, anywhere = await asked(core, {"region": "of no host"})
             assert anywhere.hosts == REGIONS
             assert len(service.seen) == reached + 1
+
+
+async def test_what_a_run_returned_leads_the_reading_to_no_host_that_was_not_named(
+    home: Path,
+) -> None:
+    """The call named one region's host; the connector then says that what it made is in another."""
+    says = '{"output":{"done":true,"region":"us-east-1"}}'
+    url = f"https://{REGIONS[1].removesuffix(':443')}/x"
+    furnish_guest(home, [{"url": url}], REGIONS, more=SIGNED, says=says)
+    act = home / "actions" / "act.md"
+    lines = 'changes = { "Done" = "${args.region}" }\nread_back = { region = "${step.region}" }\n'
+    text = act.read_text(encoding="utf-8").replace("render = {", f"{lines}render = {{")
+    act.write_text(text, encoding="utf-8")
+
+    with scripted_service() as service:
+        async with Core.open(home, routes=service.route(*REGIONS)) as core:
+            _, ready = await asked(core, {"region": "eu-west-1"})
+            assert ready.hosts == (REGIONS[1],)
+            await core.approve(ready)
+            end = await core.view(
+                ready.approval_id,
+                lambda v: v.read_back is not None and v.read_back.status != "reading",
+            )
+            assert end.read_back is not None
+            assert end.read_back.status == "unavailable"
+            assert "athena.us-east-1.amazonaws.com, which was not shown" in end.read_back.reason
+            assert len(service.seen) == 3  # the preview, the check before the effect, the effect

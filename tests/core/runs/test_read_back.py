@@ -79,6 +79,8 @@ async def test_a_change_is_read_back_once_and_found_to_be_there(changing: Path) 
             answer = await core.result(end.approval_id)
             read = await read_back(core, end)
             assert (read.status, read.compared, read.differing) == ("held", 2, ())
+            before = [view.read_back for view in core.views(end.approval_id)]
+            assert "reading" in {each.status for each in before if each is not None}
             assert end.ended_at is not None
             assert read.at >= end.ended_at + core.app.approvals.settings.read_back_delay_seconds
             assert writes(mailbox) == [GET, GET, GET, PUT, GET]

@@ -1,0 +1,291 @@
+"""No key press is lost in silence: it does what it was aimed at, or one sentence says why not."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from textual import events
+
+from aileron_core.console_port import (
+    WAITING_STATES,
+    Acknowledge,
+    ApprovalUpdated,
+    ApprovalView,
+    Approve,
+    Deny,
+    Intent,
+    IntentRefused,
+    LibraryUpdated,
+)
+from aileron_tui.draw.text import plain_text
+from aileron_tui.input.commands import key_label
+from aileron_tui.screens.base import ConsoleScreen
+from aileron_tui.widgets.document import Document
+from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.support.screens.calls import drifted
+from tests.support.screens.home import not_accepted
+
+PRESSES = 200
+KEYS = (
+    ["a"] * 12 + ["d"] * 4 + ["j"] * 5 + ["k"] * 4 + ["space"] * 5 + ["enter"] * 6
+    + ["slash"] * 2 + ["escape"] * 5 + ["t", "r", "m", "z"]
+)  # fmt: skip
+
+
+class World:
+    """Agents and a core that disturb: calls come, change, run, and end by themselves."""
+
+    def __init__(self, shown: Console, views: tuple[ApprovalView, ...], chance: random.Random):
+        self._shown, self._chance = shown, chance
+        self.views = {view.call_id: view for view in views}
+        self._answered = 0
+        self._next = len(views) + 1
+        self._files = 0
+
+    def _tell(self, view: ApprovalView, **changes: object) -> None:
+        view = replace(view, version=view.version + 1, **changes)
+        self.views[view.call_id] = view
+        self._shown.port.tell(ApprovalUpdated(view=view))
+
+    def answer(self) -> None:
+        """Do what was asked of the core since the last time, or refuse it."""
+        intents = self._shown.port.intents
+        for intent in intents[self._answered :]:
+            self._carry_out(intent)
+        self._answered = len(intents)
+
+    def _carry_out(self, intent: Intent) -> None:
+        now = self._shown.clock.now()
+        match intent:
+            case Approve(approval_id=key, digest=digest):
+                view = self.views[key]
+                if view.state != "pending" or view.digest != digest:
+                    self._refuse(key)
+                elif self._chance.random() < 0.2:
+                    self._drift(view)
+                else:
+                    self._tell(view, state="executing", decided_at=now, decided_by="person")
+            case Deny(approval_id=key, reason=reason):
+                view = self.views[key]
+                if view.state in WAITING_STATES:
+                    self._tell(view, state="denied", decided_at=now, ended_at=now, reason=reason)
+                else:
+                    self._refuse(key)
+            case Acknowledge(call_id=key):
+                self._tell(self.views[key], awaits_acknowledgement=False)
+            case _:
+                pass
+
+    def _refuse(self, key: str) -> None:
+        self._shown.port.tell(IntentRefused(call_id=key, message="Answered elsewhere."))
+
+    def _drift(self, view: ApprovalView) -> None:
+        digest = f"{int(view.digest, 16) + 2**64:064x}"
+        self._tell(view, drift=drifted(self._shown.clock.now()), digest=digest)
+
+    def disturb(self) -> None:
+        """Let one thing happen that no key asked for."""
+        now = self._shown.clock.now()
+        waiting = [each for each in self.views.values() if each.state == "pending"]
+        running = [each for each in self.views.values() if each.state == "executing"]
+        what = self._chance.choice(["come", "come", "come", "end", "end", "drift", "run", "file"])
+        if what == "come" or not waiting:
+            make = self._chance.choice([short, short, mail])
+            view = make(
+                self._next,
+                requested_at=now,
+                expires_at=now + self._chance.choice([3.0, 30.0, 300.0]),
+                agent=self._chance.choice(["codex", "claude", "kay"]),
+            )
+            self._next += 1
+            self.views[view.call_id] = view
+            self._shown.port.tell(ApprovalUpdated(view=view))
+        elif what == "end":
+            self._tell(
+                self._chance.choice(waiting),
+                state=self._chance.choice(["expired", "withdrawn"]),
+                ended_at=now,
+            )
+        elif what == "drift":
+            self._drift(self._chance.choice(waiting))
+        elif what == "run" and running:
+            end = self._chance.choice(["completed", "failed", "unknown"])
+            self._tell(
+                self._chance.choice(running),
+                state=end,
+                ended_at=now,
+                awaits_acknowledgement=end == "unknown",
+            )
+        elif what == "file":
+            self._files = (self._files + 1) % 3
+            files = tuple(replace(not_accepted(), name=f"file-{n}") for n in range(self._files))
+            self._shown.port.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=3))
+
+    def expire(self) -> None:
+        """End what nobody answered in time."""
+        now = self._shown.clock.now()
+        for view in tuple(self.views.values()):
+            if view.state in WAITING_STATES and view.expires_at and view.expires_at <= now:
+                self._tell(view, state="expired", ended_at=view.expires_at)
+
+
+def aim(shown: Console) -> tuple[object, ...]:
+    """Return everything that a key can be aimed at: cursor, document, question, filter, first press."""
+    model = shown.app._model
+    page = shown.app._screens[model.view]
+    assert isinstance(page, ConsoleScreen)
+    return (
+        model.view,
+        model.queue.selected,
+        page.query_one("#document", Document).rows_in_view[0],
+        model.panel,
+        page.panel.text,
+        model.parsed_filter.text,
+        model.pressed_once,
+        len(shown.port.intents),
+        type(shown.app.screen),
+    )
+
+
+def rows(shown: Console) -> list[str]:
+    return [item.key for item in shown.app._model.queue.items]
+
+
+def said(shown: Console) -> str:
+    message = shown.app._model.status_message
+    return plain_text(message.pieces) if message is not None and message.refusal else ""
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+async def test_each_of_200_presses_does_what_it_was_aimed_at_or_says_why_not(seed: int) -> None:
+    """While calls come, change, run, expire and are withdrawn; no row leaves between two keys."""
+    chance = random.Random(seed)
+    size = (80, 24) if seed % 2 else (120, 36)
+    views = tuple(short(number) if number % 3 else mail(number) for number in range(1, 6))
+    decided = refused = 0
+    async with console(start(*views), size=size) as shown:
+        world = World(shown, views, chance)
+        for _ in range(PRESSES):
+            before = rows(shown)
+            selected = shown.selected
+            gap = chance.uniform(0.4, 2.0)
+            part = gap * chance.random()
+            await shown.passes(part)
+            world.answer()
+            world.expire()
+            if chance.random() < 0.5:
+                world.disturb()
+            await shown.passes(gap - part)
+            files = {key for key in before if key.startswith("held:")}
+            calls = [key for key in rows(shown) if not key.startswith("held:")]
+            kept = [key for key in before if key not in files]
+            assert not set(kept) - set(calls), "a row left without a key"
+            if selected is not None and selected not in files:
+                queue = shown.app._model.queue
+                assert shown.selected == selected or queue.was_decided_here(selected)
+            item, earlier = shown.app._model.queue.current, shown.app._model.status_message
+            aimed, key = aim(shown), chance.choice(KEYS)
+            await shown.press_alone(key)
+            model = shown.app._model
+            assert model.queue.selected_matches, "a row that does not match is under the cursor"
+            intents = shown.port.intents[aimed[7] :]
+            for intent in intents:
+                decided += 1
+                assert item is not None
+                if isinstance(intent, Approve | Deny):
+                    assert intent.approval_id == item.key
+                if isinstance(intent, Acknowledge):
+                    assert intent.call_id == item.key
+                if isinstance(intent, Approve):
+                    assert item.approval is not None
+                    assert intent.digest == item.approval.digest
+            if aim(shown) != aimed:
+                continue
+            sentence, label = said(shown), key_label(key)
+            assert model.status_message is not earlier, f"{key} was lost in silence:\n{shown.text}"
+            assert sentence.startswith(f"{label} ") or f" {label} again." in sentence, sentence
+            assert sentence.count(". ") <= 1
+            assert " ".join(sentence.split())[:40] in shown.text, shown.text
+            refused += 1
+    assert decided > 5
+    assert refused > 20
+
+
+async def test_a_key_in_a_pane_without_focus_says_why_and_works_once_it_has_the_focus(
+    shown: Console,
+) -> None:
+    """The sentence goes with its cause."""
+    shown.app.post_message(events.AppBlur())
+    await shown.settled()
+    shown.clock.advance(1)
+    await shown.press_alone("a")
+    await shown.shows("This pane was not in focus. Go to it, then press a again.")
+    shown.app.post_message(events.AppFocus())
+    await shown.until(lambda: "not in focus" not in shown.text)
+    shown.clock.advance(0.2)
+    await shown.press_alone("a")
+    await shown.shows("Too soon: this pane came into focus just now. Press a again.")
+    assert shown.port.intents == []
+    await shown.rest()
+    await shown.press_alone("a")
+    await shown.until(lambda: bool(shown.port.intents))
+
+
+async def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_decides_nothing() -> (
+    None
+):
+    """However often it is pressed before the next call has rested under the eye."""
+    async with console(start(short(1), short(2))) as shown:
+        await shown.rest()
+        shown.port.tell(ApprovalUpdated(view=short(1, state="expired", ended_at=NOW)))
+        await shown.passes(60)
+        assert shown.selected == short(1).approval_id
+        await shown.press_alone("a")
+        await shown.shows(
+            "a decided nothing: that row had ended. Now the next that waits is shown."
+        )
+        assert shown.selected == short(2).approval_id
+        assert rows(shown) == [short(2).approval_id]
+        await shown.passes(0.2)
+        await shown.press_alone("a")
+        await shown.shows("Too soon: another item is under the cursor. Press a again.")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+
+
+async def test_the_last_row_that_ended_leaves_at_the_next_key() -> None:
+    """Until then its outcome can be read."""
+    async with console(start(short(1))) as shown:
+        await shown.rest()
+        shown.port.tell(ApprovalUpdated(view=short(1, state="withdrawn", ended_at=NOW)))
+        await shown.passes(600)
+        assert "withdrawn" in shown.text
+        await shown.press_alone("escape")
+        await shown.shows("esc decided nothing: that row had ended. Nothing else waits.")
+        assert rows(shown) == []
+
+
+async def test_a_press_that_the_screen_took_back_says_so(shown: Console) -> None:
+    """The item changed between the press and the silence after it: nothing is decided."""
+    await shown.press("a")
+    changed = replace(short(1), version=2, digest="9" * 64)
+    shown.port.tell(ApprovalUpdated(view=changed))
+    await shown.settled()
+    shown.clock.advance(0.03)
+    await shown.shows("The screen changed as you pressed the key. Press a again.")
+    assert shown.port.intents == []
+
+
+async def test_a_key_that_a_question_does_not_know_is_answered_in_the_question(
+    shown: Console,
+) -> None:
+    """The status line is covered by the question; the help says it at its foot."""
+    await shown.press_alone("ctrl+k")
+    await shown.shows("Stop everything?")
+    await shown.go("a", "a did nothing: the question has to be answered first.")
+    await shown.press_alone("escape")
+    await shown.go("question_mark", "KEYS")
+    await shown.go("a", "a did nothing: this page lists keys.")
+    assert shown.port.intents == []

@@ -1,0 +1,133 @@
+"""A document on the whole screen, a search in it, and its links."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port import ApprovalView, Approve, FieldView
+from aileron_tui.app import AileronApp
+from aileron_tui.messages import LinkRequested
+from aileron_tui.widgets.document import Document
+from tests.screen.driving import Console, console, short, start
+
+LONG = "\n".join(f"line {number} of the letter" for number in range(60))
+TARGET = "https://pay.example.org/invoice/881?to=ana&amount=200"
+MAIL = f'<p>Pay <a href="{TARGET}">https://bank.example.com/pay</a> now.'
+
+
+def body(text: str, form: str = "") -> ApprovalView:
+    view = short()
+    field = FieldView(label="Body", value=text, format=form)
+    return replace(view, preview=replace(view.preview, fields=(field,)))
+
+
+def approvals(shown: Console) -> list[Approve]:
+    return [each for each in shown.port.intents if isinstance(each, Approve)]
+
+
+def document(shown: Console) -> Document:
+    return shown.app.screen.query_one("#document", Document)
+
+
+def _noting(opened: list[str]) -> Callable[[AileronApp, LinkRequested], None]:
+    """Return what notes the address in the browser's place."""
+    return lambda _app, message: opened.append(message.url)
+
+
+async def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_back() -> None:
+    """The lines that the reader drew count as seen; in it no key decides."""
+    async with console(start(body(LONG)), size=(80, 24)) as shown:
+        before = document(shown).size.height
+        await shown.go("v", "line 5 of")
+        assert document(shown).size.height >= before + 5
+        assert document(shown).size.height >= 20
+        for _ in range(8):
+            await shown.rest()
+            await shown.press("space")
+        await shown.rest()
+        await shown.press("a")
+        assert "here one only reads; esc leads back" in shown.status_line
+        assert approvals(shown) == []
+        await shown.rest()
+        await shown.press("escape")
+        await shown.until(lambda: document(shown).size.height == before)
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: len(approvals(shown)) == 1)
+
+
+async def test_what_the_reader_did_not_show_is_not_seen() -> None:
+    async with console(start(body(LONG)), size=(80, 24)) as shown:
+        await shown.go("v", "line 5 of")
+        await shown.rest()
+        await shown.press("v")
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.quiet()
+        assert approvals(shown) == []
+        assert "unread" in shown.text or "not seen" in shown.text
+
+
+async def test_a_search_goes_to_its_matches_and_marks_them() -> None:
+    async with console(start(body(LONG)), size=(120, 36)) as shown:
+        await shown.go("tab", "/ search")
+        await shown.rest()
+        await shown.go("slash", "Search in the document")
+        await shown.rest()
+        await shown.type("LINE 4")
+        await shown.until(lambda: "1 of 11" in shown.text)
+        assert "line 4 of the letter" in shown.text
+        await shown.rest()
+        await shown.press("enter")
+        await shown.rest()
+        await shown.press("n")
+        await shown.until(lambda: "line 40 of the letter" in shown.text)
+        await shown.press("N")
+        await shown.until(lambda: "line 4 of the letter" in shown.text)
+        await shown.press("G")
+        await shown.until(lambda: "line 4 of the letter" not in shown.text)
+        await shown.press("g")
+        await shown.until(lambda: "line 0 of the letter" in shown.text)
+
+
+async def test_the_list_keeps_its_filter_where_it_has_the_keys() -> None:
+    async with console(start(body(LONG)), size=(120, 36)) as shown:
+        await shown.rest()
+        await shown.go("slash", "keep the filter")
+        await shown.rest()
+        await shown.go("escape", "/ filter")
+        await shown.rest()
+        await shown.go("tab", "/ search")
+        await shown.rest()
+        await shown.go("slash", "Search in the document")
+
+
+@pytest.mark.parametrize("click", [False, True])
+async def test_a_link_is_opened_after_all_of_it_was_shown(
+    monkeypatch: pytest.MonkeyPatch, click: bool
+) -> None:
+    """The first press shows where it leads, the second opens it; another key leaves it."""
+    async with console(start(body(MAIL, "html")), size=(120, 36)) as shown:
+        opened: list[str] = []
+        monkeypatch.setattr(AileronApp, "on_link_requested", _noting(opened))
+        assert "‹leads to pay.example.org›" in shown.text
+        if click:
+            lines = shown.lines
+            row = next(n for n, each in enumerate(lines) if "https://bank" in each)
+            await shown.click(offset=(lines[row].index("https://bank") + 2, row))
+        else:
+            await shown.press("L")
+        assert "It leads to pay.example.org." in shown.text
+        assert TARGET in shown.text
+        assert opened == []
+        await shown.rest()
+        await shown.press("escape")
+        assert opened == []
+        assert TARGET not in shown.text
+        await shown.rest()
+        await shown.press("L")
+        await shown.rest()
+        await shown.press("enter")
+        await shown.quiet()
+        assert opened == [TARGET]
