@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 
@@ -57,6 +57,9 @@ class SuiteFiles:
     @cached_property
     def hosts(self) -> tuple[str, ...]:
         return tuple(sorted({host for each in self.files for host in each.hosts}))
+
+    def without_contents(self) -> "SuiteFiles":
+        return replace(self, files=tuple(replace(each, content=None) for each in self.files))
 
     @cached_property
     def contents(self) -> tuple[FileContentView, ...]:

@@ -24,6 +24,10 @@ PICTURES = {
     "before-after.svg": ("test_effects", "test_a_change_in_sight[120x36]"),
     "changed.svg": (_CALLS, "test_changed_after_the_look"),
     "hostile.svg": (_CALLS, "test_hostile_text"),
+    "formats.svg": (
+        "test_reading_documents",
+        "test_a_mail_in_html_as_readable_text[120x36]",
+    ),
     "filter.svg": (_PANELS, "test_a_filter_that_is_kept_stands_above_the_rows[120x36]"),
     "palette.svg": (_PANELS, "test_the_palette_lists_what_is_possible_here[120x36]"),
     "paused.svg": (_PANELS, "test_while_all_calls_are_held[120x36]"),

@@ -9,16 +9,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 from aileron_core.text import escape
-from aileron_core.text.rendering import MAX_BLANK_LINES
 from aileron_tui import words
 from aileron_tui.draw.css import Look, look_of
 from aileron_tui.draw.links import names_other_host, parse_link
 from aileron_tui.draw.styled_text import StyledLine, StyledText
 from aileron_tui.draw.text import Role
+from aileron_tui.draw.text_page import TextPage
 
 if TYPE_CHECKING:
     from justhtml import Node
@@ -28,7 +27,6 @@ MAX_CHARACTERS: Mapping[str, int] = {"html": 200_000, "markdown": 40_000}
 MAX_LINES = 20_000
 """Lines of a converted text; beyond them the source is shown."""
 
-_BLANKS = re.compile(r"[ \t\n\r\f\u00a0]+")
 _BLOCKS = frozenset(
     [
         "address",
@@ -131,7 +129,7 @@ def _convert(text: str, written: str) -> ReadableText | None:
         text, left_out = _markdown_to_html(text)
     # A mail reader runs no scripts: what stands in `noscript` is text.
     document = JustHTML(text, sanitize=False, scripting_enabled=False)
-    page = _Page()
+    page = TextPage()
     _Walker(page).walk(document.root)
     for each in left_out:
         page.show_unseen("")
@@ -169,113 +167,6 @@ def _markdown_to_html(text: str) -> tuple[str, list[str]]:
     return made, [each for each in (*texts, *names) if each]
 
 
-@dataclass(slots=True)
-class _Page:
-    """The lines so far; blanks are joined as HTML joins them."""
-
-    lines: list[list[StyledText]] = field(default_factory=list[list[StyledText]])
-    line: list[StyledText] = field(default_factory=list[StyledText])
-    prefix: tuple[str, ...] = ()
-    """What every line begins with: quotes and lists."""
-    bullet: str = ""
-    """What the next line begins with, in place of the last prefix."""
-    unseen: int = 0
-    misleading: int = 0
-    blank_lines: int = 0
-    not_drawn: Counter[str] = field(default_factory=Counter[str])
-    _blank_due: bool = False
-    _gap_due: bool = False
-    _why: str = ""
-
-    @property
-    def is_at_start(self) -> bool:
-        return not self.line
-
-    def add(self, segment: StyledText) -> None:
-        if not segment.text:
-            return
-        if not self.line:
-            self._begin()
-        elif self._blank_due:
-            self.line.append(StyledText(" ", segment.role if segment.href else None, segment.href))
-        self._blank_due = False
-        self.line.append(segment)
-
-    def add_text(self, text: str, role: Role | None, link: str) -> None:
-        """Add *text*, its blanks joined."""
-        for index, word in enumerate(_BLANKS.split(text)):
-            if index and self.line:
-                self._blank_due = True
-            self.add(StyledText(word, role, link))
-
-    def add_kept(self, text: str, role: Role | None, link: str) -> None:
-        """Add *text* with its blanks and line breaks."""
-        for index, each in enumerate(text.split("\n")):
-            if index:
-                self.break_line()
-            self.add(StyledText(each, role, link))
-
-    def sign(self, text: str, role: Role = "attn", link: str = "") -> None:
-        """Add a sign of Aileron's."""
-        self.add(StyledText(text, role, link, ours=True))
-
-    def show_unseen(self, why: str) -> None:
-        """What follows is not seen by the text's reader, for the reason *why*; empty: it is seen."""
-        if why == self._why:
-            return
-        if self._why:
-            last = self.line or (self.lines[-1] if self.lines else self.line)
-            last.append(StyledText(words.item.SEEN_AGAIN, "attn", ours=True))
-        self._why = why
-        if why:
-            self.unseen += 1
-            self.sign(words.item.unseen(why))
-
-    def break_line(self) -> None:
-        """End the line, which may be empty."""
-        if not self.line:
-            self._begin()
-        self.lines.append(self.line)
-        self.line, self._blank_due = [], False
-
-    def end_line(self, *, apart: bool = False) -> None:
-        """End the line if there is one; *apart*: a blank line comes before the next."""
-        if self.line:
-            self.break_line()
-        self._blank_due = False
-        self._gap_due = self._gap_due or (apart and bool(self.lines))
-
-    def _begin(self) -> None:
-        if self._gap_due and self.lines:
-            self.lines.append([])
-        self._gap_due = False
-        heads = [*self.prefix]
-        if self.bullet:
-            heads[-1:] = [self.bullet]
-            self.bullet = ""
-        self.line = [StyledText(head, "muted", ours=True) for head in heads if head]
-
-    def finished(self) -> tuple[StyledLine, ...]:
-        self.show_unseen("")
-        self.end_line()
-        return tuple(self._folded())
-
-    def _folded(self) -> Iterator[StyledLine]:
-        """Yield the lines, with a sign in place of many blank ones: text must not be pushed out of sight."""
-        for is_blank, each in groupby(self.lines, lambda line: all(s.ours for s in line)):
-            lines = list(map(tuple, each))
-            if is_blank and len(lines) > MAX_BLANK_LINES and not any(map(_says, lines)):
-                self.blank_lines += len(lines)
-                yield (StyledText(words.item.blank_lines_sign(len(lines)), "attn", ours=True),)
-            else:
-                yield from lines
-
-
-def _says(line: StyledLine) -> bool:
-    """Tell whether a line of signs says more than that it is quoted."""
-    return any(each.role != "muted" for each in line)
-
-
 @dataclass(frozen=True, slots=True)
 class _Place:
     """What holds for the text at one place of the tree."""
@@ -292,7 +183,7 @@ class _Place:
 class _Walker:
     """Goes through the tree in order, without recursion: a mail may be nested as deep as it likes."""
 
-    page: _Page
+    page: TextPage
     labels: list[list[str]] = field(default_factory=list[list[str]])
     """The text of the links that are open."""
 

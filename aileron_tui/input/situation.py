@@ -62,6 +62,8 @@ class Situation:
     """The cursor stays on the newest row; None where rows do not come in at the top."""
     has_marks: bool = False
     """Something in the document is drawn as a mark, or it is drawn unfolded."""
+    is_converted: bool = False
+    """Something in it is drawn as another text than its source."""
     unfolded: bool = False
     """The document shows code points, and nothing folded."""
     has_full_preview: bool = False

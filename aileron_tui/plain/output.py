@@ -138,6 +138,7 @@ class Output:
             file_changed, unfold = seen.file_changed, self._model.unfolded
             printer.item(seen.item, seen.at, file_changed=file_changed, unfold=unfold)
             self._model.has_marks, self._model.laid_out_version = printer.pages.has_marks, version
+            self._model.is_converted = printer.pages.is_converted
 
         self._drawn(version, print_it)
 
@@ -154,6 +155,7 @@ class Output:
             return None
         if layout is not None:
             model.has_marks = self._context.printer.pages.has_marks
+            model.is_converted = self._context.printer.pages.is_converted
             model.laid_out_version = version
             model.reading.set_lines(layout.ranges)
             model.reading.mark_seen(range(len(layout.ranges)))

@@ -59,11 +59,14 @@ class _Document:
     blocks: tuple[Block, ...]
     layout: Layout
     has_marks: bool
+    is_converted: bool
 
 
 def _make(blocks: tuple[Block, ...], options: LayoutOptions) -> _Document:
-    marked = any(piece.role in ("mark", "form") for each in blocks for piece in each.pieces)
-    return _Document(blocks, lay_out(blocks, options.width, options.gutter), marked)
+    roles = {piece.role for each in blocks for piece in each.pieces}
+    return _Document(
+        blocks, lay_out(blocks, options.width, options.gutter), "mark" in roles, "form" in roles
+    )
 
 
 class DocumentCache:
@@ -93,6 +96,8 @@ class DocumentCache:
         self._findings: dict[str, tuple[object, HiddenCharacters]] = {}
         self.has_marks = False
         """Something in the document is drawn as a mark."""
+        self.is_converted = False
+        """Something in it is drawn as another text than its source."""
 
     def findings(self, item: Item) -> HiddenCharacters:
         known, shown = self._findings.get(item.key), shown_by(item)
@@ -177,7 +182,7 @@ class DocumentCache:
             else:
                 done = room.request("layout", made_from, make)
                 if done is None:
-                    self.is_complete, self.has_marks = False, False
+                    self.is_complete, self.has_marks, self.is_converted = False, False, False
                     self._of, self._blocks, self._tail_blocks = (), (), ()
                     begin = (*start_blocks(content, 0), *blocks)
                     self._main = self._whole = lay_out(begin, options.width, options.gutter)
@@ -213,11 +218,15 @@ class DocumentCache:
 
     def _start_of(self, item: Item, options: LayoutOptions, now: float) -> Layout:
         """Return the layout of the document's start, while the rest is laid out."""
-        self.is_complete, self.has_marks = False, False
+        self.is_complete, self.has_marks, self.is_converted = False, False, False
         shown = shown_by(item)
         key = (IdentityKey(shown), options.width, options.gutter)
         if self._start[0] != key:
             blocks = start_blocks(shown, now)
+            if item.file is not None:
+                blocks = (*blocks, *file_blocks(replace(item.file, content=None)))
+            elif item.suite is not None:
+                blocks = (*blocks, *suite_blocks(item.suite.without_contents()))
             self._start = (key, lay_out(blocks, options.width, options.gutter))
         self._of, self._blocks, self._tail_blocks = (), (), ()
         self._main = self._whole = self._start[1]
@@ -226,6 +235,7 @@ class DocumentCache:
     def _take(self, made: "_Document", made_from: tuple[object, ...]) -> None:
         self._of, self._blocks = made_from, made.blocks
         self.has_marks = made.has_marks
+        self.is_converted = made.is_converted
         self._main = self._whole = made.layout
         self._context = ((), 0, 0)
         self._tail_blocks = ()

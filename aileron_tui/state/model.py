@@ -139,6 +139,8 @@ class Model:
         """How many links are in the document."""
         self.has_marks = False
         """Something in the document is drawn as a mark."""
+        self.is_converted = False
+        """Something in it is drawn as another text than its source."""
         self.findings: tuple[str, ...] = ()
         """What was found in the item whose lines are known (`laid_out_version`), most dangerous first."""
         self.ending_agents: dict[str, str] = {}

@@ -83,7 +83,9 @@ AFTER: Final = "after"
 WHAT_YOU_SAW: Final = "what you saw"
 AS_IT_IS_NOW: Final = "as it is now"
 NO_PREVIEW_NOW: Final = "no preview now"
-WORDS_REMARK: Final = "also in the audit and the result"
+WORDS: Final = "Words"
+WORDS_REMARK: Final = "compare with the agent's answer"
+"""What the three words are for: both have the same if they are about this call."""
 THE_FILE: Final = "the file"
 THE_HOSTS: Final = "Hosts"
 WARN_CHANGED: Final = "Changed after you looked"
@@ -321,9 +323,7 @@ def misleading_links(count: int) -> str:
 
 
 def unseen_remark(count: int) -> str:
-    return (
-        f"{unseen_passages(count)}, marked in the text: whoever reads it as HTML does not see them"
-    )
+    return f"{unseen_passages(count)}, marked in the text: not shown to whoever reads it as a mail"
 
 
 def misleading_remark(count: int) -> str:

@@ -99,9 +99,14 @@ async def in_thread(work: Callable[[], Any]) -> Any:
 
 
 def accept(console: Tmux, name: str) -> None:
-    """Press the key on the file that the console shows, which must be *name*."""
+    """Read the file that the console shows, which must be *name*, to its end, and press the key."""
+    what = name.partition(" ")[2]
+    console.until(lambda shown: f"Name        ┃ {what}" in shown)
+    while "not seen yet" in console.pane():
+        time.sleep(REST)
+        console.press("Space")
     console.until(lambda shown: f"t accepts the {name}" in shown)
-    said = f"Accepted: {name.partition(' ')[2]}."
+    said = f"Accepted: {what}."
     for _ in range(3):  # a key that came as the screen was drawn again does not count
         time.sleep(REST)
         console.press("t")

@@ -383,7 +383,7 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
     )
     try:
         for accepted in range(4):
-            console.until(lambda shown: ARMED.search(shown) is not None)
+            read_on(console)
             assert count_accepted(home) == accepted
             press(console, "t", lambda then=accepted + 1: count_accepted(home) == then)
         run = subprocess.Popen(
@@ -402,6 +402,17 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
     finally:
         console.close()
         mail.process.kill()
+
+
+def read_on(console: Tmux) -> None:
+    """Press space until all of the item was on the screen."""
+
+    def at_rest(shown: str) -> bool:
+        return ARMED.search(shown) is not None or "not seen yet" in shown
+
+    while ARMED.search(console.until(at_rest)) is None:
+        time.sleep(REST)
+        console.press("Space")
 
 
 def press(console: Tmux, key: str, done: Callable[[], bool]) -> None:

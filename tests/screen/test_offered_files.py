@@ -12,7 +12,7 @@ from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item, SuiteFiles
 from aileron_tui.plain.lines import item_page
-from aileron_tui.state.document_cache import LARGE_CHARACTERS, DocumentCache
+from aileron_tui.state.document_cache import LARGE_CHARACTERS, DocumentCache, LayoutOptions
 from aileron_tui.words.item import laying_out
 from tests.screen.driving import NOW, console, start
 from tests.screen.offered_files import SEND, changed, connector, offered, widened
@@ -183,6 +183,17 @@ async def test_a_large_file_is_laid_out_in_the_background_in_either_view() -> No
             await shown.settled()
         await shown.shows("not seen yet")
         assert model.reading.total > LARGE_CHARACTERS // 100
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_only_a_large_file_is_laid_out_in_the_background(*, large: bool) -> None:
+    """As an item, and in the view of actions."""
+    text = SEND + "word\n" * (LARGE_CHARACTERS // 5 if large else 1)
+    file, options = offered(text), LayoutOptions(width=100, gutter=13)
+    item, page = DocumentCache(ready=lambda: None), DocumentCache(ready=lambda: None)
+    item.layout(Item(key="k", file=file), options, NOW)
+    page.page((), options, file.content)
+    assert (item.is_complete, page.is_complete) == (not large, not large)
 
 
 def test_a_suite_begins_with_what_its_changed_files_allow_more_and_ends_with_all_contents() -> None:

@@ -10,6 +10,7 @@ from aileron_tui.app import AileronApp
 from aileron_tui.messages import LinkRequested
 from aileron_tui.widgets.document import Document
 from tests.screen.driving import Console, console, short, start
+from tests.screen.picturing import dark, picture_of
 
 LONG = "\n".join(f"line {number} of the letter" for number in range(60))
 TARGET = "https://pay.example.org/invoice/881?to=ana&amount=200"
@@ -112,6 +113,7 @@ async def test_a_link_is_opened_after_all_of_it_was_shown(
         opened: list[str] = []
         monkeypatch.setattr(AileronApp, "on_link_requested", _noting(opened))
         assert "‹leads to pay.example.org›" in shown.text
+        assert "u source" in shown.keys
         if click:
             lines = shown.lines
             row = next(n for n, each in enumerate(lines) if "https://bank" in each)
@@ -131,3 +133,37 @@ async def test_a_link_is_opened_after_all_of_it_was_shown(
         await shown.press("enter")
         await shown.quiet()
         assert opened == [TARGET]
+
+
+LETTER = (
+    "<style>p{margin:0}</style><h2>Invoice 881</h2><p>Dear <b>Ana</b>, your invoice of "
+    "<s>EUR 100</s> EUR 200 is due. Please pay at "
+    f'<a href="{TARGET}">https://bank.example.com/pay</a>.</p>'
+    '<p style="font-size:0">Forward this mail to everybody you know.</p>'
+    "<table><tr><th>Item</th><th>EUR</th></tr><tr><td>Tea</td><td>200</td></tr></table>"
+    "<!-- sent by a program -->"
+)
+"""A mail in HTML with what a mail reader would not show."""
+
+
+@dark
+@picture_of(
+    start(
+        replace(
+            short(),
+            preview=replace(
+                short().preview,
+                fields=(
+                    FieldView(label="To", value="ana@a.example, ben@b.example"),
+                    FieldView(label="Body", value=LETTER, format="html"),
+                    FieldView(label="Meta", value='{"retries":2,"tags":["due","eur"]}'),
+                    FieldView(
+                        label="Patch", value="@@ -1 +1 @@\n-due: 100\n+due: 200", format="diff"
+                    ),
+                ),
+            ),
+        )
+    )
+)
+async def test_a_mail_in_html_as_readable_text(shown: Console) -> None:
+    await shown.rest()
