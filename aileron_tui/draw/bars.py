@@ -200,9 +200,11 @@ def startup_warnings(
 
 
 def status_row(status: Line, digest_words: tuple[str, str, str] | None, width: int) -> Line:
-    """Return the status line, with the three words at its right end where there is room."""
-    left = line(" ", *status)
-    right = line(Piece(" · ".join(digest_words), "muted"), " ") if digest_words is not None else ()
+    """Return the status line, at its right end what the three words are for, and the words, if there is room."""
+    left, right = line(" ", *status), ()
+    if digest_words is not None:
+        text = f"{words.item.WORDS_REMARK}: {' · '.join(digest_words)} "
+        right = (Piece(text, "muted"),)
     if cell_width(left) + cell_width(right) + 2 > width:
         right = ()
     return justify(left, right, width)
@@ -302,7 +304,8 @@ def empty_lines(
             outcome = wrap(read_back_outcome(last.read_back), max(8, width - 4))
             rows += [each.pieces for each in outcome]
         if last.words is not None:
-            rows.append((Piece(" · ".join(last.words), "muted"),))
+            text = f"{words.item.WORDS_REMARK}: {' · '.join(last.words)}"
+            rows.append((Piece(text, "muted"),))
         rows.append(())
     if connected:
         rows.append((Piece(words.bars.agents_at_work(connected), "muted"),))

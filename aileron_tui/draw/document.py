@@ -292,7 +292,9 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield heading(words.item.RECORD, role="muted")
     if view.words is not None:
         shown = Piece(" · ".join(view.words), "strong")
-        yield value("Words", line(shown, "  ", Piece(words.item.WORDS_REMARK, "muted")), "record")
+        yield value(
+            words.item.WORDS, line(shown, "  ", Piece(words.item.WORDS_REMARK, "muted")), "record"
+        )
     if view.note:
         yield value("Note", foreign_text(view.note, "attn"), "record")
     # The outcome is in the heading already: it is not repeated here, nor as a warning.

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Layout
 from aileron_tui.draw.text import plain_text
 
@@ -36,6 +37,15 @@ def fields_in_view(
         _field(blocks, start, end)
         for start, end in _spans(blocks)
         if not shown.isdisjoint(range(start, end))
+    )
+
+
+def shows_words(blocks: Sequence[Block], layout: Layout, first: int, last: int) -> bool:
+    """Return whether the record's line of the three words stands in the rows `[first, last)`."""
+    shown = (blocks[index] for index in set(layout.blocks[first:last]) if index < len(blocks))
+    return any(
+        each.gutter == "record" and plain_text(each.label).strip() == words.item.WORDS
+        for each in shown
     )
 
 

@@ -371,7 +371,7 @@ class ConsoleScreen(Screen[None]):
         status = status_line(
             now, model.status_message, self.clock.now(), self.rows_status(), width=width
         )
-        digest_words = view.words if view is not None else None
+        digest_words = view.words if view is not None and not self.reader.shows_words else None
         self.query_one("#status", Lines).show(bars.status_row(status, digest_words, width))
         self.query_one("#keys", Lines).show(bars.footer_line(now.context, now, width))
 

@@ -10,7 +10,7 @@ from aileron_core.clock import Clock
 from aileron_tui import words
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, lay_out
 from aileron_tui.draw.document import undrawable_blocks
-from aileron_tui.draw.fields import Field, fields_in_view
+from aileron_tui.draw.fields import Field, fields_in_view, shows_words
 from aileron_tui.draw.searching import Match, find_matches, marked_rows
 from aileron_tui.draw.text import Piece, line
 from aileron_tui.error_location import error_location
@@ -137,6 +137,11 @@ class DocumentReader:
     def fields(self) -> tuple[Field, ...]:
         """The fields in view, from the top."""
         return fields_in_view(self.cache.blocks, self.cache.current, *self.document.rows_in_view)
+
+    @property
+    def shows_words(self) -> bool:
+        """Whether the three words of a call are in view, with what they are for."""
+        return shows_words(self.cache.blocks, self.cache.current, *self.document.rows_in_view)
 
     # Drawing
 

@@ -8,7 +8,7 @@ from aileron_core.console_port import ApprovalUpdated, ApprovalView, Approve, Fi
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item
 from aileron_tui.plain.lines import item_list
-from tests.screen.driving import NOW, console, short, start
+from tests.screen.driving import NOW, console, mail, short, start
 from tests.support.screens.calls import drifted
 
 
@@ -105,3 +105,18 @@ def test_the_list_without_a_screen_counts_them_too() -> None:
         " * 1. SEND, codex, 12 s: Q3 numbers, final → 3 people",
         "   2. SEND, codex, 12 s, 2 equal: Q3 numbers, final → 3 people",
     ]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
+async def test_the_three_words_stand_once_with_what_they_are_for(size: tuple[int, int]) -> None:
+    """In the record once it is in view, till then at the end of the status line where there is room."""
+    async with console(start(mail()), size=size) as shown:
+        await shown.read_all()
+        for _ in range(2):
+            words = shown.text.count("amber · canoe · violet")
+            assert words == shown.text.count("compare with the agent's answer") <= 1
+            assert words == 1 or size[0] == 80
+            for _ in range(9):
+                await shown.press("b")
+            await shown.rest()
+        assert "compare with the agent's answer: amber" in shown.status_line or size != (120, 36)

@@ -299,7 +299,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             if known.approval_id:
                 made.append(value("Approval", foreign_text(known.approval_id), "record"))
             if known.words is not None:
-                made.append(value("Words", line(" · ".join(known.words)), "record"))
+                shown = Piece(f"{' · '.join(known.words)}  ")
+                remark = Piece(words.item.WORDS_REMARK, "muted")
+                made.append(value(words.item.WORDS, line(shown, remark), "record"))
             made += recheck_blocks(known, unfold=unfold)
         return tuple(made)
 
