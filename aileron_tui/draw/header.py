@@ -116,9 +116,8 @@ def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_changed: bo
     *file_changed*: the action file has changed since the request, and the change is not accepted.
     """
     lines: list[Line] = []
-    # Of a call that waits to be acknowledged it is the first line of the document.
-    if view.state in ("unknown", "failed") and view.outcome and not view.awaits_acknowledgement:
-        lines.append(foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
+    if view.state == "failed" and view.outcome:  # an unknown outcome begins the document
+        lines.append(foreign_text(view.outcome, "danger"))
     if view.drift is not None:
         lines.append((Piece(words.item.WARN_CHANGED, "attn"),))
     lines.extend((Piece(text, "attn"),) for text in findings.warnings())

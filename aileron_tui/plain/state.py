@@ -120,6 +120,7 @@ class PlainState:
         model, key = self.model, view.call_id
         if (
             not view.can_fetch_again
+            or not view.awaits_acknowledgement
             or not model.queue.was_decided_here(key)
             or key in self._reported_unknown
         ):

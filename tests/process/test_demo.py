@@ -20,6 +20,7 @@ REST = 0.6
 """Seconds of a hand at rest: a key counts 400 ms after the item was drawn and after the last key."""
 
 
+HIDDEN_TEXT = re.compile(r"^ ▲ Hidden text in Subject: RLI, PDI", re.MULTILINE)
 ALL_SEEN = re.compile(r"^ ✓ All seen\. ", re.MULTILINE)
 
 
@@ -98,12 +99,12 @@ def demo(folder: Path) -> Iterator[Demo]:
     running.close()
 
 
-def scene(demo: Demo, number: int, *shown: str) -> str:
+def scene(demo: Demo, number: int, *shown: str, rest: re.Pattern[str] = ALL_SEEN) -> str:
     """Wait until scene *number* is there to be decided, with all of *shown*."""
     return demo.terminal.until(
         lambda screen: (
             f"{number} of 6" in screen
-            and ALL_SEEN.search(screen) is not None
+            and rest.search(screen) is not None
             and all(each in screen for each in shown)
         )
     )
@@ -132,7 +133,7 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
     assert "11.20 EUR" in demo.state()["sent"][1]["body"]
 
     demo.press("S", "This mail hides characters")
-    screen = scene(demo, 3, "5 hidden characters", "1 look-alike name")
+    screen = scene(demo, 3, "5 hidden characters", "1 look-alike name", rest=HIDDEN_TEXT)
     assert "invoice‹RLO›fdp.exe" in screen
     assert re.search(r"┃ ✓ All seen\. This was approved before\. Press a\.", screen)
     demo.press("d", "will read it")
@@ -160,10 +161,10 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
     demo.press("S", "A mail that should not go out")
     scene(demo, 6)
     demo.press("d", "will read it")
-    demo.terminal.type("not before it is signed")
-    demo.terminal.until("not before it is signed")
+    demo.terminal.type("Sales must sign it first")
+    demo.terminal.until("Sales must sign it first")
     screen = demo.press("Enter", "6 of 6  Denied: nothing ran, and the agent read why.")
-    assert re.search(r'office-agent: denied: ".*"not before it is signed"', screen)
+    assert re.search(r'office-agent: denied: ".*"Sales must sign it first"', screen)
     assert "So I leave it alone." in re.sub(r"\s*\n +┊ ", " ", screen)
     assert len(demo.sent()) == 3
 

@@ -195,7 +195,7 @@ async def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> N
         await shown.rest()
         assert "○ No preview." in shown.status_line
         await shown.press_alone("a")
-        await shown.shows("Press a again to send a mail draft anyway.")
+        await shown.shows("Press a again to send a mail draft.")
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("a")

@@ -113,7 +113,7 @@ async def test_a_run_that_ends_unknown_under_the_cursor_is_said(shown: Console) 
     running = short(1, state="executing", decided_at=NOW, decided_by="person")
     unknown = replace(running, state="unknown", outcome="A request had been sent.", ended_at=NOW)
     shown.port.tell(ApprovalUpdated(view=running), ApprovalUpdated(view=unknown))
-    await shown.shows("▲ A request had been sent.")
+    await shown.shows("A request had been sent.")
     assert "approve" not in shown.keys
 
 
