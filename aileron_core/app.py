@@ -17,6 +17,7 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
+from aileron_core.console.call_reader import CallReader
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords
 from aileron_core.console.service import ConsoleService
@@ -244,6 +245,12 @@ class _Commands:
             pause=base.pause,
             emergency_stop=self.emergency_stop,
             audit=reports.audit,
+            calls=CallReader(
+                database=base.database,
+                registry=base.registry,
+                library=files.library,
+                publisher=reports.publisher,
+            ),
         )
 
 

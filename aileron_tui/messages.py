@@ -36,6 +36,7 @@ class RowClicked(Message):
     """A row of a list was clicked."""
 
     row: int
+    list_id: str | None
 
 
 @dataclass

@@ -65,14 +65,14 @@ class EventPublisher:
 
     def approvals(self) -> tuple[ApprovalView, ...]:
         """Return every approval in memory, in order of arrival."""
-        return tuple(self._view(run) for run in self._ordered())
+        return tuple(self.view(run) for run in self._ordered())
 
     def first_approvals(self) -> tuple[tuple[ApprovalView, ...], int]:
         """Return the ended approvals and the open ones that came first, and how many more are open."""
         every = self._ordered()
         first = [run for run in every if not run.is_final][:APPROVALS_AT_ONCE]
         published = [run for run in every if run.is_final] + first
-        return tuple(self._view(run) for run in published), len(every) - len(published)
+        return tuple(self.view(run) for run in published), len(every) - len(published)
 
     async def publish_approvals_after(self, requested_at: float, run_id: str) -> None:
         """Publish every open approval after the one of *run_id*, in batches, each in its state at that time.
@@ -83,7 +83,7 @@ class EventPublisher:
         while left:
             behind = [run for run in self._ordered() if _order(run) > after and not run.is_final]
             published, left = behind[:APPROVALS_AT_ONCE], len(behind[APPROVALS_AT_ONCE:])
-            views = tuple(self._view(run) for run in published)
+            views = tuple(self.view(run) for run in published)
             self._events.publish(ApprovalsRead(views=views, remaining=left))
             after = _order(published[-1]) if published else after
             await asyncio.sleep(0)  # so that calls are answered in between
@@ -103,7 +103,8 @@ class EventPublisher:
             for session in self._sessions.all()
         )
 
-    def _view(self, run: LiveRun) -> ApprovalView:
+    def view(self, run: LiveRun) -> ApprovalView:
+        """Return *run* as front ends draw it now."""
         return approval_view(run, self._sessions, self.waiters, self._preview_seconds)
 
     # Changes
@@ -114,7 +115,7 @@ class EventPublisher:
             self._counts_due = True
             self._loop.call_later(_COUNTS_SECONDS, self._tell_counts)
         if _is_shown(run):
-            self._events.publish(ApprovalUpdated(view=self._view(run)))
+            self._events.publish(ApprovalUpdated(view=self.view(run)))
 
     def _tell_counts(self) -> None:
         self._counts_due = False

@@ -9,6 +9,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
+from aileron_core.console.call_reader import CallReader
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords
 from aileron_core.console.storage_monitor import StorageMonitor
@@ -29,6 +30,7 @@ from aileron_core.console_port import (
     MarkReadBackSeen,
     PauseChanged,
     ReadApprovals,
+    ReadCall,
     ReadRecord,
     ReadRecords,
     RecordRead,
@@ -79,6 +81,7 @@ class ConsoleService:
     pause: PauseSwitch
     emergency_stop: EmergencyStop
     audit: AuditReader
+    calls: CallReader
 
     # Reading
 
@@ -157,6 +160,8 @@ class ConsoleService:
                 await self._end_session(intent.session_id)
             case ReadApprovals():
                 await self.publisher.publish_approvals_after(intent.requested_at, intent.run_id)
+            case ReadCall():
+                self.events.publish(await self.calls.read(intent.run_id))
             case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 self.events.publish(await self._read_audit(intent))
 

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from aileron_core.actions.interpolate import uses_earlier_output
@@ -37,7 +38,7 @@ from aileron_core.runs.preview.resolve import (
     resolve_fields,
     value_text,
 )
-from aileron_core.runs.transitions import FINAL
+from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
@@ -99,8 +100,25 @@ def approval_view(
         reason=row.reason or "",
         outcome=run.outcome_text or (row.failure.message if row.failure else ""),
         ended_at=row.ended_at,
+        forgotten=row.args is None,
+        started_at=run.started_at if row.state is RunState.EXECUTING else None,
         read_back=_read_back(run.read_back) if run.read_back is not None else None,
     )
+
+
+def result_fields(run: LiveRun) -> tuple[FieldView, ...]:
+    """Return what a completed run returned: the last step's output, before it those of earlier steps.
+
+    Labels are ids of the accepted file's steps, or ours: a row is no source of labels.
+    """
+    if run.row.output is None:
+        return ()
+    result = _input("Result", run.row.output.get("output"))
+    steps = run.row.output.get("steps")
+    if not isinstance(steps, Mapping) or run.resolved is None:
+        return (result,)
+    earlier = [step.id for step in run.resolved.action.steps if step.id in steps][:-1]
+    return (*(_input(step, steps[step]) for step in earlier), result)
 
 
 def _step_now(run: LiveRun, action: Action | None) -> Step | None:
@@ -341,6 +359,14 @@ def records_from(
         (_AFTER_ALL if before_seq is None else before_seq, limit),
     ).fetchall()
     return tuple(_stored_view(seq, body, agent or "") for seq, body, agent in reversed(found))
+
+
+def records_of_run(
+    connection: sqlite3.Connection, run_id: str, agent: str
+) -> tuple[RecordView, ...]:
+    """Return every record of the run, oldest first; *agent*: of its session."""
+    found = connection.execute("SELECT seq, body FROM audit WHERE run = ? ORDER BY seq", (run_id,))
+    return tuple(_stored_view(seq, body, agent) for seq, body in found)
 
 
 def _stored_view(seq: int, body: str, agent: str) -> RecordView:

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from aileron_core.console_port.view_models import (
     ApprovalView,
+    CallView,
     LibraryItemView,
     NotAcceptedView,
     RecordView,
@@ -120,6 +121,14 @@ class RecordRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallRead:
+    """The answer to `ReadCall`; `call` is None where no such call is on record."""
+
+    run_id: str
+    call: CallView | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditExported:
     """The answer to `ExportAudit`: how many records stand in the new file."""
 
@@ -170,6 +179,7 @@ CoreEvent: TypeAlias = (
     | ApprovalsRead
     | RecordsRead
     | RecordRead
+    | CallRead
     | AuditExported
     | AuditVerified
     | Recorded

@@ -130,6 +130,13 @@ class ReadRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadCall:
+    """Read one call whole: what is kept of it, and its records."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyAudit:
     """Verify the whole chain, the heads and the rows, off the core's loop."""
 
@@ -155,6 +162,7 @@ Intent: TypeAlias = (
     | ReadApprovals
     | ReadRecords
     | ReadRecord
+    | ReadCall
     | VerifyAudit
     | ExportAudit
 )

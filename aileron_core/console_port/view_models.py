@@ -248,6 +248,10 @@ class ApprovalView:
     outcome: str = ""
     """Our own sentence on how it ended, for failed and unknown; empty otherwise."""
     ended_at: float | None = None
+    forgotten: bool = False
+    """Its arguments and its result are not kept any more."""
+    started_at: float | None = None
+    """Since when its steps run; None before that, and where another process began it."""
     read_back: ReadBackView | None = None
     """What the service held after the run; None where it was not asked, or nothing is known of it."""
 
@@ -377,6 +381,23 @@ class RecordView:
     """`person`, `agent`, `aileron`."""
     agent: str
     summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallView:
+    """One call, gated or not, with everything that is kept of it."""
+
+    approval: ApprovalView
+    """As it is now. Its `approval_id` is empty where it was not gated; its preview is the last one in
+    memory, and of the status `none` where there is none any more."""
+    gated: bool
+    result: tuple[FieldView, ...] = ()
+    """What a completed run returned: the last step's output, and of several steps each one's.
+    The service's words, under labels of the accepted action file or of ours."""
+    edited: bool = False
+    """Its row is not what its last record says: another program changed it."""
+    records: tuple[RecordView, ...] = ()
+    """All of its records, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,6 +124,7 @@ class ApprovedRunner:
                 "What the person saw still holds",
             )
             self._pause.require_starts_allowed()
+            run.started_at = self._clock.now()
             await self._store.transition(
                 run, RunEvent.START, AuditEvent.RUN_STARTED, f"Started {run.row.action}"
             )

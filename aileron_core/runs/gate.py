@@ -265,6 +265,7 @@ class Gate:
         assert run.row.args is not None
         action = run.resolved.action
         async with self._start_slot(run):
+            run.started_at = self.clock.now()
             await self._admit(run, RunEvent.START, AuditEvent.RUN_STARTED, f"Started {action.name}")
             plan = RunPlan(action=action, args=run.row.args, connectors=run.resolved.connectors)
             outcome = await self.executor.run(plan)

@@ -119,6 +119,8 @@ class LiveRun:
     """Columns of its row that another program was seen to have changed."""
     hosts_asked: tuple[str, ...] = ()
     """The `host:port` of each request that its own steps sent in this process."""
+    started_at: float | None = None
+    """Since when its steps run, epoch seconds; None before that."""
     acknowledged: bool = False
     """A person took note that its outcome is unknown; the record of that is in the audit."""
     read_back: ReadBack | None = None

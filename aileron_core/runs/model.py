@@ -94,6 +94,12 @@ class RunRecord:
         """Bytes of the arguments as they are stored."""
         return len(_dump(self.args) or "")
 
+    @property
+    def result_sha256(self) -> str | None:
+        """SHA-256 of what the run returned, or of how it failed, as stored; None before its end."""
+        result = self.output if self.output is not None else self.failure and self.failure.to_json()
+        return None if result is None else sha256_hex((_dump(result) or "").encode())
+
     def after(self, event: RunEvent, **changes: Any) -> "RunRecord":
         """Return this run after *event*, with *changes*.
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from aileron_core import tasks
-from aileron_core.audit.chain import chain_hash
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
-from aileron_core.clock import Clock, rfc3339
+from aileron_core.clock import Clock
 from aileron_core.errors import AileronError, OutcomeUnknown
 from aileron_core.runs import run_table
 from aileron_core.runs.interfaces import Library, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, PreviewResult
-from aileron_core.runs.model import RunRecord, args_hash
+from aileron_core.runs.model import RunRecord
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.read_back import recorded_read_backs
 from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.row_records import matches_record
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunEvent, RunState
 from aileron_core.sessions.model import Session
@@ -204,63 +204,26 @@ def _accounted_runs(connection: sqlite3.Connection) -> list[RunRecord]:
     nothing, is not shown for a decision, and `audit verify` names it.
     """
     rows = run_table.open_or_undelivered(connection)
-    return [row for row in rows if row.args is not None and _has_record(connection, row)]
+    return [row for row in rows if row.args is not None and matches_record(connection, row)]
 
 
 def _recent_runs(connection: sqlite3.Connection) -> list[RunRecord]:
     """Return the last ended gated runs that records account for; old ones lack their arguments."""
-    return [row for row in run_table.recently_ended(connection, 50) if _has_record(connection, row)]
+    return [
+        row for row in run_table.recently_ended(connection, 50) if matches_record(connection, row)
+    ]
 
 
 def _unacknowledged_runs(connection: sqlite3.Connection) -> list[RunRecord]:
     """Return the runs of unknown outcome that records account for and nobody acknowledged."""
-    return [row for row in run_table.unacknowledged(connection) if _has_record(connection, row)]
+    return [row for row in run_table.unacknowledged(connection) if matches_record(connection, row)]
 
 
 def _unseen_differences(connection: sqlite3.Connection) -> list[RunRecord]:
     """Return the runs that were read back and differed, that records account for and nobody saw."""
-    return [row for row in run_table.unseen_differences(connection) if _has_record(connection, row)]
-
-
-def _has_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
-    record = connection.execute(
-        "SELECT prev, hash, body FROM audit WHERE seq = ?", (row.last_record,)
-    ).fetchone()
-    if record is None:
-        return False
-    try:
-        prev, digest, text = bytes(record[0]), bytes(record[1]), str(record[2]).encode()
-        body: Any = json.loads(text)
-        same = row.args is None or args_hash(row.args) == row.args_sha256
-        for moment in (row.requested_at, row.expires_at, row.decided_at, row.ended_at):
-            _ = (
-                None if moment is None else rfc3339(moment)
-            )  # what reads the row writes it as a time
-        if not isinstance(body, dict) or not same:
-            return False
-        return chain_hash(prev, text) == digest and _matches_row(cast("dict[str, Any]", body), row)
-    except (ValueError, TypeError, RecursionError, OverflowError, OSError):
-        return False  # OverflowError, OSError: a time that no calendar has
-
-
-def _matches_row(body: dict[str, Any], row: RunRecord) -> bool:
-    expected: dict[str, object] = {
-        "run": row.run_id,
-        "approval": row.approval_id,
-        "session": row.session_id,
-        "action": row.action,
-        "action_sha256": row.action_sha256,
-        "state": str(row.state),
-        "args_sha256": row.args_sha256,
-        "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
-        "progress_sha256": row.progress.fingerprint if row.progress else None,
-    }
-    if "action_sha256" not in body:
-        # A record of an earlier version has neither.
-        del expected["action_sha256"], expected["expires_at"]
-    if row.args is None and row.progress is None:
-        del expected["progress_sha256"]  # removed with the arguments; the record still has it
-    return all(body.get(name) == value for name, value in expected.items())
+    return [
+        row for row in run_table.unseen_differences(connection) if matches_record(connection, row)
+    ]
 
 
 async def restore_claims(registry: RunRegistry, database: Database) -> None:

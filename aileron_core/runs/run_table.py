@@ -86,6 +86,11 @@ def unacknowledged(connection: sqlite3.Connection) -> list[RunRecord]:
     )
 
 
+def by_run(connection: sqlite3.Connection, run_id: str) -> RunRecord | None:
+    rows = _read(connection, "WHERE run_id = ?", (run_id,))
+    return rows[0] if rows else None
+
+
 def unseen_differences(connection: sqlite3.Connection) -> list[RunRecord]:
     """Return the runs that were read back, differed, and of which no record says that a person saw that.
 

@@ -52,6 +52,8 @@ class RunStore:
             body["approval"] = row.approval_id
         if row.progress:
             body["progress_sha256"] = row.progress.fingerprint
+        if (result := row.result_sha256) is not None:
+            body["result_sha256"] = result
         if row.expires_at is not None:
             body["expires_at"] = rfc3339(row.expires_at)
         if row.digest:

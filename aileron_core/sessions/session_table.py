@@ -90,6 +90,11 @@ def _process(stored: object) -> Process | None:
         return None
 
 
+def by_id(connection: sqlite3.Connection, session_id: str) -> Session | None:
+    values = connection.execute(_SELECT + "WHERE s.session_id = ?", (session_id,)).fetchone()
+    return None if values is None else _session(values)
+
+
 def all_sessions(connection: sqlite3.Connection) -> list[Session]:
     """Return every session ever opened, to name the requester of an old run."""
     return [_session(values) for values in connection.execute(_SELECT)]

@@ -252,8 +252,10 @@ def _key(each: Command, state: Availability, now: Situation) -> Line:
         label = words.keys.FOLD
     elif each.id == "unfold" and now.is_converted:
         label = words.keys.SOURCE
-    if each.id == "replay" and now.replayed:
-        label = words.keys.RECORD
+    if each.id == "show_record" and now.record_shown:
+        label = words.keys.ITS_CALL
+    if each.id == "decided" and now.opened:
+        label = words.keys.WHAT_WAITS
     if state.decides_now:
         role: Role = "key-danger" if each.id in _ENDING else "key"
         return (Piece(f" {key_text} ", role), Piece(f" {label}", "strong"))

@@ -120,7 +120,7 @@ def recheck_blocks(view: ApprovalView, *, unfold: bool = False) -> tuple[Block, 
     if preview.status == "unavailable":
         reason = line(Piece(words.item.unavailable(""), "attn"), *foreign_text(preview.reason))
         return (*made, value("Preview", reason))
-    return (*made, *_fields(preview.fields, "fact", unfold=unfold))
+    return (*made, *field_blocks(preview.fields, "fact", unfold=unfold))
 
 
 def _was_shown(view: ApprovalView) -> Block:
@@ -193,7 +193,7 @@ def _fact_section(
         yield from change_blocks(view, unfold=unfold)
         yield from _staying_section(view, unfold=unfold)
     elif preview.status == "ready":
-        yield from _fields(preview.fields, "fact", unfold=unfold)
+        yield from field_blocks(preview.fields, "fact", unfold=unfold)
 
 
 def _outcome_section(view: ApprovalView, look_key: str, *, unfold: bool) -> Iterator[Block]:
@@ -237,7 +237,7 @@ def _staying_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
     yield blank()
     yield heading(words.item.NOW, _remark(words.item.STAYS_REMARK), "muted")
     named = frozenset(field.label for field in view.new_values)
-    yield from _fields(rest, "fact", unfold=unfold, same=named)
+    yield from field_blocks(rest, "fact", unfold=unfold, same=named)
 
 
 def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
@@ -248,11 +248,13 @@ def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
     remark = words.item.WANTS_REMARK if view.effect == "CREATE" else words.item.SENT_REMARK
     if not shown:
         remark = words.item.WANTS_NOTHING_ELSE if view.is_compared else words.item.SENT_NOTHING
+    if view.forgotten:
+        remark = words.item.NOT_KEPT
     yield heading(named(agent_name(view)), _remark(remark), "claim-heading")
-    yield from _fields(shown, "claim", unfold=unfold)
+    yield from field_blocks(shown, "claim", unfold=unfold)
 
 
-def _fields(
+def field_blocks(
     fields: Sequence[FieldView],
     gutter: Gutter,
     *,
@@ -301,7 +303,7 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     above = plain_text(foreign_text(view.outcome)) if _has_outcome(view) else None
     if view.outcome and above is None:
         yield value("Outcome", foreign_text(view.outcome, "attn"), "record")
-    yield from _decision_rows(view)
+    yield from decision_rows(view)
     yield from _rows("Warnings", (w for w in warnings if plain_text(w) != above), "record")
     yield value("Action", line(*foreign_text(view.action)), "record")
     runs = [f"{step.connector}.{step.op}" for step in view.steps] or [f"{view.connector}.{view.op}"]
@@ -333,7 +335,8 @@ def _read_by_post(read: tuple[str, str]) -> Line:
     )
 
 
-def _decision_rows(view: ApprovalView) -> Iterator[Block]:
+def decision_rows(view: ApprovalView) -> Iterator[Block]:
+    """Yield who decided *view* and when, with the reason; nothing while nobody has."""
     if view.decided_at is None:
         return
     by = (

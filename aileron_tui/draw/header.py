@@ -13,7 +13,7 @@ from aileron_tui.draw.rows import effect_word
 from aileron_tui.draw.steps import steps_to_run
 from aileron_tui.draw.suite_page import suite_head
 from aileron_tui.draw.text import Line, Piece, cell_width, justify, line, truncate, wrap
-from aileron_tui.draw.times import age, deadline_bar
+from aileron_tui.draw.times import age, deadline_bar, seconds_taken
 from aileron_tui.items import Item
 
 WARNING_LINES_COMPACT = 2
@@ -27,7 +27,9 @@ def approval_head(
     """Return the head's lines: 2 to 5 where *compact*, else 3 and more."""
     bar = 10 if width >= 90 else 8
     waiting = view.state in WAITING_STATES
-    right = deadline_bar(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view)
+    right = (
+        deadline_bar(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view, now)
+    )
     first = line(
         " ", Piece(f" {effect_word(view.effect)} ", "chip"), "  ", *brief(view.title, "strong")
     )
@@ -164,7 +166,9 @@ def _via(view: ApprovalView) -> Line:
     return line(*foreign_text(f"{view.connector}.{view.op}"), rest)
 
 
-def _ended(view: ApprovalView) -> Line:
+def _ended(view: ApprovalView, now: float) -> Line:
+    if view.started_at is not None:
+        return (Piece(words.item.running(seconds_taken(now - view.started_at)), "ok"),)
     return (Piece(words.item.ROW_STATES.get(view.state, view.state), "strong"),)
 
 

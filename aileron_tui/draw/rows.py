@@ -1,6 +1,5 @@
 """Rows of the waiting list, each with its sign and tag, and of the list of the last decisions."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from aileron_core.console_port import ApprovalView
@@ -11,7 +10,13 @@ from aileron_tui.draw.foreign_text import brief
 from aileron_tui.draw.read_back import read_back_tag
 from aileron_tui.draw.suite_page import suite_name, suite_remark
 from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate
-from aileron_tui.draw.times import age, clock_minutes, time_left, time_left_role
+from aileron_tui.draw.times import (
+    age,
+    clock_minutes,
+    seconds_taken,
+    time_left,
+    time_left_role,
+)
 from aileron_tui.items import Item
 
 EFFECT_WIDTH = 7
@@ -96,11 +101,11 @@ def row_lines(
     if compact:
         agent = truncate(_agent(view), 9)
         has_ended = view.state in words.item.ROW_STATES
-        right = _tag(item, hidden=False) if has_ended else _left(view, now, item)
+        right = _tag(item, now, hidden=False) if has_ended else _left(view, now, item)
         gap = Piece(" " * max(1, 16 - cell_width(agent) - cell_width(right)))
         return (justify(first, line(*same, *agent, gap, *right, " "), width),)
     about = line(*truncate(_agent(view), 12), Piece(f" · {age(now - view.requested_at)}", "muted"))
-    tag = _tag(item, hidden=hidden)
+    tag = _tag(item, now, hidden=hidden)
     second = line(_edge(selected), " " * 9, *about, "  " if tag else "", *tag)
     first = justify(first, same, width) if same else truncate(first, width - 1)
     return (first, justify(second, line(*_left(view, now, item), " "), width))
@@ -179,11 +184,13 @@ def _left(view: ApprovalView, now: float, item: Item) -> Line:
     return (Piece(time_left(rest), time_left_role(rest, item.deadline - view.requested_at)),)
 
 
-def _tag(item: Item, *, hidden: bool) -> Line:
+def _tag(item: Item, now: float, *, hidden: bool) -> Line:
     """Return the one tag of highest rank."""
     view = item.approval
     if view is None:
         return ()
+    if view.started_at is not None:
+        return (Piece(words.item.running(seconds_taken(now - view.started_at)), "ok"),)
     if view.state in words.item.ROW_STATES:
         return (Piece(words.item.ROW_STATES[view.state], STATE_ROLES.get(view.state, "muted")),)
     if view.drift is not None:
@@ -226,25 +233,26 @@ def hidden_rows_line(above: int, below: int) -> Line:
     return (Piece("  ".join(parts) + " ", "muted"),) if parts else ()
 
 
-def decided_lines(decided: Sequence[ApprovalView], width: int) -> tuple[Line, ...]:
-    """Return the list of the last five decisions, with its heading."""
-    order = words.item.NEWEST_FIRST if decided else words.item.NOTHING_YET
-    head = line(" ", Piece(words.item.DECIDED, "muted"), "  ", Piece(order, "muted"))
-    return (head, *(_decided_line(view, width) for view in decided[:5]))
+def decided_header(count: int) -> Line:
+    """Return the line above the list of *count* decisions."""
+    order = words.item.NEWEST_FIRST if count else words.item.NOTHING_YET
+    return line(" ", Piece(words.item.DECIDED, "muted"), "  ", Piece(order, "muted"))
 
 
-def _decided_line(view: ApprovalView, width: int) -> Line:
+def decided_row(view: ApprovalView, width: int, now: float, *, selected: bool) -> Line:
+    """Return one row of the list of decisions: how and when it ended, what it was about."""
     at = view.decided_at or view.ended_at or view.requested_at
-    role = STATE_ROLES.get(view.state, "muted")
-    glyph = Piece(words.item.GLYPHS[view.state], role)
+    glyph = Piece(words.item.GLYPHS[view.state], STATE_ROLES.get(view.state, "muted"))
     if view.read_back is not None and view.read_back.waits_to_be_seen:
         glyph = Piece("▲", "attn")
-    title = brief(view.title, "muted")
-    start = line(" ", glyph, Piece(f" {clock_minutes(at)}  ", "muted"), *title)
-    return justify(start, line(*_how(view), " "), width)
+    about = _summary(view, "summary" if selected else "muted")
+    start = line(_edge(selected), glyph, Piece(f" {clock_minutes(at)}  ", "muted"), *about)
+    return justify(start, line(*_how(view, now), " "), width)
 
 
-def _how(view: ApprovalView) -> Line:
+def _how(view: ApprovalView, now: float) -> Line:
+    if view.started_at is not None:
+        return (Piece(words.item.running(seconds_taken(now - view.started_at)), "ok"),)
     loud: dict[str, Role] = {"unknown": "attn", "failed": "danger"}
     if view.state in loud:
         return (Piece(words.item.OUTCOMES[view.state], loud[view.state]),)

@@ -19,6 +19,16 @@ def age(seconds: float) -> str:
     return f"{whole // 86400} d"
 
 
+def seconds_taken(seconds: float) -> str:
+    """Return how long something took or takes: `0.4 s`, `12 s`, `4 min 5 s`, `1 h 05`."""
+    if seconds < 10:
+        return f"{max(0.0, seconds):.1f} s"
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else time_left(seconds)
+
+
 def time_left(seconds: float) -> str:
     """Return what is left: `4:31`, from one hour `1 h 05`, from one day `3 d`."""
     whole = max(0, int(seconds))

@@ -173,9 +173,13 @@ COMMANDS: tuple[Command, ...] = (
         help="open the row: everything known about it", contexts=_TABLES, fixed=True,
     ),
     Command(
-        id="replay", keys=("s",), label="screen as seen", footer_rank=7,
-        help="show the screen as you saw it when you decided; again: the record",
+        id="show_record", keys=("s",), label="the record", footer_rank=7,
+        help="show the record itself, as it is stored; again: its call",
         contexts=("audit",),
+    ),
+    Command(
+        id="decided", keys=("h",), label="decided", footer_rank=56,
+        help="the decided calls, each with its result; again: what waits", contexts=("waiting",),
     ),
     Command(
         id="verify", keys=("V",), label="verify", footer_rank=23,

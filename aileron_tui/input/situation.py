@@ -72,10 +72,14 @@ class Situation:
     """A line of the document goes on in the next one."""
     paused_at: float | None = None
     verifying: bool = False
-    replayable: bool = False
-    """The screen in which the call of the selected record was decided is kept."""
+    is_call_record: bool = False
+    """The selected record is about a call."""
     replayed: bool = False
-    """That screen is shown in place of the record."""
+    """The screen of an earlier time is shown, in which a call was decided."""
+    record_shown: bool = False
+    """The record itself is shown in place of its call."""
+    decisions: int = 0
+    """How many decided calls view 1 lists."""
     blocked_by: BlockedBy = "empty"
     deny_blocked_by: BlockedBy = "empty"
     armed: bool = False
@@ -307,13 +311,14 @@ _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
     "unfold": lambda now: now.shows_document and now.has_marks,
     "whole": lambda now: now.shows_document and now.scrollable and now.has_full_preview,
     "wrap_marks": lambda now: now.shows_document and now.has_wraps,
-    "order": lambda now: now.view == "waiting" and now.has_several_rows,
+    "order": lambda now: now.view == "waiting" and now.has_several_rows and not now.opened,
+    "decided": lambda now: now.decisions > 0 and now.blocked_by not in ("lost", "small"),
     "open": lambda now: now.view != "waiting" and now.rows > 0 and not now.opened,
     "back": lambda now: now.opened or now.filtered or bool(now.pressed_once),
     "follow": lambda now: now.following is False and not now.opened,
     "filter": lambda now: (now.rows > 0 or now.filtered) and not now.in_document,
     "verify": lambda now: now.view == "audit" and now.blocked_by != "lost" and not now.verifying,
-    "replay": lambda now: now.replayable and now.blocked_by not in ("lost", "small"),
+    "show_record": lambda now: now.is_call_record and now.blocked_by not in ("lost", "small"),
     "end_session": lambda now: now.session is not None and now.can_change,
     "pause": lambda now: now.paused_at is None and now.can_change,
     "stop_everything": lambda now: now.can_change,

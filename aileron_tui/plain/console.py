@@ -33,7 +33,7 @@ from aileron_tui.terminal.notifications import Notifier
 EXIT_CORE_LOST = 70
 _COMMANDS = (
     "go_on", "approve", "accept", "accept_rest", "withdraw_acceptance", "end_session", "deny", "whole", "refresh",
-    "look_again", "acknowledge", "replay", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
+    "look_again", "acknowledge", "show_record", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
     "export", *VIEWS, "pause", "stop_everything", "quit", "help",
 )  # fmt: skip
 """The registry's commands that this console has, in the order of its help."""
@@ -279,7 +279,7 @@ class PlainConsole:
             "whole": seen.whole,
             "look_again": seen.look_again,
             "open_review": seen.open_review,
-            "replay": seen.replay,
+            "show_record": seen.show_record,
             "page_down": seen.page_down,
             "page_up": seen.page_up,
             "verify": seen.verify,

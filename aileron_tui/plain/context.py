@@ -19,7 +19,9 @@ from aileron_tui.state.situation import situation_of
 WAIT_SECONDS = 5.0
 """How long an intent's outcome is waited for before the next question."""
 
-_ABOUT_A_ROW = frozenset({"accept", "withdraw_acceptance", "end_session", "look_again", "replay"})
+_ABOUT_A_ROW = frozenset(
+    {"accept", "withdraw_acceptance", "end_session", "look_again", "show_record"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ Text from outside never begins a line: there it could imitate a question or an a
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from aileron_tui import words
 from aileron_tui.draw.blocks import GUTTER, Block, lay_out
@@ -16,6 +17,7 @@ from aileron_tui.draw.text import Line, Piece, cell_width, line, plain_text, tru
 from aileron_tui.draw.times import age
 from aileron_tui.items import Item
 from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
+from aileron_tui.state.opened_call import OpenedCall
 from aileron_tui.state.tables.table import Table
 
 MAX_LISTED = 50
@@ -84,6 +86,28 @@ def row_page(pages: DocumentCache, table: Table, now: float, columns: int, *, un
 
     head = _unbroken(lambda width: table.head(width, now), columns)
     return (*head, (), *_unbroken(document, columns))
+
+
+def call_page(
+    pages: DocumentCache,
+    opened: OpenedCall,
+    now: float,
+    columns: int,
+    *,
+    unfold: bool,
+    record: Sequence[Block],
+) -> Page:
+    """Return head and document of the opened call, as `item_page`; nothing where it is not known."""
+
+    def part(number: int, width: int) -> Page:
+        options = LayoutOptions(width=width, gutter=GUTTER, unfold=unfold)
+        page = opened.page(pages, options, now, record=record)
+        if page is None:
+            return ()
+        return page[1].lines if number else page[0]
+
+    head, document = (_unbroken(partial(part, number), columns) for number in (0, 1))
+    return (*head, (), *document) if document else ()
 
 
 def blocks_page(blocks: Sequence[Block], columns: int) -> Page:

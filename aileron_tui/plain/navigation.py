@@ -111,7 +111,9 @@ class Navigation:
         if view == "audit":
             model.audit.set_viewport(row, 1)
             state.read_on()
-            self._context.wait_until(lambda: not state.is_reading)
+        else:
+            state.read_call()
+        self._context.wait_until(lambda: not state.is_reading)
 
     def _row_of(self, table: Table, number: str, listed: dict[int, str] | None) -> int | None:
         """Return the row of *number*: as it was listed, or by the record's own number."""
@@ -202,6 +204,8 @@ class Navigation:
             table.stop_following()
             table.select(table.keys.index(run_id))
             table.opened = True
+            state.read_call()
+            self._context.wait_until(lambda: not state.is_reading)
 
     def open_review(self, typed: str) -> None:
         """Open the page of the call in the browser; without one, print its address."""
@@ -227,10 +231,10 @@ class Navigation:
             words.terminal.no_browser(url) if answers == [False] else words.terminal.opened(url)
         )
 
-    def replay(self, typed: str) -> None:
-        """Print the call as it was shown when it was decided; again: the record."""
-        if self._context.availability("replay").shown:
-            self._model.audit.replay()
+    def show_record(self, typed: str) -> None:
+        """Print the record itself, as it is stored; again: its call."""
+        if self._context.availability("show_record").shown:
+            self._model.audit.show_record()
         else:
             self._context.say_unavailable(typed)
 

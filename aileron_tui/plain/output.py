@@ -16,7 +16,6 @@ from aileron_tui.items import Item
 from aileron_tui.plain.context import PlainContext
 from aileron_tui.plain.lines import MAX_LISTED, own_line
 from aileron_tui.plain.terminal import EndOfInput
-from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.model import Version
 from aileron_tui.state.tables.table import Table, filter_problem, filter_status
 
@@ -44,7 +43,7 @@ _ABOUT = (
     "refresh",
     "look_again",
     "acknowledge",
-    "replay",
+    "show_record",
     "unfold",
     "back",
 )
@@ -122,25 +121,18 @@ class Output:
         if model.view == "audit" and table.version[1] is not True:
             context.say(words.plain.not_read(table.key or ""))
             return
-        if (seen := model.replayed) is not None:
-            self._seen(seen, table.version)
-            return
         now, unfold = context.clock.now(), model.unfolded
-        self._drawn(table.version, lambda: context.printer.row(table, now, unfold=unfold))
-
-    def _seen(self, seen: DecisionScreen, version: Version) -> None:
-        """Print a call as it was shown when it was decided; reading it now changes nothing."""
-        printer = self._context.printer
-
-        def print_it() -> None:
+        if (seen := model.replayed) is not None:
             notice = words.views.as_shown(clock_seconds(seen.at), seen.unseen, seen.total)
-            self._context.say(f"▲ {notice}")
-            file_changed, unfold = seen.file_changed, self._model.unfolded
-            printer.item(seen.item, seen.at, file_changed=file_changed, unfold=unfold)
-            self._model.has_marks, self._model.laid_out_version = printer.pages.has_marks, version
-            self._model.is_converted = printer.pages.is_converted
+            context.say(f"▲ {notice}")
+        record = table.blocks(now, unfold=unfold) if model.view == "audit" else ()
+        opened, printer = model.opened_call, context.printer
 
-        self._drawn(version, print_it)
+        def print_it() -> Layout:
+            page = printer.call(opened, now, unfold=unfold, record=record)
+            return page or printer.row(table, now, unfold=unfold)
+
+        self._drawn(table.version, print_it)
 
     def _drawn(self, version: Version, print_it: Callable[[], Layout | None]) -> Layout | None:
         """Print, and note that all of *version* was read; if printing fails, nothing can decide it."""

@@ -1,12 +1,13 @@
 """Printing for the console without a screen: lines in the terminal's letters and width."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from aileron_tui.draw.blocks import Layout
+from aileron_tui.draw.blocks import Block, Layout
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.text import Line
 from aileron_tui.items import Item
 from aileron_tui.plain.lines import (
+    call_page,
     head_lines,
     item_list,
     item_page,
@@ -20,6 +21,7 @@ from aileron_tui.plain.lines import (
 )
 from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.state.document_cache import DocumentCache
+from aileron_tui.state.opened_call import OpenedCall
 from aileron_tui.state.tables.table import Table
 
 
@@ -69,6 +71,17 @@ class Printer:
     def rows(self, header: tuple[Line, ...], rows: Iterable[tuple[int | None, Line]]) -> None:
         """Print a list: *header*, and each row behind its number."""
         self.lines(((), *row_list(header, rows, self._terminal.columns)))
+
+    def call(
+        self, opened: OpenedCall, now: float, *, unfold: bool, record: Sequence[Block]
+    ) -> Layout | None:
+        """Print the page of an opened call whole and return its layout; None where it is not known."""
+        columns = self._terminal.columns
+        page = call_page(self.pages, opened, now, columns, unfold=unfold, record=record)
+        if not page:
+            return None
+        self.lines(((), *page, ()))
+        return self.pages.current
 
     def row(self, table: Table, now: float, *, unfold: bool) -> Layout:
         """Print the opened row of *table* whole and return its document's layout."""

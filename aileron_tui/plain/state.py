@@ -159,18 +159,29 @@ class PlainState:
         self._reads = True
         self._ask_for_records()
 
+    def read_call(self) -> None:
+        """Ask the core for the call that is opened, where it is not known or differs by now."""
+        self.model.turn_to_call()
+        if (call := self.model.opened_call.next_read()) is not None:
+            self._submit(call)
+
     def _ask_for_records(self) -> None:
         model = self.model
-        if model.view != "audit" or model.core_lost is not None or not self._reads:
+        if model.core_lost is not None:
+            return
+        self.read_call()
+        if model.view != "audit" or not self._reads:
             return
         if (wanted := model.audit.next_read()) is not None:
             self._submit(wanted)
 
     @property
     def is_reading(self) -> bool:
-        audit = self.model.audit
-        opened = self.model.view == "audit" and audit.opened
-        return opened and self._reads and not self._record_complete
+        audit, table = self.model.audit, self.model.table
+        if table is None or not table.opened:
+            return False
+        reads = self.model.view == "audit" and audit.opened and self._reads
+        return (reads and not self._record_complete) or self.model.opened_call.is_awaited
 
     @property
     def _record_complete(self) -> bool:
@@ -270,7 +281,7 @@ class PlainState:
             return (version, model.queue.file_changed(item), model.unfolded)
         if table.opened:
             of_record = (self._record_complete, self.is_reading) if model.view == "audit" else ()
-            return (model.view, table.version, of_record, model.unfolded)
+            return (model.view, table.version, of_record, model.opened_call.reads, model.unfolded)
         verified = model.audit.verified if model.view == "audit" else None
         return (model.view, self.top_row, table.parsed_filter.text, verified)
 

@@ -1,16 +1,10 @@
 """The screen of view 3, and its keys; what it says is in `state/tables/audit.py`."""
 
-from dataclasses import replace
-
 from aileron_core.clock import Clock
 from aileron_core.console_port import ExportAudit, VerifyAudit
-from aileron_tui.draw.blocks import Layout
-from aileron_tui.draw.header import item_head
-from aileron_tui.draw.text import Line
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.screens.base import Submit
 from aileron_tui.screens.listing import ListScreen
-from aileron_tui.state.document_cache import LayoutOptions
 from aileron_tui.state.model import Model
 from aileron_tui.widgets.rows import RowList
 
@@ -25,7 +19,7 @@ class AuditScreen(ListScreen):
         """Return what every list does, and what is done with records alone."""
         return {
             **super().view_handlers(),
-            "replay": self._replay,
+            "show_record": self._show_record,
             "verify": self._verify,
             "export": lambda: self.submit(ExportAudit()),
         }
@@ -43,20 +37,9 @@ class AuditScreen(ListScreen):
         if wanted is not None:
             self.submit(wanted)
 
-    def _page_of(self, options: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
-        """Return head and document of the opened record, or of the screen in which its call was decided."""
-        seen = self.model.audit.replayed
-        if seen is None:
-            return super()._page_of(options)
-        warnings = self.reader.cache.warnings(seen.item, file_changed=seen.file_changed)
-        compact = self.has_class("-compact")
-        head = item_head(seen.item, warnings, seen.at, options.width, compact=compact)
-        options = replace(options, context=seen.context, file_changed=seen.file_changed)
-        return head, self.reader.cache.layout(seen.item, options, seen.at)
-
-    def _replay(self) -> None:
-        """Show the screen in which the record's call was decided, or again the record."""
-        self.model.audit.replay()
+    def _show_record(self) -> None:
+        """Show the selected record itself, or again its call."""
+        self.model.audit.show_record()
         self.reader.document.focus()
 
     def _verify(self) -> None:

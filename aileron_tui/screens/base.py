@@ -328,6 +328,7 @@ class ConsoleScreen(Screen[None]):
         """Draw everything from the model, then wait until the terminal has drawn it."""
         if not self.has_widgets:
             return
+        self._read_call()
         self._draw_top()
         if self.panel.is_open:
             self.panel.close_if_over(self.situation)
@@ -348,6 +349,14 @@ class ConsoleScreen(Screen[None]):
         self.reader.wait_for_paint()
         if (seen := seen_difference(self.model)) is not None:
             self.submit(seen)
+
+    def _read_call(self) -> None:
+        """Ask for the call that is shown whole, where that was not read yet or differs by now."""
+        if not self.is_current:
+            return
+        self.model.turn_to_call()
+        if self.model.core_lost is None and (wanted := self.model.opened_call.next_read()):
+            self.submit(wanted)
 
     @property
     @abstractmethod

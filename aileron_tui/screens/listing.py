@@ -103,6 +103,10 @@ class ListScreen(ConsoleScreen):
     def _page_of(self, options: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
         now = self.clock.now()
         blocks = self.table.blocks(now, unfold=options.unfold)
+        record = blocks if self._view == "audit" else ()
+        page = self.model.opened_call.page(self.reader.cache, options, now, record=record)
+        if page is not None:
+            return page
         layout = self.reader.cache.page(blocks, options, self.table.content)
         return self.table.head(options.width, now), layout
 

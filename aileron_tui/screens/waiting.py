@@ -1,5 +1,7 @@
 """View 1: what waits, and the one item that the keys are about."""
 
+from dataclasses import replace
+
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
@@ -19,7 +21,6 @@ from aileron_tui.draw.drift import full_preview_row
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.rows import (
     compact_list_rows,
-    decided_lines,
     hidden_rows_line,
     order_line,
     queue_header,
@@ -34,9 +35,13 @@ from aileron_tui.screens.base import ConsoleScreen, Submit
 from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.document_cache import LayoutOptions
 from aileron_tui.state.model import Model
+from aileron_tui.state.opened_call import CallPage
 from aileron_tui.state.tables.table import filter_status
 from aileron_tui.widgets.line_view import Lines
 from aileron_tui.widgets.rows import RowList
+
+COMPACT_DECISIONS = 5
+"""Rows of the list of decisions, where it takes the place of what waits."""
 
 
 class WaitingScreen(ConsoleScreen):
@@ -49,14 +54,15 @@ class WaitingScreen(ConsoleScreen):
         """Return what moves the cursor, and what is asked about the item."""
         queue = self.model.queue
         return {
-            "next": lambda: queue.move(1),
-            "previous": lambda: queue.move(-1),
-            "first": lambda: queue.select(0),
-            "last": lambda: queue.select(len(queue.items) - 1),
-            "page_down": lambda: queue.move(self.query_one("#queue", RowList).page_rows),
-            "page_up": lambda: queue.move(-self.query_one("#queue", RowList).page_rows),
+            "next": lambda: self._move(1),
+            "previous": lambda: self._move(-1),
+            "first": lambda: self._select(0),
+            "last": lambda: self._select(-1),
+            "page_down": lambda: self._move(self._rows.page_rows),
+            "page_up": lambda: self._move(-self._rows.page_rows),
+            "decided": self._change_list,
             "order": lambda: queue.change_order(self.clock.now()),
-            "back": lambda: self.model.set_filter("", self.clock.now()),
+            "back": self._go_back,
             "refresh": self._refetch,
             "whole": self._show_whole,
         }
@@ -70,7 +76,8 @@ class WaitingScreen(ConsoleScreen):
                 yield Lines(id="sidehead")
                 yield RowList(id="queue", draw=self._row)
                 yield Lines(id="sidefoot")
-                yield Lines(id="decided")
+                yield Lines(id="decidedhead")
+                yield RowList(id="decided", draw=self._decided_row)
             with Vertical(id="item"):
                 yield self.reader.head
                 yield Lines(id="gap")
@@ -88,11 +95,12 @@ class WaitingScreen(ConsoleScreen):
 
     @property
     def is_empty(self) -> bool:
-        """Nothing waits, and no file is in error."""
-        return not self.model.queue.total
+        """Nothing waits, no file is in error, and no decided call is shown."""
+        return not self.model.queue.total and not self.model.decided.active
 
     def draw_view(self) -> None:
-        """Draw list, item and rail, or that nothing waits."""
+        """Draw the lists, the item or the decided call, and the rail, or that nothing waits."""
+        self.set_class(self.model.decided.active, "-decided")
         for draw in (self._draw_list, self._draw_item, self._draw_rail, self._draw_empty):
             self.reader.draw_guarded(draw)
 
@@ -119,7 +127,8 @@ class WaitingScreen(ConsoleScreen):
         rows = self.query_one("#queue", RowList)
         items = queue.items
         height = 1 if self._compact else 2
-        rows.show(len(items), height, queue.index(queue.selected), queue.selected)
+        row, has_cursor = queue.index(queue.selected), not self.model.decided.active
+        rows.show(len(items), height, row, queue.selected, has_cursor=has_cursor)
         width = self.query_one("#side").size.width
         more = hidden_rows_line(*rows.hidden_rows)
         status = filter_status(queue.parsed_filter, queue.matching, queue.total)
@@ -134,7 +143,25 @@ class WaitingScreen(ConsoleScreen):
             below = justify(line(" ", *order), more, width)
             self.query_one("#sidehead", Lines).show((), header, below)
             self.query_one("#sidefoot", Lines).show(())
-            self.query_one("#decided", Lines).show(*decided_lines(queue.decided, width))
+
+        self._draw_decided(width)
+
+    def _draw_decided(self, width: int) -> None:
+        decided, rows = self.model.decided, self.query_one("#decided", RowList)
+        # Without the cursor it begins with the newest, whichever row was selected last.
+        row, key = (decided.index, decided.key) if decided.active else (0, None)
+        rows.show(len(decided), 1, row, key, has_cursor=decided.active)
+        rows.styles.height = min(len(decided), COMPACT_DECISIONS) if self._compact else None
+        more = hidden_rows_line(*rows.hidden_rows)
+        (header,) = decided.header(width, self.clock.now())
+        self.query_one("#decidedhead", Lines).show(justify(header, more, width))
+
+    def _decided_row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
+        try:
+            return (self.model.decided.row(row, width, self.clock.now(), selected=selected),)
+        except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
+            self.reader.report_undrawable(("decided", row), error)
+            return undrawable_row(width, selected=selected)[:1]
 
     def _list_header(self, filter_status: Line, width: int) -> Line:
         """Return the line above the rows: their order and the nearest deadline, or what the filter lets through."""
@@ -145,10 +172,17 @@ class WaitingScreen(ConsoleScreen):
         return queue_header(queue.length, nearest, now, width, by_deadline=queue.by_deadline)
 
     def _draw_item(self) -> None:
-        item, now = self.model.queue.current, self.clock.now()
+        item, now = self.model.current_item, self.clock.now()
         width = self.reader.document.size.width
         if not width:
             self.model.laid_out_version = None
+            return
+        gutter = COMPACT_GUTTER if self._compact else GUTTER
+        options = LayoutOptions(width=width, gutter=gutter, unfold=self.model.unfolded)
+        decides = self.model.table is None
+        page = self.model.opened_call.page(self.reader.cache, options, now, as_decided=not decides)
+        if page is not None or not decides:
+            self._draw_call(page, options)
             return
         file_changed = self.model.queue.file_changed(item)
         warnings = (
@@ -158,14 +192,7 @@ class WaitingScreen(ConsoleScreen):
         self.reader.head.show(*head)
         self.query_one("#gap", Lines).show(())
         self._fit_list(len(head))
-        gutter = COMPACT_GUTTER if self._compact else GUTTER
-        options = LayoutOptions(
-            width=width,
-            gutter=gutter,
-            unfold=self.model.unfolded,
-            file_changed=file_changed,
-            context=self._at_the_end(item),
-        )
+        options = replace(options, file_changed=file_changed, context=self._at_the_end(item))
         layout = self.reader.cache.layout(item, options, now)
         changed = item is not None and item.approval is not None and item.approval.drift is not None
         self.model.preview_row = (
@@ -173,6 +200,22 @@ class WaitingScreen(ConsoleScreen):
         )
         self.model.findings = self.reader.cache.findings_in(item)
         self.reader.show(layout, item.version if item is not None else ())
+
+    def _draw_call(self, page: CallPage | None, options: LayoutOptions) -> None:
+        """Draw the page of a call that is over or decided; until it was read, what is known of it."""
+        model, now, subject = self.model, self.clock.now(), self.model.subject
+        if page is None:
+            blocks = model.decided.blocks(now, unfold=options.unfold)
+            page = (
+                model.decided.head(options.width, now),
+                self.reader.cache.page(blocks, options),
+            )
+        head, layout = page
+        self.reader.head.show(*head)
+        self.query_one("#gap", Lines).show(())
+        self._fit_list(len(head))
+        model.preview_row = None
+        self.reader.show(layout, subject.version if subject is not None else ())
 
     def _around(self, item: Item | None) -> tuple[Section, ...]:
         """Return the context of the call."""
@@ -191,7 +234,7 @@ class WaitingScreen(ConsoleScreen):
 
     def _draw_rail(self) -> None:
         rail = self.query_one("#rail", Lines)
-        sections = self._around(self.model.queue.current) if rail.display else ()
+        sections = self._around(self.model.current_item) if rail.display else ()
         rail.show(*rail_lines(sections, *rail.size))
 
     def _fit_list(self, head: int) -> None:
@@ -239,6 +282,8 @@ class WaitingScreen(ConsoleScreen):
 
     def leave_row(self, key: str) -> bool:
         queue, said = self.model.queue, words.refusals
+        if self.model.decided.active:
+            return False
         if not queue.selected_matches:
             sentence = said.left_other_row(key, another=queue.leave_row())
         elif queue.selected_is_over:
@@ -250,10 +295,63 @@ class WaitingScreen(ConsoleScreen):
 
     def on_row_clicked(self, message: RowClicked) -> None:
         """Select the clicked row; the mouse decides nothing."""
-        if self.model.panel == "none":
-            self.model.document_focused = False
-            self.model.queue.select(message.row)
-            self.redraw()
+        model = self.model
+        if model.panel != "none":
+            return
+        if message.list_id == "decided":
+            model.decided.enter()
+            model.decided.select(message.row)
+            self._turned()
+        else:
+            self._leave_decided()
+            model.document_focused = False
+            model.queue.select(message.row)
+        self.redraw()
+
+    @property
+    def _rows(self) -> RowList:
+        """The list that has the cursor."""
+        return self.query_one("#decided" if self.model.decided.active else "#queue", RowList)
+
+    def _move(self, rows: int) -> None:
+        decided = self.model.decided
+        if decided.active:
+            decided.select(min(decided.index + rows, len(decided) - 1))
+        else:
+            self.model.queue.move(rows)
+
+    def _select(self, row: int) -> None:
+        """Put the cursor on *row* of its list, counted from the end where it is negative."""
+        decided, queue = self.model.decided, self.model.queue
+        if decided.active:
+            decided.select(row if row >= 0 else len(decided) + row)
+        else:
+            queue.select(row if row >= 0 else len(queue.items) + row)
+
+    def _change_list(self) -> None:
+        """Put the cursor into the list of decisions, or back into what waits."""
+        if self.model.decided.active:
+            self._leave_decided()
+        else:
+            self.model.decided.enter()
+            self._turned()
+
+    def _leave_decided(self) -> None:
+        if self.model.decided.active:
+            self.model.decided.leave()
+            self._turned()
+
+    def _turned(self) -> None:
+        """The keys are about something else: each that decides has to rest anew."""
+        self.model.document_focused = False
+        self.model.forget_first_press()
+        self.model.arming.reset()
+
+    def _go_back(self) -> None:
+        if self.model.decided.active:
+            self._leave_decided()
+        else:
+            self.model.set_filter("", self.clock.now())
 
     def _refetch(self) -> None:
         item = self.model.queue.current

@@ -7,6 +7,7 @@ from aileron_core.console_port import (
     ApprovalView,
     AuditExported,
     AuditVerified,
+    CallRead,
     CoreEvent,
     CoreLost,
     EverythingStopped,
@@ -39,6 +40,7 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
             model.head_words = event.head_words
             model.activity.add(event.record, now)
             model.audit.add(event.record, now)
+            model.opened_call.on_change(event.record.run_id)
         case LibraryUpdated():
             _library(model, event, now, at)
         case SessionsUpdated():
@@ -47,6 +49,8 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
             model.audit.add_page(event, now)
         case RecordRead():
             model.audit.add_body(event)
+        case CallRead():
+            model.opened_call.on_read(event)
         case AuditVerified():
             model.audit.on_verified(event)
         case _:
@@ -68,6 +72,7 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
         case IntentRefused():
             model.pending_intents.on_refused(event.call_id)
             model.audit.on_refused()
+            model.opened_call.on_refused()
             model.say(foreign_text(event.message, "attn"), at)
         case CoreLost():
             model.core_lost = event.message
@@ -86,6 +91,9 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     if queue.is_new_difference(view):
         model.say(outcomes.read_back_differs(view), at)
     arrived = queue.update(view, now)
+    model.opened_call.on_change(view.run_id)
+    if view.decided_at is not None or view.ended_at is not None:
+        model.decided.update(queue.decided, now)
     model.activity.add_approval(view)
     model.deny_panel.calls.update(view)
     item = queue.get(key)

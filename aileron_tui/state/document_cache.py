@@ -1,6 +1,6 @@
 """The document of the selected item, laid out once for a width and kept; a large one in the background."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -67,6 +67,17 @@ def _make(blocks: tuple[Block, ...], options: LayoutOptions) -> _Document:
     return _Document(
         blocks, lay_out(blocks, options.width, options.gutter), "mark" in roles, "form" in roles
     )
+
+
+def _join(parts: Sequence[tuple[Block, ...]], options: LayoutOptions) -> _Document:
+    """Return one document of *parts*; their places in the text are numbered by part."""
+    whole, *others = (_make(each, options) for each in parts)
+    for each in others:
+        layout = whole.layout.with_tail(each.layout, len(whole.blocks))
+        marked = whole.has_marks or each.has_marks
+        converted = whole.is_converted or each.is_converted
+        whole = _Document((*whole.blocks, *each.blocks), layout, marked, converted)
+    return whole
 
 
 class DocumentCache:
@@ -190,6 +201,37 @@ class DocumentCache:
                 made = done.get()
             self._take(made, made_from)
         return self._with_tail(options)
+
+    def parts(
+        self,
+        key: object,
+        size: int,
+        make: Callable[[], Sequence[tuple[Block, ...]]],
+        options: LayoutOptions,
+    ) -> Layout:
+        """Return the layout of what *make* returns, one part below the other.
+
+        The same object while *key* is the same. With more than `LARGE_CHARACTERS` (*size*) from
+        outside it is made in the background, and a note takes its place until then.
+        """
+        room = self._layout_room
+        made_from = (key, options.width, options.gutter, options.unfold)
+        self.is_complete = True
+        if self._of == made_from:
+            return self._whole
+        made: _Document | None
+        if room is None or size <= LARGE_CHARACTERS:
+            made = _join(make(), options)
+        else:
+            done = room.request("layout", made_from, lambda: _join(make(), options))
+            made = done.get() if done is not None else None
+        if made is None:
+            note = value("", (Piece(words.views.laying_out(size), "attn"),), "record")
+            self.is_complete, self._of = False, ()
+            self._take(_make((note,), options), ())
+        else:
+            self._take(made, made_from)
+        return self._whole
 
     def _made(self, item: Item, options: LayoutOptions, now: float) -> "_Document | None":
         """Return the document of *item*; None while a large one is being made."""

@@ -31,7 +31,9 @@ def intents_of(model: Model, action: str, reason: str, now: float) -> tuple[Inte
 
 def seen_difference(model: Model) -> MarkReadBackSeen | None:
     """Return, once, that the person opened a call of which the service holds something else."""
-    view = model.activity.approval if model.view == "activity" and model.activity.opened else None
+    opened = model.table is not None and model.table.opened
+    call = model.opened_call.call if opened else None
+    view = call.approval if call is not None else None
     read = view.read_back if view is not None else None
     if view is None or read is None or not read.waits_to_be_seen:
         model.marked_seen = ""
@@ -67,13 +69,13 @@ def _end_session(model: Model) -> Intent | None:
 
 
 def _suite(model: Model) -> SuiteFiles | None:
-    item = model.queue.current if model.view == "waiting" else None
+    item = model.current_item
     return item.suite if item is not None else None
 
 
 def _about_a_file(model: Model, action: str) -> Intent | None:
     if model.view == "waiting":
-        item = model.queue.current
+        item = model.current_item
         file = item.file if item is not None and action == "accept" else None
     else:
         file = model.library.current
@@ -84,7 +86,7 @@ def _about_a_file(model: Model, action: str) -> Intent | None:
 
 
 def _about_a_call(model: Model, action: str, reason: str) -> Intent | None:
-    item = model.queue.current
+    item = model.current_item
     if item is None or item.approval is None:
         return None
     if action == "approve":

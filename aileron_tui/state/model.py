@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from math import inf
 from typing import cast
 
 from aileron_core.console_port import (
@@ -25,15 +26,18 @@ from aileron_tui.input.arming import AFTER_SECONDS, Arming
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
 from aileron_tui.input.refusals import Change
 from aileron_tui.input.situation import Panel, View
+from aileron_tui.items import Item
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
 from aileron_tui.state.deny_panel import DenyPanel
 from aileron_tui.state.filter import ParsedFilter, parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
+from aileron_tui.state.opened_call import OpenedCall
 from aileron_tui.state.pending_intents import PendingIntents, intent_key
 from aileron_tui.state.queue import Queue
 from aileron_tui.state.reading_progress import ReadingProgress
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.audit import AuditTable
+from aileron_tui.state.tables.decided import DecidedTable
 from aileron_tui.state.tables.library import LibraryTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from aileron_tui.state.tables.table import Table
@@ -86,7 +90,10 @@ class Model:
         for view in snapshot.approvals:
             self.activity.add_approval(view)
         self.decision_screens = DecisionScreens()
-        self.audit = AuditTable(snapshot.records, self.decision_screens)
+        self.opened_call = OpenedCall(self.decision_screens)
+        self.decided = DecidedTable()
+        self.decided.update(self.queue.decided, now)
+        self.audit = AuditTable(snapshot.records)
         self.library = LibraryTable(snapshot.library, snapshot.problems, now)
         self.sessions_table = SessionsTable(snapshot.sessions, now)
         self.tables: dict[View, Table] = {
@@ -152,8 +159,33 @@ class Model:
 
     @property
     def table(self) -> Table | None:
-        """The rows of the present view; None where it is the waiting list."""
+        """The rows that have the cursor; None where it is the waiting list."""
+        if self.view == "waiting" and self.decided.active:
+            return self.decided
         return self.tables.get(self.view)
+
+    @property
+    def current_item(self) -> Item | None:
+        """The row of the waiting list that the keys are about; None where another list has the cursor."""
+        return self.queue.current if self.view == "waiting" and self.table is None else None
+
+    def turn_to_call(self) -> None:
+        """Note which call is shown whole; what is kept of it is then read (`OpenedCall.next_read`)."""
+        run_id, until = "", inf
+        if self.view == "waiting":
+            item = self.current_item
+            done = item.approval if item is not None else None
+            if done is not None and done.state != "completed":
+                done = None  # how another one ended is in the item already
+            view = self.decided.current if self.table is not None else done
+            run_id = view.run_id if view is not None else ""
+        elif self.view == "activity" and self.activity.opened:
+            run_id = self.activity.run_id
+        elif self.view == "audit" and self.audit.opened and not self.audit.record_shown:
+            record = self.audit.current
+            run_id = (record.run_id or "") if record is not None else ""
+            until = record.at if record is not None else inf
+        self.opened_call.open(run_id, until)
 
     @property
     def subject(self) -> Subject | None:
@@ -243,8 +275,9 @@ class Model:
 
     @property
     def replayed(self) -> DecisionScreen | None:
-        """The screen of an earlier time that is shown in place of an opened record."""
-        return self.audit.replayed if self.view == "audit" else None
+        """The screen of an earlier time that the page of an opened call shows."""
+        opened = self.table is not None and self.table.opened and self.opened_call.call is not None
+        return self.opened_call.screen if opened else None
 
     @property
     def reading(self) -> ReadingProgress:

@@ -11,8 +11,8 @@ DEADLINE_MARGIN = 1.0
 
 
 def situation_of(model: Model, now: float, at: float) -> Situation:
-    table, waiting = model.table, model.view == "waiting"
-    item = model.queue.current if waiting else None
+    table, item = model.table, model.current_item
+    waiting = model.view == "waiting" and table is None
     reading, shown = model.reading, model.document_shown
     asked = model.deny_panel.reasons if model.panel == "deny" else None
     return Situation(
@@ -35,8 +35,10 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         unfolded=shown and model.unfolded,
         paused_at=model.paused_at,
         verifying=model.audit.verifying,
-        replayable=model.view == "audit" and model.audit.decision_screen is not None,
+        is_call_record=model.view == "audit" and model.audit.is_of_call,
         replayed=model.replayed is not None,
+        record_shown=model.view == "audit" and model.audit.record_shown,
+        decisions=len(model.decided) if model.view == "waiting" else 0,
         blocked_by=_block(model, now),
         deny_blocked_by=_deny_block(model, item, now),
         armed=model.arming.is_armed(model.screen_version, at),
@@ -81,7 +83,7 @@ def _block(model: Model, now: float) -> BlockedBy:
         return "sending"
     if model.document_shown and model.laid_out_version != subject.version:
         return "drawing"
-    item = model.queue.current if model.view == "waiting" else None
+    item = model.current_item
     view = item.approval if item is not None else None
     if view is None:
         return "none"
@@ -96,7 +98,7 @@ def _block(model: Model, now: float) -> BlockedBy:
 def _sending_key(model: Model) -> str:
     """Return under what key an intent about the selected row is on its way."""
     if model.view == "waiting":
-        return model.queue.selected or ""
+        return (model.queue.selected or "") if model.table is None else ""
     file = model.library.current if model.view == "library" else None
     return file_key(file.kind, file.name) if file is not None else model.sessions_table.key or ""
 

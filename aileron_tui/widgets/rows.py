@@ -29,6 +29,7 @@ class RowList(ScrollView, can_focus=False):
         self._row_height = 1
         self._selected = 0
         self._key: Hashable = None
+        self._has_cursor = True
         self._painter = LinePainter(self)
         self._lines: dict[int, tuple[Line, ...]] = {}
         """Of the rows in view, as they were drawn for `_drawn_for`."""
@@ -36,11 +37,21 @@ class RowList(ScrollView, can_focus=False):
         self._showing = False
         """It scrolls by itself: whoever calls `show` looks at `hidden_rows` afterwards."""
 
-    def show(self, count: int, row_height: int, selected: int, key: Hashable = None) -> None:
+    def show(
+        self,
+        count: int,
+        row_height: int,
+        selected: int,
+        key: Hashable = None,
+        *,
+        has_cursor: bool = True,
+    ) -> None:
         """Take the number of rows and which is selected, and draw what is in view.
 
         *key* names what the selected row is about: while it stays the same, nobody moved the cursor.
+        Without *has_cursor* another list has it, and no row is drawn as selected.
         """
+        self._has_cursor = has_cursor
         before = (self._key, self._row_height)
         shift = (selected - self._selected) * row_height
         cursor_moved = before != (key, row_height) or (key is None and bool(shift))
@@ -79,7 +90,7 @@ class RowList(ScrollView, can_focus=False):
     def _row(self, row: int) -> tuple[Line, ...]:
         if row >= self._count:
             return ()
-        return self._draw(row, self.size.width, row == self._selected)
+        return self._draw(row, self.size.width, row == self._selected and self._has_cursor)
 
     def _fit(self) -> None:
         """Make room to scroll the last row up to where it stands whole, with a whole row on top."""
@@ -130,7 +141,7 @@ class RowList(ScrollView, can_focus=False):
         lines = self._lines.get(row)
         if lines is None:
             lines = self._lines[row] = self._row(row)
-        selected = row == self._selected and row < self._count
+        selected = row == self._selected and row < self._count and self._has_cursor
         return self._painter.paint(
             lines[part] if part < len(lines) else (), width, selected=selected
         )
@@ -139,4 +150,4 @@ class RowList(ScrollView, can_focus=False):
         """Say which row was clicked; a click never decides."""
         row = (self.scroll_offset.y + event.y) // self._row_height
         if row < self._count:
-            self.post_message(RowClicked(row))
+            self.post_message(RowClicked(row, self.id))

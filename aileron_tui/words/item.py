@@ -64,6 +64,7 @@ CHANGED_REMARK: Final = "after you looked. Nothing has run. Then and now:"
 GONE_REMARK: Final = "after you looked. Nothing has run. The preview is gone:"
 SENT_REMARK: Final = "the agent's words, exactly as they go out; not checked"
 SENT_NOTHING: Final = "nothing"
+NOT_KEPT: Final = "not kept any more"
 WANTS_NOTHING_ELSE: Final = "nothing else"
 WANTS_REMARK: Final = f"what will be there: {SENT_REMARK}"
 STAYS_REMARK: Final = "the fields that stay, as fetched"
@@ -140,6 +141,22 @@ STEP_FIXED: Final = "exactly as shown here"
 STEP_RUNNING: Final = "▲ set at run time"
 STEP_ASKS_AGAIN: Final = "; the run stops before this step and asks you again"
 STEP_RUNS_ON: Final = "; it does not ask again, because this step is safe to repeat"
+
+
+def how_it_ended(state: str, at: str, took: str) -> str:
+    """Return how a call ended, or how far it is; *took*: how long its steps ran, or have been running."""
+    if state == "executing":
+        return f"running for {took}"
+    if state not in OUTCOMES or not at:
+        return "not over yet"
+    after = f", after {took}" if took else ""
+    whose = "; what the service returned:" if state == "completed" else ""
+    return f"{OUTCOMES[state]} at {at}{after}{whose}"
+
+
+def running(seconds: str) -> str:
+    """Return the state of a call whose steps have been running for so long."""
+    return f"{ROW_STATES['executing']} {seconds}"
 
 
 def read_back_at(time: str, took: str) -> str:

@@ -78,8 +78,8 @@ def no_row(number: str) -> str:
 
 
 def reading(number: str) -> str:
-    """Return that a record is being read."""
-    return f"Reading record {number} …"
+    """Return that a record or a call is being read."""
+    return f"Reading {number} …"
 
 
 def not_read(number: str) -> str:

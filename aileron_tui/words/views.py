@@ -39,10 +39,14 @@ WHAT: Final = "WHAT"
 WHAT_REMARK: Final = "from the record"
 CHAIN: Final = "CHAIN"
 CHAIN_REMARK: Final = "each record's hash covers the one before it"
-SCREEN: Final = "SCREEN"
-SCREEN_KEPT: Final = "kept as you saw it when you decided, until this console ends"
-SCREEN_NOT_KEPT: Final = (
-    "not available: only the console in which it was decided keeps it, until it closes"
+SHOWN_NOT_KEPT: Final = (
+    "Not kept: what was shown stays in memory until the console in which you decided closes."
+)
+NOTHING_SHOWN: Final = "Nothing: the action is not gated, so nobody was asked."
+FORGOTTEN: Final = "not kept any more; the audit has its hash"
+EDITED: Final = (
+    "▲ Another program changed this call in the database: what is below may not be what happened. "
+    "`aileron audit verify` says more."
 )
 AS_SEEN: Final = "This is what you saw when you decided. Nothing is decided here."
 AS_STORED: Final = "AS STORED"
@@ -135,6 +139,11 @@ def records(count: int) -> str:
 def record(number: int) -> str:
     """Return the name of one record."""
     return f"Record {number:,}"
+
+
+def laying_out(characters: int) -> str:
+    """Return that a page is not drawn yet."""
+    return f"{characters:,} characters are being laid out …"
 
 
 def as_shown(at: str, unseen: int, total: int) -> str:

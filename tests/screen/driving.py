@@ -14,7 +14,7 @@ from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from aileron_core.console_port import ApprovalView, NotAcceptedView, Snapshot
+from aileron_core.console_port import ApprovalView, NotAcceptedView, PreviewView, Snapshot
 from aileron_tui.app import AileronApp
 from aileron_tui.screens.base import ConsoleScreen
 from aileron_tui.screens.reading import SEEN_SECONDS
@@ -301,6 +301,19 @@ def short(number: int = 1, **changes: object) -> ApprovalView:
     view = mail(number)
     brief = replace(view.preview, fields=view.preview.fields[:3])
     return replace(view, **{"preview": brief, **changes})
+
+
+def denied(number: int, **changes: object) -> ApprovalView:
+    """A call that an earlier console decided: what was shown of it is not kept."""
+    ended: dict[str, object] = {
+        "state": "denied",
+        "decided_at": NOW - 500,
+        "decided_by": "person",
+        "ended_at": NOW - 500,
+        "reason": "not to the board",
+        "preview": PreviewView(status="none"),
+    }
+    return replace(short(number), **(ended | changes))
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from aileron_core.console_port import (
     ExportAudit,
     Intent,
     ReadApprovals,
+    ReadCall,
     ReadRecord,
     ReadRecords,
     Snapshot,
@@ -46,7 +47,8 @@ class RecordingPort:
 
     def submit(self, intent: Intent) -> None:
         reads = isinstance(
-            intent, ReadApprovals | ReadRecords | ReadRecord | VerifyAudit | ExportAudit
+            intent,
+            ReadApprovals | ReadCall | ReadRecords | ReadRecord | VerifyAudit | ExportAudit,
         )
         (self.reads if reads else self.intents).append(intent)
         if (reads or self._answers) and not self.deaf:
@@ -65,6 +67,7 @@ class RecordingPort:
 
     def tell(self, *events: CoreEvent) -> None:
         for event in events:
+            self._core.learn(event)
             self._events.put(event)
 
     @property

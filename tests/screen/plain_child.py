@@ -102,7 +102,7 @@ class PlainPort(RecordingPort):
             looked = replace(
                 view, version=view.version + 1, preview=replace(view.preview, updated_at=now)
             )
-            self._views[view.approval_id] = looked
+            self._views[view.approval_id] = self._core._views[view.approval_id] = looked
             self.tell(ApprovalUpdated(view=looked))
         elif isinstance(intent, Acknowledge) and view is not None:
             self._views[view.approval_id] = replace(view, awaits_acknowledgement=False)
@@ -119,9 +119,10 @@ class PlainPort(RecordingPort):
                 awaits_acknowledgement=True,
                 outcome="A request had been sent, and no answer came.",
             )
-            self._views[view.approval_id] = lost
+            self._views[view.approval_id] = self._core._views[view.approval_id] = lost
             self._seq += 1
             record = ended_unknown(view, self._seq)
+            self._core._records.append(record)
             self.tell(
                 ApprovalUpdated(view=replace(view, state="executing", decided_at=now)),
                 Recorded(record=record, head_words=("olive", "pixel")),

@@ -131,13 +131,13 @@ async def test_records_that_come_in_do_not_move_the_one_that_is_read() -> None:
         assert shown.lines.index(row) == place
 
 
-async def test_enter_shows_a_record_whole_as_it_is_stored() -> None:
+async def test_s_shows_a_record_whole_as_it_is_stored() -> None:
     """Its parts, its place in the chain, and the very text that was hashed, hostile or not."""
     body = '{"event":"run.started","note":"\x1b[2J\u202eevil [b]x[/]","seq":2000}'
 
     async with console(LONG) as shown:
         await shown.go("3", "2,000 records")
-        await shown.go("enter", "AS STORED")
+        await shown.go("s", "AS STORED")
         assert shown.port.reads == [ReadRecord(seq=TOTAL)]
         whole = RecordRead(seq=TOTAL, body=body, hash="ab" * 32, prev="cd" * 32)
         shown.port.tell(whole)

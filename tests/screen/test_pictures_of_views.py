@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from aileron_core.console_port import AuditVerified, Recorded, Snapshot
-from tests.screen.driving import NOW, Console, mail, short, start
+from tests.screen.driving import NOW, Console, denied, mail, short, start
 from tests.screen.picturing import (
     LARGE,
     SMALL,
@@ -99,7 +99,7 @@ def test_activity_names_each_call_once_with_what_became_of_it(
 @dark
 def test_a_call_of_the_past_tells_its_whole_story(snap_compare: Snap, look: Look) -> None:
     """Every record of it, oldest first, with who and number."""
-    scenario = row("2", "Newest first.", "? unknown", "SO FAR")
+    scenario = row("2", "Newest first.", "? unknown", "OUTCOME  unknown")
     assert taken(snap_compare, look, scenario, with_a_past())
 
 
@@ -135,7 +135,12 @@ def test_the_audit_has_every_record_by_its_number(snap_compare: Snap, look: Look
 @dark
 def test_a_record_stands_whole_as_it_is_stored(snap_compare: Snap, look: Look) -> None:
     """What it says, its hash and the one before, and the very text that was hashed."""
-    scenario = row("3", "not verified since", "run.unknown", "AS STORED")
+
+    async def scenario(shown: Console) -> None:
+        await row("3", "not verified since", "run.unknown")(shown)
+        await shown.go("s", "AS STORED")
+        await shown.rest()
+
     assert taken(snap_compare, look, scenario)
 
 
@@ -152,17 +157,15 @@ async def test_the_screen_as_it_was_seen_says_that_it_is_not_live(shown: Console
     shown.clock.advance(60)
     await shown.go("3", "records")
     await to_row(shown, "approval.approved")
-    await shown.go("s", "not live")
+    await shown.go("enter", "not live")
     await shown.rest()
 
 
 @dark
-def test_a_decision_in_the_audit_says_whether_its_screen_is_kept(
-    snap_compare: Snap, look: Look
-) -> None:
-    """Decided in an earlier console: `SCREEN` says that it is not, and why; no key is offered."""
-    scenario = row("3", "records", "approval.denied", "SCREEN")
-    assert taken(snap_compare, look, scenario)
+@picture_of(start(mail(), denied(2), denied(3)))
+async def test_a_decided_call_of_an_earlier_console(shown: Console) -> None:
+    """The list of decisions has the cursor; one line says that what was shown is not kept."""
+    await shown.go("h", "Not kept:")
 
 
 @dark_and_light

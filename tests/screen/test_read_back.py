@@ -57,7 +57,8 @@ def document(shown: Console) -> str:
 
 def decided(shown: Console) -> list[str]:
     """Return the rows of the list of decisions."""
-    return [row for row in shown.lines if "Readdress draft" in row]
+    at = next(number for number, row in enumerate(shown.lines) if "DECIDED" in row)
+    return shown.lines[at + 1 : at + 6]
 
 
 @SIZES
@@ -167,7 +168,7 @@ async def test_a_difference_is_seen_once_its_call_is_opened() -> None:
         assert shown.port.intents == [MarkReadBackSeen(run_id=odd.run_id)]
         assert "eve@evil.example" in shown.text
         await shown.press("1")
-        await shown.until(lambda: "▲" not in decided(shown)[0])
+        await shown.until(lambda: "Last: ✓ Readdress draft 1" in shown.text)
 
 
 @pytest.mark.parametrize(("read_back", "said"), [(HELD, "now holds"), (differing("x"), "not hold")])

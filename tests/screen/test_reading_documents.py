@@ -104,6 +104,13 @@ async def test_the_list_keeps_its_filter_where_it_has_the_keys() -> None:
         await shown.go("slash", "Search in the document")
 
 
+async def test_a_click_gives_the_keys_to_the_document() -> None:
+    async with console(start(body(LONG)), size=(120, 36)) as shown:
+        await shown.rest()
+        await shown.click("#document", offset=(20, 5))
+        await shown.until(lambda: "/ search" in shown.keys)
+
+
 @pytest.mark.parametrize("click", [False, True])
 async def test_a_link_is_opened_after_all_of_it_was_shown(
     monkeypatch: pytest.MonkeyPatch, click: bool

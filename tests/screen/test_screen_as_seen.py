@@ -13,7 +13,7 @@ from aileron_tui.state.decision_screens import (
 )
 from tests.screen.driving import Console, console, mail, short, start
 
-KEY = "s screen as seen"
+KEY = "s the record"
 
 
 async def decide(shown: Console, key: str, expected: str) -> None:
@@ -42,7 +42,7 @@ async def test_the_screen_of_a_decision_stands_there_as_it_was() -> None:
         await decide(shown, "a", "✓ Approved")
         await to_record(shown, "approval.approved")
         assert KEY in shown.keys
-        await shown.go("s", "▲ as shown at 14:02:02, not live")
+        await shown.go("enter", "▲ as shown at 14:02:02, not live")
         for words in (
             "WILL HAPPEN  fetched by Aileron",
             "priya.nair@northwind.example",
@@ -61,7 +61,7 @@ async def test_what_came_later_does_not_change_it() -> None:
         late = replace(view, state="completed", version=view.version + 9, requester_gone=True)
         shown.port.tell(ApprovalUpdated(view=replace(late, preview=other_preview(view.preview))))
         await to_record(shown, "run.completed")
-        await shown.go("s", "not live")
+        await shown.go("enter", "not live")
         assert "jonas.weber@northwind.example" in shown.text
         assert "mallory" not in shown.text
 
@@ -91,7 +91,7 @@ async def test_what_was_not_read_is_reported() -> None:
         await to_record(shown, "approval.approved")
         unread = re.search(r"(\d+) of \d+ lines not seen", before)
         assert unread is not None
-        await shown.go("s", f"not live, {unread[1]} of ")
+        await shown.go("enter", f"not live, {unread[1]} of ")
         await shown.rest()
         await shown.go("space", f"not live, {unread[1]} of ")
         await shown.rest()
@@ -109,23 +109,12 @@ async def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> No
         await shown.press_alone("enter")
         await shown.shows("✗ Denied")
         await to_record(shown, "approval.denied")
-        await shown.go("s", "not live")
+        await shown.go("enter", "not live")
         assert "s the record" in shown.keys
         await shown.go("s", "AS STORED")
         assert "not live" not in shown.text
-        assert "kept as you saw it" in shown.text
         await shown.go("s", "not live")
         await shown.go("escape", "records")
-        assert "not live" not in shown.text
-
-
-async def test_a_call_that_was_decided_elsewhere_has_none_and_says_so() -> None:
-    """No key is offered; the opened record of a decision says who keeps screens."""
-    async with console(start(short())) as shown:
-        await to_record(shown, "approval.denied")
-        assert KEY not in shown.keys
-        await shown.go("enter", "only the console in which it was decided keeps it")
-        await shown.press_alone("s")
         assert "not live" not in shown.text
 
 
@@ -134,7 +123,7 @@ async def test_nothing_can_be_decided_on_an_old_screen() -> None:
     async with console(start(short(), short(2)), answers=True) as shown:
         await decide(shown, "a", "✓ Approved")
         await to_record(shown, "approval.approved")
-        await shown.go("s", "not live")
+        await shown.go("enter", "not live")
         asked = list(shown.port.intents)
         for key in ("a", "d", "r", "t"):
             shown.clock.advance(1)

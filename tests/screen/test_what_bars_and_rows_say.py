@@ -9,7 +9,7 @@ from aileron_tui.draw.bars import empty_lines, top_bar
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
-from aileron_tui.draw.rows import decided_lines, row_lines
+from aileron_tui.draw.rows import decided_header, row_lines
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import DEFAULT_REGISTRY
 from aileron_tui.input.situation import Situation
@@ -131,9 +131,8 @@ def test_the_outcome_of_a_failed_call_is_said_once_in_its_document() -> None:
 
 def test_a_list_of_decisions_without_one_says_so() -> None:
     """A heading over nothing would look broken."""
-    assert plain_text(decided_lines((), 45)[0]).split() == ["DECIDED", "nothing", "yet"]
-    ended = short(1, state="denied", decided_at=NOW)
-    assert "newest first" in plain_text(decided_lines((ended,), 45)[0])
+    assert plain_text(decided_header(0)).split() == ["DECIDED", "nothing", "yet"]
+    assert "newest first" in plain_text(decided_header(1))
 
 
 def test_the_calm_screen_of_an_empty_home_is_read_whole_in_a_narrow_pane() -> None:

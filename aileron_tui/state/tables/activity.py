@@ -11,7 +11,8 @@ from typing import ClassVar
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import ApprovalView, RecordView
 from aileron_tui import words
-from aileron_tui.draw.blocks import Block, blank, heading, value
+from aileron_tui.draw.blocks import Block
+from aileron_tui.draw.call_page import record_blocks
 from aileron_tui.draw.columns import (
     Column,
     column_row,
@@ -20,11 +21,9 @@ from aileron_tui.draw.columns import (
     detail_part,
     join_fitting,
 )
-from aileron_tui.draw.document import recheck_blocks
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.read_back import read_back_blocks, read_back_heading
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
-from aileron_tui.draw.times import age, clock_seconds
+from aileron_tui.draw.times import age, clock_seconds, seconds_taken
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
@@ -64,7 +63,7 @@ _ROLES: Mapping[str, Role] = {
     "denied": "danger",
     "refused": "danger",
 }
-_DECIDED = frozenset({"approved", "executing", "completed", "denied"})
+_DECIDED = frozenset({"approved", "completed", "denied"})
 _COLUMNS = (
     Column(name="time", size=10),
     Column(name="state", size=12),
@@ -183,9 +182,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     @property
     def version(self) -> tuple[object, ...]:
         current = self.current
-        call = self.approval
-        known = call.version if call is not None and call.state == "unknown" else 0
-        return (current.key, len(current.records), known) if current is not None else ()
+        return (current.key,) if current is not None else ()
 
     def _gist(self, item: ActivityEntry) -> str:
         known = self._approvals.get(item.key)
@@ -230,9 +227,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             "action": _action(item, selected=selected),
             "what": foreign_text(self._gist(item), "text"),
         }
-        return column_row(_COLUMNS, values, self._why(item), width, selected=selected)
+        return column_row(_COLUMNS, values, self._why(item, now), width, selected=selected)
 
-    def _why(self, item: ActivityEntry) -> Line:
+    def _why(self, item: ActivityEntry, now: float) -> Line:
         telling = item.state_record or item.records[-1]
         if item.state == "completed" and not item.gated:
             took = telling.at - item.first.at
@@ -242,6 +239,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             return line(Piece(words.views.YOU_SAID, "muted"), '"', *foreign_text(known.reason), '"')
         if item.state in _DECIDED and waited is not None:
             return (Piece(words.views.you(age(waited)), "muted"),)
+        if item.state == "executing" and item.state_record is not None:
+            running = words.item.running(seconds_taken(now - item.state_record.at))
+            return (Piece(running, "ok"),)
         if item.state == "pending":
             return (Piece(words.views.ITS_FILE_ASKS, "muted"),)
         return foreign_text(telling.summary, "muted")
@@ -271,39 +271,16 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         since = Piece(f", {age(now - item.first.at)} ago", "muted")
         return (truncate(first, width - 1), truncate(line(*by, since), width - 1))
 
+    @property
+    def run_id(self) -> str:
+        """The run of the selected row; empty where it is no call."""
+        current = self.current
+        return (current.first.run_id or "") if current is not None else ""
+
     def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
-        """Return all that is on record of the opened row, oldest first."""
+        """Return the records of the opened row, oldest first; of a call there is a page of its own."""
         item = self.current
-        if item is None:
-            return ()
-        known, made = self._approvals.get(item.key), list[Block]()
-        if known is not None and known.read_back is not None:
-            made.append(read_back_heading(known.read_back, known.ended_at))
-            made += [*read_back_blocks(known.read_back, unfold=unfold), blank()]
-        made += [heading(words.views.SO_FAR, (Piece(words.views.SO_FAR_REMARK, "muted"),))]
-        for each in item.records:
-            made.append(value(clock_seconds(each.at), foreign_text(each.summary), "record"))
-            by = words.views.ACTORS.get(each.actor, words.views.NAME)
-            event = line(Piece(f"{by} · ", "muted"), *foreign_text(each.event, "muted"))
-            made.append(value("", line(*event, Piece(f" · no. {each.seq}", "muted")), "record"))
-        made += [blank(), heading(words.item.RECORD, role="muted")]
-        record = item.first
-        for label, text in (
-            ("Run", record.run_id),
-            ("Session", record.session_id),
-            ("Action", record.action),
-        ):
-            if text:
-                made.append(value(label, foreign_text(text), "record"))
-        if known is not None:
-            if known.approval_id:
-                made.append(value("Approval", foreign_text(known.approval_id), "record"))
-            if known.words is not None:
-                shown = Piece(f"{' · '.join(known.words)}  ")
-                remark = Piece(words.item.WORDS_REMARK, "muted")
-                made.append(value(words.item.WORDS, line(shown, remark), "record"))
-            made += recheck_blocks(known, unfold=unfold)
-        return tuple(made)
+        return () if item is None else tuple(record_blocks(item.records))
 
     def status(self, registry: CommandRegistry) -> Line:
         """Return the order, or what came in above while the person reads."""

@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import ClassVar
 
-from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import (
     AuditVerified,
     ReadRecord,
@@ -28,7 +27,6 @@ from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry
-from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
 from aileron_tui.state.filter import ParsedFilter
 from aileron_tui.state.tables.record_pages import RecordPages
 from aileron_tui.state.tables.table import Table
@@ -50,7 +48,6 @@ _ROLES: dict[str, Role] = {
     "expired": "muted",
     "withdrawn": "muted",
 }
-_DECISIONS = frozenset({AuditEvent.APPROVAL_APPROVED, AuditEvent.APPROVAL_DENIED})
 _COLUMNS = (
     Column(name="no.", size=9),
     Column(name="time", size=10),
@@ -66,12 +63,11 @@ class AuditTable(Table):
 
     fields: ClassVar[tuple[str, ...]] = ("agent", "action", "state", "by")
 
-    def __init__(self, records: Sequence[RecordView], screens: DecisionScreens) -> None:
+    def __init__(self, records: Sequence[RecordView]) -> None:
         super().__init__()
         self._pages = RecordPages(records)
-        self._screens = screens
-        self._replaying: str | None = None
-        """The record that is shown as the screen in which its call was decided."""
+        self._alone: str | None = None
+        """The record that is shown itself, in place of its call."""
         self._selected: int | None = None
         self._whole: RecordRead | None = None
         self._asked: int | None = None
@@ -155,7 +151,7 @@ class AuditTable(Table):
     def version(self) -> tuple[object, ...]:
         """What a person must look at anew when it differs: records never change."""
         whole = self._whole is not None and str(self._whole.seq) == self.key
-        return (self.key, whole, self.replayed is not None)
+        return (self.key, whole, self.record_shown)
 
     def _at(self, row_number: int) -> int | None:
         if not 0 <= row_number < len(self):
@@ -186,25 +182,25 @@ class AuditTable(Table):
         number = self._at(self.index)
         return self._pages.get(number) if number is not None else None
 
-    # The screen as seen
+    # The record and its call
 
     @property
-    def decision_screen(self) -> DecisionScreen | None:
-        """The screen in which the call of the selected record was decided, if it is kept."""
+    def is_of_call(self) -> bool:
+        """The selected record is about a call, which is what is shown once it is opened."""
         record = self.current
-        return self._screens.find(record.run_id, record.at) if record is not None else None
+        return record is not None and record.run_id is not None
 
     @property
-    def replayed(self) -> DecisionScreen | None:
-        """The screen of the decision, while it is shown in place of the opened record."""
-        return self.decision_screen if self.opened and self._replaying == self.key else None
+    def record_shown(self) -> bool:
+        """The record itself is shown in place of its call."""
+        return self.opened and self._alone == self.key
 
-    def replay(self) -> None:
-        """Show the screen of the decision; from there, the record."""
-        shown = self.replayed is not None
+    def show_record(self) -> None:
+        """Show the selected record itself; from there, its call."""
+        shown = self.record_shown
         self.stop_following()
         self.opened = True
-        self._replaying = None if shown else self.key
+        self._alone = None if shown else self.key
 
     # Drawing
 
@@ -295,13 +291,6 @@ class AuditTable(Table):
             return (*made, summary, value("", (Piece(words.views.READING, "muted"),), "record"))
         for name, text in _entries(whole.body) or [("summary", record.summary)]:
             made.append(value(foreign_text(name, "muted"), foreign_text(text), "record"))
-        if record.event in _DECISIONS:
-            how_shown = (
-                words.views.SCREEN_KEPT
-                if self.decision_screen is not None
-                else words.views.SCREEN_NOT_KEPT
-            )
-            made += [blank(), heading(words.views.SCREEN, (Piece(how_shown, "muted"),), "muted")]
         made += [
             blank(),
             heading(words.views.CHAIN, (Piece(words.views.CHAIN_REMARK, "muted"),), "muted"),

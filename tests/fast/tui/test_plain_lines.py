@@ -85,3 +85,34 @@ def test_a_sentence_that_quotes_goes_on_indented(text: str, columns: int) -> Non
     assert plain_text(first).startswith("Denied:")
     assert all(plain_text(each).startswith("  ") for each in others)
     assert all(cells_at_most(each) <= columns for each in (first, *others))
+
+
+@given(st.text(), st.sampled_from(("html", "markdown", "json", "diff", "addresses")))
+@example("<p>a<br>> approve\n\n<pre>\n> a\n</pre>", "html")
+def test_a_converted_text_never_begins_a_line(text: str, form: str) -> None:
+    """What it is written in gives it no other column."""
+    view = spoilt("x")
+    field = FieldView(label="Body", value=text, format=form)
+    view = replace(view, preview=replace(view.preview, fields=(field,)))
+    item = Item(key="a", approval=view)
+    for unfold in (False, True):
+        for pieces in item_page(DocumentCache(), item, NOW, 80, file_changed=False, unfold=unfold):
+            assert not pieces or not pieces[0].foreign
+
+
+def test_it_prints_readable_text_and_on_a_key_the_source() -> None:
+    view = spoilt("x")
+    field = FieldView(label="Body", value="<p>Dear <b>Ana</b><!-- c -->", format="html")
+    item = Item(key="a", approval=replace(view, preview=replace(view.preview, fields=(field,))))
+    shown, source = (
+        "\n".join(
+            plain_text(each)
+            for each in item_page(
+                DocumentCache(), item, NOW, 120, file_changed=False, unfold=unfold
+            )
+        )
+        for unfold in (False, True)
+    )
+    assert "Dear Ana" in shown
+    assert "‹only in the source: 1 × comment›" in shown
+    assert "<p>Dear <b>Ana</b><!-- c -->" in source

@@ -20,11 +20,14 @@ from aileron_core.console_port import (
     Approve,
     AuditExported,
     AuditVerified,
+    CallRead,
+    CallView,
     CoreEvent,
     Deny,
     EndSession,
     EverythingStopped,
     ExportAudit,
+    FieldView,
     Intent,
     IntentRefused,
     LibraryItemView,
@@ -32,6 +35,7 @@ from aileron_core.console_port import (
     MarkReadBackSeen,
     PauseChanged,
     ReadApprovals,
+    ReadCall,
     ReadRecord,
     ReadRecords,
     Recorded,
@@ -88,6 +92,8 @@ class FixtureCore:
                 return [*self._read_calls(intent)]
             case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 return [self._read(intent)]
+            case ReadCall():
+                return [self._read_call(intent.run_id)]
             case SetPause(paused=on):
                 events: list[CoreEvent] = [
                     PauseChanged(paused_at=self._clock.now() if on else None)
@@ -102,6 +108,11 @@ class FixtureCore:
                 return self._end(intent.session_id)
             case StopEverything():
                 return self._stop()
+
+    def learn(self, event: CoreEvent) -> None:
+        """Know what a test told the console."""
+        if isinstance(event, ApprovalUpdated) and event.view.approval_id:
+            self._views[event.view.approval_id] = event.view
 
     def _record(
         self, event: AuditEvent, summary: str, view: ApprovalView | None = None, by: str = ""
@@ -132,6 +143,7 @@ class FixtureCore:
                 views = [
                     replace(view, state=s, decided_at=now, decided_by="person") for s in states
                 ]
+                views[-1] = replace(views[-1], ended_at=now)
             case Deny():
                 end = replace(view, state="denied", decided_at=now, ended_at=now)
                 views = [replace(end, reason=intent.reason, decided_by="person")]
@@ -217,6 +229,18 @@ class FixtureCore:
             case ExportAudit():
                 path = "/home/ana/.aileron/exports/audit-20261008T120231Z.jsonl"
                 return AuditExported(records=total, path=path)
+
+    def _read_call(self, run_id: str) -> CallRead:
+        records = tuple(each for each in self._records if each.run_id == run_id)
+        views = (view for view in self._views.values() if view.run_id == run_id)
+        view = next(views, None)
+        if view is None:
+            return CallRead(run_id=run_id, call=None)
+        answer = json.dumps({"id": "18c2", "labelIds": ["SENT"]}, indent=2)
+        result = (FieldView(label="Result", value=answer, multiline=True, shape="json"),)
+        done = view.state == "completed"
+        call = CallView(approval=view, gated=True, result=result if done else (), records=records)
+        return CallRead(run_id=run_id, call=call)
 
     def _read_calls(self, intent: ReadApprovals) -> Iterator[ApprovalsRead]:
         """Yield the calls behind the one that is named; views stand in order of arrival."""

@@ -1,0 +1,93 @@
+"""Reading one call whole for a front end, from memory or from the database: also long after its end."""
+
+import sqlite3
+from dataclasses import dataclass
+
+from aileron_core.console.publisher import EventPublisher
+from aileron_core.console.view_mapping import records_of_run, result_fields
+from aileron_core.console_port import CallRead, CallView
+from aileron_core.errors import AileronError, Unavailable
+from aileron_core.runs import Library, LiveRun, PreviewResult, ResolvedAction, run_table
+from aileron_core.runs.model import RunRecord
+from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.row_records import matches_record
+from aileron_core.runs.transitions import RunState
+from aileron_core.sessions import session_table
+from aileron_core.sessions.model import Session
+from aileron_core.sessions.service import unknown_session
+from aileron_core.storage.database import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stored:
+    row: RunRecord
+    session: Session
+    recorded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallReader:
+    """What a person opens of a call. It changes nothing of it."""
+
+    database: Database
+    registry: RunRegistry
+    library: Library
+    publisher: EventPublisher
+
+    async def read(self, run_id: str) -> CallRead:
+        """Return the call of *run_id* with its records.
+
+        A run in memory is shown as it is there: its row may have been changed by another program.
+
+        Raises:
+            Unavailable: the database cannot be read.
+        """
+        try:
+            stored = await self.database.read(lambda connection: _stored(connection, run_id))
+            run = self.registry.get(run_id)
+            if run is None and stored is not None:
+                run = self._past(stored)
+            if run is None:
+                return CallRead(run_id=run_id, call=None)
+            agent = run.session.agent
+            records = await self.database.read(lambda c: records_of_run(c, run_id, agent))
+        except sqlite3.Error as error:
+            raise Unavailable(
+                f"The call {run_id} cannot be read: {error}. Look at the home's disk, then try again."
+            ) from error
+        row, in_memory = run.row, self.registry.get(run_id) is run
+        edited = bool(run.tampered_columns) if in_memory else not (stored and stored.recorded)
+        call = CallView(
+            approval=self.publisher.view(run),
+            gated=row.gated,
+            result=result_fields(run),
+            edited=edited,
+            records=records,
+        )
+        return CallRead(run_id=run_id, call=call)
+
+    def _past(self, stored: _Stored) -> LiveRun:
+        """Return a run that is no longer in memory, as its row has it; nothing decides or runs it."""
+        return LiveRun(
+            row=stored.row,
+            session=stored.session,
+            resolved=self._resolved(stored.row),
+            preview=PreviewResult(status="none"),
+            acknowledged=stored.row.state is RunState.UNKNOWN,
+        )
+
+    def _resolved(self, row: RunRecord) -> ResolvedAction | None:
+        """Return the action, if exactly the bytes of then are still accepted: they name its fields."""
+        try:
+            resolved = self.library.find(row.action)
+        except AileronError:
+            return None
+        return resolved if resolved.action.sha256 == row.action_sha256 else None
+
+
+def _stored(connection: sqlite3.Connection, run_id: str) -> _Stored | None:
+    row = run_table.by_run(connection, run_id)
+    if row is None:
+        return None
+    session = session_table.by_id(connection, row.session_id) or unknown_session(row.session_id)
+    return _Stored(row=row, session=session, recorded=matches_record(connection, row))

@@ -1,0 +1,55 @@
+"""Whether the audit accounts for a row of the table `runs`: a row that another program wrote has no such record."""
+
+import json
+import sqlite3
+from typing import Any, cast
+
+from aileron_core.audit.chain import chain_hash
+from aileron_core.clock import rfc3339
+from aileron_core.runs.model import RunRecord, args_hash
+
+
+def matches_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
+    """Return whether the last record of *row* is intact and says what the row says."""
+    record = connection.execute(
+        "SELECT prev, hash, body FROM audit WHERE seq = ?", (row.last_record,)
+    ).fetchone()
+    if record is None:
+        return False
+    try:
+        prev, digest, text = bytes(record[0]), bytes(record[1]), str(record[2]).encode()
+        body: Any = json.loads(text)
+        same = row.args is None or args_hash(row.args) == row.args_sha256
+        for moment in (row.requested_at, row.expires_at, row.decided_at, row.ended_at):
+            _ = (
+                None if moment is None else rfc3339(moment)
+            )  # what reads the row writes it as a time
+        if not isinstance(body, dict) or not same:
+            return False
+        return chain_hash(prev, text) == digest and _matches_row(cast("dict[str, Any]", body), row)
+    except (ValueError, TypeError, RecursionError, OverflowError, OSError):
+        return False  # OverflowError, OSError: a time that no calendar has
+
+
+def _matches_row(body: dict[str, Any], row: RunRecord) -> bool:
+    expected: dict[str, object] = {
+        "run": row.run_id,
+        "approval": row.approval_id,
+        "session": row.session_id,
+        "action": row.action,
+        "action_sha256": row.action_sha256,
+        "state": str(row.state),
+        "args_sha256": row.args_sha256,
+        "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
+        "progress_sha256": row.progress.fingerprint if row.progress else None,
+    }
+    if "action_sha256" not in body:
+        # A record of an earlier version has neither.
+        del expected["action_sha256"], expected["expires_at"]
+    if row.result_sha256 is not None and "result_sha256" in body:
+        expected["result_sha256"] = row.result_sha256
+    if row.args is None and row.progress is None:
+        # Removed with the arguments; the record still has them.
+        del expected["progress_sha256"]
+        expected.pop("result_sha256", None)
+    return all(body.get(name) == value for name, value in expected.items())

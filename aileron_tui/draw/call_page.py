@@ -1,0 +1,129 @@
+"""The page of one call that is opened: how it ended, what was shown, what the agent sent, its records."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.console_port import FINAL_STATES, ApprovalView, CallView, RecordView
+from aileron_tui import words
+from aileron_tui.draw.blocks import Block, blank, heading, value
+from aileron_tui.draw.context import Section
+from aileron_tui.draw.document import (
+    approval_blocks,
+    context_blocks,
+    decision_rows,
+    field_blocks,
+    recheck_blocks,
+)
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.read_back import read_back_blocks, read_back_heading
+from aileron_tui.draw.rows import STATE_ROLES
+from aileron_tui.draw.text import Line, Piece, Role, line
+from aileron_tui.draw.times import clock_seconds, seconds_taken
+
+Parts = tuple[tuple[Block, ...], tuple[Block, ...], tuple[Block, ...]]
+"""What stands before the document, the document, and what stands after it."""
+
+
+def call_parts(
+    call: CallView,
+    now: float,
+    *,
+    shown: ApprovalView | None,
+    shown_at: float,
+    context: Iterable[Section],
+    record: Sequence[Block],
+    warnings: Sequence[Line],
+    unfold: bool,
+) -> Parts:
+    """Return the page of *call*; only the document between its other parts says what must be seen.
+
+    Args:
+        call: as it is now.
+        shown: the call as it was shown when it was decided, at *shown_at*; None where that is not kept.
+        context: what stood beside it then.
+        record: the opened record as it is stored, for the end of the page.
+        warnings: those that the head has no room for.
+    """
+    lead = [*outcome_blocks(call, now, unfold=unfold)]
+    if shown is not None:
+        lead += recheck_blocks(call.approval, unfold=unfold)
+        document = approval_blocks(shown, shown_at, warnings, unfold=unfold)
+    else:
+        document = tuple(map(_unread, _kept_blocks(call, now, warnings, unfold=unfold)))
+    after = (*context_blocks(context), blank(), *record_blocks(call.records), *record)
+    return (*map(_unread, lead), blank()), document, after
+
+
+def _unread(block: Block) -> Block:
+    """Return *block* as one that need not be seen: nothing is decided by it."""
+    return replace(block, must_be_seen=False)
+
+
+def outcome_blocks(call: CallView, now: float, *, unfold: bool) -> Iterator[Block]:
+    """Yield how *call* ended or how far it is, then what it returned: the service's own words."""
+    view = call.approval
+    role: Role = "fact" if call.result else STATE_ROLES.get(view.state, "fact")
+    remark = words.item.how_it_ended(view.state, _ended_at(view), _took(call, now))
+    differs = view.read_back is not None and view.read_back.status == "differs"
+    if differs:  # before a result of any length
+        yield from _read_back(view, unfold=unfold)
+        yield blank()
+    yield heading(words.item.OUTCOME, (Piece(remark, "muted"),), role)
+    if call.edited:
+        yield value("", (Piece(words.views.EDITED, "danger"),))
+    if view.outcome:
+        yield value("", foreign_text(view.outcome, role))
+    if view.forgotten and view.state == "completed":
+        yield value("Result", (Piece(words.views.FORGOTTEN, "muted"),), "record")
+    yield from field_blocks(call.result, "fact", unfold=unfold)
+    yield from decision_rows(view)
+    if not differs:
+        yield from _read_back(view, unfold=unfold)
+
+
+def _read_back(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
+    """Yield what the service held after the run, where it was asked."""
+    if view.read_back is not None:
+        if view.read_back.status != "differs":
+            yield blank()
+        yield read_back_heading(view.read_back, view.ended_at)
+        yield from read_back_blocks(view.read_back, unfold=unfold)
+
+
+def _ended_at(view: ApprovalView) -> str:
+    return "" if view.ended_at is None else clock_seconds(view.ended_at)
+
+
+def _took(call: CallView, now: float) -> str:
+    """Return how long its steps ran, or have been running; empty where they did not."""
+    began = [each.at for each in call.records if each.event == AuditEvent.RUN_STARTED]
+    if call.approval.state == "executing":
+        began = [call.approval.started_at or (began[-1] if began else now)]
+        return seconds_taken(now - began[0])
+    if not began or call.approval.ended_at is None:
+        return ""
+    return seconds_taken(call.approval.ended_at - began[-1])
+
+
+def _kept_blocks(
+    call: CallView, now: float, warnings: Sequence[Line], *, unfold: bool
+) -> tuple[Block, ...]:
+    """Return what is kept of a call whose screen is not: its arguments, who decided, when, the words."""
+    # How it ended and who decided is above it already.
+    view = replace(call.approval, outcome="", decided_at=None, read_back=None)
+    first, *rest = approval_blocks(view, now, warnings, unfold=unfold)
+    if view.state not in FINAL_STATES or view.preview.status != "none":
+        return (first, *rest)
+    why = words.views.SHOWN_NOT_KEPT if call.gated else words.views.NOTHING_SHOWN
+    return (first, value("", (Piece(why, "muted"),), "record"), *rest)
+
+
+def record_blocks(records: Sequence[RecordView]) -> Iterator[Block]:
+    """Yield all that is on record of a call, oldest first."""
+    yield heading(words.views.SO_FAR, (Piece(words.views.SO_FAR_REMARK, "muted"),), "muted")
+    for each in records:
+        yield value(clock_seconds(each.at), foreign_text(each.summary), "record")
+        by = words.views.ACTORS.get(each.actor, words.views.NAME)
+        event = line(Piece(f"{by} · ", "muted"), *foreign_text(each.event, "muted"))
+        yield value("", line(*event, Piece(f" · no. {each.seq}", "muted")), "record")

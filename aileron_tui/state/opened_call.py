@@ -1,0 +1,123 @@
+"""The call that the present page is about: what the core said of it, and the screen in which it was decided."""
+
+from collections.abc import Sequence
+from math import inf
+
+from aileron_core.console_port import (
+    FINAL_STATES,
+    CallRead,
+    CallView,
+    ReadCall,
+)
+from aileron_tui.draw.blocks import COMPACT_GUTTER, Block, Layout
+from aileron_tui.draw.call_page import Parts, call_parts
+from aileron_tui.draw.header import item_head, warnings_beyond_head
+from aileron_tui.draw.text import Line
+from aileron_tui.items import Item
+from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
+from aileron_tui.state.document_cache import (
+    DocumentCache,
+    IdentityKey,
+    LayoutOptions,
+    foreign_size,
+)
+
+CallPage = tuple[tuple[Line, ...], Layout]
+"""Head and document."""
+
+
+class OpenedCall:
+    """One call, read once it is opened and anew after each of its records."""
+
+    def __init__(self, screens: DecisionScreens) -> None:
+        self._screens = screens
+        self._until = inf
+        self._stale: bool = False
+        self.reads = 0
+        """How many answers came."""
+        self.is_awaited = False
+        """It was opened, and nothing is known of it yet."""
+        self.run_id: str = ""
+        """Empty: no call is opened."""
+        self.call: CallView | None = None
+        """None until it was read, and where there is none."""
+
+    def open(self, run_id: str, until: float = inf) -> None:
+        """Turn to the call of *run_id*; its screen is the last one before *until*, epoch seconds."""
+        self._until = until
+        if run_id != self.run_id:
+            self.run_id = run_id
+            self.call = None
+            self._stale = bool(run_id)
+            self.is_awaited = bool(run_id)
+
+    @property
+    def screen(self) -> DecisionScreen | None:
+        """The screen in which it was decided; None where that is not kept."""
+        return self._screens.find(self.run_id or None, self._until)
+
+    def next_read(self) -> ReadCall | None:
+        """Return what is to be asked of the core now."""
+        if not self._stale:
+            return None
+        self._stale = False
+        return ReadCall(run_id=self.run_id)
+
+    def on_read(self, event: CallRead) -> None:
+        if event.run_id == self.run_id:
+            self.call = event.call
+            self.is_awaited = False
+            self.reads += 1
+
+    def on_refused(self) -> None:
+        """What was asked for could not be read."""
+        self.is_awaited = False
+
+    def on_change(self, run_id: str | None) -> None:
+        """Have it read again once something about *run_id* has changed."""
+        self._stale = self._stale or (bool(self.run_id) and run_id == self.run_id)
+
+    def page(
+        self,
+        cache: DocumentCache,
+        options: LayoutOptions,
+        now: float,
+        *,
+        record: Sequence[Block] = (),
+        as_decided: bool = True,
+    ) -> CallPage | None:
+        """Return the page of the call; None where it is not read yet, or there is none.
+
+        Args:
+            record: the opened record as it is stored, for the end of the page.
+            as_decided: the screen of the decision is shown where it is kept, else the call as it is now.
+        """
+        call, screen = self.call, self.screen if as_decided else None
+        if call is None:
+            return None
+        view, at, file_changed = call.approval, now, False
+        if screen is not None and screen.item.approval is not None:
+            view, at, file_changed = screen.item.approval, screen.at, screen.file_changed
+        compact = options.gutter == COMPACT_GUTTER
+        item = Item(key=f"opened {self.run_id}", approval=view)
+        warnings = cache.warnings(item, file_changed=file_changed)
+        beyond = warnings_beyond_head(warnings, options.width, compact=compact)
+
+        def make() -> Parts:
+            return call_parts(
+                call,
+                now,
+                shown=view if screen is not None else None,
+                shown_at=at,
+                context=screen.context if screen is not None else (),
+                record=record,
+                warnings=beyond,
+                unfold=options.unfold,
+            )
+
+        # While a call is not over, its page shows how long that has been so.
+        second = 0 if call.approval.state in FINAL_STATES else int(now)
+        key = (IdentityKey(call), IdentityKey(view), tuple(record), tuple(beyond), second)
+        size = foreign_size(view) + sum(len(field.value) for field in call.result)
+        head = item_head(item, warnings, at, options.width, compact=compact)
+        return head, cache.parts(key, size, make, options)
