@@ -264,6 +264,9 @@ def _decide(action: str, now: Situation) -> Availability:
 
 def _file(action: str, now: Situation) -> Availability:
     """In a list the key opens the file's facts; once they are open, it decides."""
+    if action == "withdraw_acceptance" and now.opened and now.blocked_by == "none":
+        # It allows less: nothing of the file needs to have been read for that.
+        return Availability(shown=True, decides_now=now.armed)
     if now.view == "waiting" or now.opened:
         return _decide(action, now)
     return _PLAIN if now.blocked_by == "none" else _ABSENT

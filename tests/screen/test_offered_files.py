@@ -5,7 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import Accept, FileContentView, LibraryUpdated, NotAcceptedView
+from aileron_core.console_port import (
+    Accept,
+    FileContentView,
+    LibraryUpdated,
+    NotAcceptedView,
+    WithdrawAcceptance,
+)
 from aileron_tui.draw.blocks import lay_out
 from aileron_tui.draw.file_page import file_blocks
 from aileron_tui.draw.suite_page import suite_blocks
@@ -162,6 +168,21 @@ async def test_the_view_of_actions_shows_the_same_before_it_is_accepted() -> Non
         await shown.rest()
         await shown.press_alone("t")
         await shown.shows("not seen. Press t again")
+
+
+async def test_an_acceptance_is_withdrawn_at_once_however_much_of_the_file_is_unread() -> None:
+    """It allows less; accepting is what wants to be read."""
+    ready = replace(library(NOW)[3], content=FileContentView(text=SEND * 3))
+    assert ready.state == "ready"
+    async with console(start(library=(ready,))) as shown:
+        await shown.go("4", ready.name)
+        await shown.press_alone("enter")
+        await shown.shows("not seen")
+        await shown.rest()
+        await shown.press_alone("x")
+        await shown.until(lambda: bool(shown.port.intents), "handed over")
+        (intent,) = shown.port.intents
+        assert isinstance(intent, WithdrawAcceptance)
 
 
 async def test_a_large_file_is_laid_out_in_the_background_in_either_view() -> None:
