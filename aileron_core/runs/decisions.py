@@ -278,10 +278,11 @@ class ApprovalService:
                     await self._expire(run)
 
     def forget_arguments(self, before: float) -> None:
-        """Drop from memory the arguments of runs that ended before *before*, as their rows did."""
+        """Drop from memory what rows of runs that ended before *before* have lost."""
         for run in self.registry:
-            if run.row.ended_at is not None and run.row.ended_at < before:
-                run.row = replace(run.row, args=None, progress=None)
+            ended = run.row.ended_at is not None and run.row.ended_at < before
+            if ended and not run.awaits_acknowledgement:
+                run.row = replace(run.row, args=None, progress=None, output=None)
 
     async def _expire(self, run: LiveRun) -> None:
         await self._end(

@@ -1,4 +1,4 @@
-"""Removing the arguments of runs that ended long ago (30 days, `GateSettings` in `interfaces.py`)."""
+"""Removing the arguments and outputs of runs that ended long ago (30 days, `GateSettings` in `interfaces.py`)."""
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
@@ -10,7 +10,7 @@ _INTERVAL_SECONDS = 3600.0
 
 
 class Retention:
-    """Keeps arguments for *days* after a run's end, in rows and in memory."""
+    """Keeps arguments and outputs for *days* after a run's end, in rows and in memory."""
 
     def __init__(
         self, database: Database, approvals: ApprovalService, clock: Clock, *, days: int
@@ -37,10 +37,11 @@ class Retention:
 
     def _forget(self, tx: Tx, before: float) -> None:
         if count := run_table.forget_arguments_before(tx, before):
+            tx.erases = True
             tx.record(
                 AuditRecord(
                     at=rfc3339(self._clock.now()),
                     event=AuditEvent.ARGUMENTS_FORGOTTEN,
-                    summary=f"Forgot the arguments of {count} old runs",
+                    summary=f"Forgot the arguments and outputs of {count} old runs",
                 )
             )

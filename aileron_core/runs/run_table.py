@@ -121,11 +121,16 @@ def calls_by_action(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def forget_arguments_before(tx: Tx, moment: float) -> int:
-    """Remove the arguments of runs that ended before *moment*; return how many."""
+    """Remove arguments and outputs of runs that ended before *moment*; return of how many.
+
+    Not of one whose outcome is unknown and that waits to be acknowledged.
+    """
     return tx.execute(
-        "UPDATE runs SET args = NULL, progress = NULL "
-        "WHERE (args IS NOT NULL OR progress IS NOT NULL) AND ended_at < ?",
-        (moment,),
+        "UPDATE runs SET args = NULL, progress = NULL, output = NULL "
+        "WHERE (args IS NOT NULL OR progress IS NOT NULL OR output IS NOT NULL) AND ended_at < ? "
+        "AND (state != ? OR EXISTS (SELECT 1 FROM audit "
+        "WHERE audit.run = runs.run_id AND audit.event = ?))",
+        (moment, str(RunState.UNKNOWN), AuditEvent.RUN_ACKNOWLEDGED),
     ).rowcount
 
 
