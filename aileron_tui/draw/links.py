@@ -13,9 +13,7 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"\u2039\u203a\x00-\x1f\x7f]+", re.IGNORE
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
 # It begins where a word begins: from each letter of a long one it would take time with the square.
-_NAMED_HOST = re.compile(
-    r"(?<![^\s/@:?#<>()\"'])[^\s/@:?#<>()\"']+\.[^\W\d_]{2,}", re.IGNORECASE
-)
+_NAMED_HOST = re.compile(r"(?<![^\s/@:?#<>()\"'])[^\s/@:?#<>()\"']+\.[^\W\d_]{2,}", re.IGNORECASE)
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _ENDS_SENTENCE = ".,;:!?'\"*`"
 _KEPT = "%/:=&?~+!$,;'@()*[]|-._"
