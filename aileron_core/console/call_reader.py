@@ -8,7 +8,9 @@ from aileron_core.console.view_mapping import records_of_run, result_fields
 from aileron_core.console_port import CallRead, CallView
 from aileron_core.errors import AileronError, Unavailable
 from aileron_core.runs import Library, LiveRun, PreviewResult, ResolvedAction, run_table
+from aileron_core.runs.live_run import ReadBack
 from aileron_core.runs.model import RunRecord
+from aileron_core.runs.read_back import recorded_read_backs
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.row_records import matches_record
 from aileron_core.runs.transitions import RunState
@@ -23,6 +25,7 @@ class _Stored:
     row: RunRecord
     session: Session
     recorded: bool
+    read_back: ReadBack | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,7 @@ class CallReader:
             resolved=self._resolved(stored.row),
             preview=PreviewResult(status="none"),
             acknowledged=stored.row.state is RunState.UNKNOWN,
+            read_back=stored.read_back,
         )
 
     def _resolved(self, row: RunRecord) -> ResolvedAction | None:
@@ -90,4 +94,9 @@ def _stored(connection: sqlite3.Connection, run_id: str) -> _Stored | None:
     if row is None:
         return None
     session = session_table.by_id(connection, row.session_id) or unknown_session(row.session_id)
-    return _Stored(row=row, session=session, recorded=matches_record(connection, row))
+    return _Stored(
+        row=row,
+        session=session,
+        recorded=matches_record(connection, row),
+        read_back=recorded_read_backs(connection, [run_id]).get(run_id),
+    )

@@ -47,6 +47,8 @@ class Tx:
         self._connection = connection
         self.head = head
         self.committed: list[CommittedRecord] = []
+        self.erases = False
+        """What it deletes must not stay in the write-ahead log either."""
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Cursor:
         return self._connection.execute(sql, parameters)
@@ -85,6 +87,7 @@ class _Job(Generic[_T]):
     loop: asyncio.AbstractEventLoop
     result: _T | None = None
     error: Exception | None = None
+    erases: bool = False
 
 
 class Database:
@@ -203,7 +206,16 @@ class Database:
                 for sink in self._sinks:
                     sink(head, committed)
                 _tell_log(committed)
+            if any(job.erases for job in batch):
+                self._empty_log()
         self._answer(batch)
+
+    def _empty_log(self) -> None:
+        """Fold the write-ahead log into the file and cut it; a busy reader leaves that to the next time."""
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            _log.warning("the log was not emptied: %s", type(error).__name__)
 
     def _begin(self) -> None:
         if self._stopped is not None:
@@ -229,6 +241,7 @@ class Database:
         before = connection.total_changes
         try:
             job.result = job.unit(tx)
+            job.erases = tx.erases
             changed = connection.total_changes - before
             if changed and not tx.committed:
                 raise UnrecordedChange(

@@ -160,6 +160,8 @@ def _harden(connection: sqlite3.Connection) -> None:
     connection.text_factory = _tolerant
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA cell_size_check=ON")
+    # What is deleted is overwritten, whatever this SQLite was built with.
+    connection.execute("PRAGMA secure_delete=ON")
     # Python 3.12 and newer can switch SQLite's defensive mode on; 3.11's sqlite3 has no call for it.
     if hasattr(connection, "setconfig"):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)  # type: ignore[attr-defined,unused-ignore]

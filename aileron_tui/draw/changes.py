@@ -73,7 +73,7 @@ def field_change_blocks(
     for _, sign, pieces in signed_lines(was, becomes, ops, compare, unfold=unfold):
         ground = GROUNDS.get(sign)
         signed: Line = (Piece(f"{sign} ", ground or "muted"), *pieces)
-        yield value(label, signed, gutters.get(sign, "fact"), background=ground)
+        yield value(label, signed, gutters.get(sign, "fact"), background=ground, hang=2)
         label = ()
 
 

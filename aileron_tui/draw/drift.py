@@ -123,7 +123,7 @@ def _change(change: FieldChangeView, hidden: HiddenCharacters, *, unfold: bool) 
             if pieces is None:
                 continue
             ground: Role = "del" if role == "del" else "add"
-            yield value(shown, (Piece(sign, ground), *pieces), background=ground)
+            yield value(shown, (Piece(sign, ground), *pieces), background=ground, hang=2)
             shown = ()
 
 
@@ -132,7 +132,7 @@ def _gone(change: FieldChangeView, hidden: HiddenCharacters, *, unfold: bool) ->
     for row, pieces in enumerate(_lines(change.before, hidden, unfold=unfold)):
         label = foreign_text(change.label, "muted") if row == 0 else ()
         shown = _whole(pieces, "del") or ()
-        yield value(label, (Piece("− ", "del"), *shown), background="del")
+        yield value(label, (Piece("− ", "del"), *shown), background="del", hang=2)
 
 
 def _lines(text: str | None, hidden: HiddenCharacters, *, unfold: bool) -> tuple[Line, ...]:

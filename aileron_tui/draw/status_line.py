@@ -135,6 +135,9 @@ def _over(now: Situation, view: ApprovalView | None) -> Line:
 
 
 def _decidable(now: Situation) -> Line:
+    if now.reader and now.view == "waiting" and not now.unseen:
+        leave = now.registry.key_label("reader_leave")
+        return (Piece(words.status.read_whole(leave), "ok"),)
     if now.replayed:
         return (Piece(words.views.AS_SEEN, "muted"),)
     if now.is_problem or (now.library_item is not None and now.library_item.state == "error"):

@@ -197,3 +197,8 @@ def session_ended(agent: str) -> str:
 def ends_session(key: str, agent: str) -> str:
     """Return what the key that ends a session would do."""
     return f"{key} ends the session of {agent}; it asks first."
+
+
+def read_whole(key: str) -> str:
+    """Return what the reader says once all of a document was seen; *key* leaves it."""
+    return f"✓ All seen. {key} leads back to the item, to decide it."

@@ -1,5 +1,6 @@
 """What an item shows by the effect of its action: the thing that it happens to, what will be there, or both."""
 
+import re
 import unicodedata
 from dataclasses import replace
 
@@ -255,6 +256,21 @@ async def test_the_sentence_counts_who_gets_it_where_that_is_certain(
     async with console(start(view)) as shown:
         await shown.read_all()
         assert f"Press a to send a mail draft{says}" in shown.status_line
+
+
+@SIZES
+async def test_what_continues_a_long_line_cannot_pass_for_a_line_with_a_sign(
+    size: tuple[int, int],
+) -> None:
+    """Its sign is in a column of its own, also where the text's next row begins with one."""
+    forged = FieldView(
+        label="To", value=f"{'w' * 40} {'w' * 40} − forged@x.example + forged@x.example"
+    )
+    async with console(start(change(forged)), size=size) as shown:
+        await shown.rest()
+        assert re.search(r"┊ \+ w", shown.text)
+        assert "forged@" in shown.text
+        assert not re.search(r"[┊┃] [−+] forged", shown.text)
 
 
 async def seen(shown: Console) -> None:

@@ -126,7 +126,7 @@ async def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
     async with console(start(view, records=(asked,))) as shown:
         await shown.go("2", "No answer came.")
         await shown.press_alone("enter")
-        await shown.shows("SO FAR")
+        await shown.shows("OUTCOME  unknown")
         assert "HOW IT IS NOW" not in shown.text
         await shown.press_alone("l")
         await shown.until(lambda: shown.port.intents == [RefetchPreview(call_id=view.call_id)])

@@ -152,6 +152,13 @@ async def test_a_difference_waits_over_restarts_until_a_person_saw_it(changing: 
             }
             with pytest.raises(NotFound):
                 await core.app.console.carry_out(MarkReadBackSeen(run_id=end.run_id))
+            opened = (await core.app.console.calls.read(end.run_id)).call
+            assert opened is not None
+            assert opened.approval.read_back is not None
+            assert (opened.approval.read_back.seen, opened.approval.read_back.labels) == (
+                True,
+                ("To",),
+            )
 
 
 async def test_what_cannot_be_read_back_is_said_to_be_so(changing: Path) -> None:

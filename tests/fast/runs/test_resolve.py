@@ -364,3 +364,26 @@ def test_only_what_stands_whole_among_the_new_values_is_left_out_of_the_rest() -
     action = changing(To="${args.to}", Subject="${args.note}${args.body}")
     args: JsonObject = {"to": "a", "note": "n", "body": "b", "people": ["p"]}
     assert [field.label for field in other_arguments(action, args)] == ["Body", "People", "Note"]
+
+
+def test_a_text_has_the_format_that_the_file_says_and_no_other_value_has_one() -> None:
+    """A list, an object, several values and a missing one are what they are."""
+    preview = Preview(
+        op="x",
+        render=(("A", "a"), ("B", "b"), ("C", "c"), ("D", "d"), ("E", "e")),
+        formats=(("A", "html"), ("B", "html"), ("C", "html"), ("D", "html")),
+    )
+    fields = resolve_fields(preview, {"a": "<p>", "b": ["<p>"], "c": {"x": 1}, "e": "<p>"})
+    assert [field.format for field in fields] == ["html", "", "", "", ""]
+    action = Action(
+        name="a",
+        version="1.0.0",
+        source="",
+        requires=(),
+        intent="",
+        inputs=(Input(name="body", type="string", description="d", format="markdown"),),
+        steps=(),
+        approval=Approval(),
+        sha256="",
+    )
+    assert argument_fields(action, {"body": "# x"})[0].format == "markdown"
