@@ -91,7 +91,7 @@ class _Base:
         self.run_changed: EventBus[LiveRun] = EventBus()
         self.sessions = SessionRegistry(clock)
         self.screens = SealedScreens(
-            database, options.history_keys, clock, days=self.settings.keep_arguments_days
+            database, options.history_keys, clock, days=options.settings.history_days
         )
 
 
@@ -207,7 +207,12 @@ class _Runs:
             read_backs=self.read_backs,
         )
         self.retention = Retention(
-            database, self.approvals, clock, days=settings.keep_arguments_days
+            database,
+            registry,
+            self.store,
+            clock,
+            days=base.options.settings.history_days,
+            backups=base.home.backups,
         )
 
 

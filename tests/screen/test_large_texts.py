@@ -8,6 +8,7 @@ from time import monotonic, process_time, thread_time
 import pytest
 
 from aileron_core.console_port import ApprovalView, FieldView
+from aileron_tui.draw.searching import MAX_MATCHES, find_matches, marked_rows
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item
 from aileron_tui.state.background import RESULTS_KEPT, BackgroundWorker
@@ -114,6 +115,23 @@ async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
         )
         # What was worked in both threads: ten that were waited for were ten that were laid out.
         assert walked < 8 * (process_time() - began)
+
+
+def test_a_search_in_one_long_line_takes_no_longer_than_in_many() -> None:
+    """Nobody can hold up the keys with a text of one line in which much is found."""
+
+    def seconds(text: str) -> float:
+        field = FieldView(label="Body", value=text, multiline=True)
+        view = replace(mail(1), preview=replace(mail(1).preview, fields=(field,)))
+        pages = DocumentCache()
+        layout = pages.layout(Item(key="k", approval=view), FORM, NOW)
+        began = thread_time()
+        matches = find_matches(pages.blocks, layout, "lorem")
+        assert len(matches) == MAX_MATCHES
+        assert len(marked_rows(layout, matches, 0)) > MAX_MATCHES // 20
+        return thread_time() - began
+
+    assert seconds("lorem ipsum dolor " * 40_000) < 10 * seconds("lorem ipsum dolor\n" * 40_000)
 
 
 def test_a_fault_in_the_other_thread_is_met_where_its_work_is_asked_for() -> None:
