@@ -221,9 +221,7 @@ class DocumentCache:
             self._take(made, made_from)
         return self._whole
 
-    def _done(
-        self, key: object, make: Callable[[], _Document], *, large: bool
-    ) -> _Document | None:
+    def _done(self, key: object, make: Callable[[], _Document], *, large: bool) -> _Document | None:
         """Return what *make* returns; None while it is made in the background, since it is *large*."""
         room = self._layout_room
         if room is None or not large:
