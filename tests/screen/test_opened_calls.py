@@ -7,6 +7,7 @@ from aileron_core.console_port import (
     ApprovalView,
     CallRead,
     CallView,
+    DecidedScreenView,
     FieldView,
     ReadCall,
     Recorded,
@@ -106,6 +107,39 @@ async def test_after_a_restart_one_line_says_that_what_was_shown_is_not_kept() -
             assert expected in shown.text, expected
         assert "not live" not in shown.text
         assert shown.port.reads == [ReadCall(run_id=denied(2).run_id)]
+
+
+async def test_what_the_core_kept_sealed_is_shown_after_a_restart() -> None:
+    """With the banner, as from memory; the last screen before the record that is opened."""
+    done = denied(2)
+    earlier = DecidedScreenView(at=NOW - 900, approval=replace(short(2), title="Earlier"))
+    last = DecidedScreenView(at=NOW - 600, approval=short(2))
+    async with console(start(short(), done), (120, 40)) as shown:
+        shown.port.deaf = True
+        await shown.press_alone("h")
+        call = CallView(approval=done, gated=True, screens=(earlier, last))
+        shown.port.tell(CallRead(run_id=done.run_id, call=call))
+        await shown.shows("▲ as shown at 13:52:00, not live")
+        for expected in ("OUTCOME  denied at 13:53:40", "priya.nair@northwind.example"):
+            assert expected in shown.text, expected
+        assert "Not kept" not in shown.text
+        assert "Earlier" not in shown.text
+
+
+async def test_one_line_says_why_what_was_kept_cannot_be_read() -> None:
+    """The key is locked, or the record is spoilt: the rest of the call is there."""
+    done = denied(2)
+    why = "What was shown is sealed, and its key is locked. Unlock the vault to read it."
+    async with console(start(short(), done), (120, 40)) as shown:
+        shown.port.deaf = True
+        await shown.press_alone("h")
+        locked = DecidedScreenView(at=NOW - 600, approval=None, problem=why)
+        call = CallView(approval=done, gated=True, screens=(locked,))
+        shown.port.tell(CallRead(run_id=done.run_id, call=call))
+        await shown.shows("its key is locked")
+        assert "not to the board" in shown.text
+        assert "not live" not in shown.text
+        assert "Not kept" not in shown.text
 
 
 async def test_what_is_not_kept_any_more_is_not_called_empty() -> None:
