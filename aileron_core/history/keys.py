@@ -1,5 +1,6 @@
 """The keys that the history is sealed to: a pair for each day. Whoever holds them is given to the core."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -25,6 +26,10 @@ class HistoryKeys(Protocol):
         """Return the key that opens *day*; None while locked, and for a day whose key was destroyed."""
         ...
 
+    def days(self) -> Sequence[str]:
+        """Return the days that have a private key. It works while locked."""
+        ...
+
     def destroy(self, day: str) -> None:
         """Destroy the private key of *day* for good, wherever it is kept; once gone, nothing happens.
 
@@ -45,6 +50,9 @@ class NoVault:
     def private_key(self, day: str) -> bytes | None:
         _ = day
         return None
+
+    def days(self) -> Sequence[str]:
+        return ()
 
     def destroy(self, day: str) -> None:
         """Do nothing: there is none."""

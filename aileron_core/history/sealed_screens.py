@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from aileron_core.storage.database import Database, Tx
 
 _log = logging.getLogger(__name__)
 _INTERVAL_SECONDS = 3600.0
+_IS_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NO_DAY = "~"
 """After every day."""
 _LOCKED = "What was shown is sealed, and its key is locked. Unlock the vault to read it."
@@ -122,6 +124,8 @@ class SealedScreens:
             return DecidedScreenView(at=at, approval=None, problem=error.message)
 
     def _unsealed(self, row: _Row) -> ApprovalView:
+        if not _IS_DAY.fullmatch(row.label.day):
+            raise CannotUnseal(_REPLACED)
         try:
             key = self._keys.private_key(row.label.day)
         except OSError as error:
@@ -151,14 +155,26 @@ class SealedScreens:
         today = datetime.fromtimestamp(now, UTC).date()
         oldest = (today - timedelta(days=self._days)).isoformat() if self._days else _NO_DAY
         due = await self._database.read(lambda connection: _days_before(connection, oldest))
+        with_key = await asyncio.to_thread(self._days_with_key)
+        due = sorted({*due, *(day for day in with_key if day < oldest)})
         # The key first: if this ends in between, what is left is unreadable, and known by its row.
         destroyed = [day for day in due if await asyncio.to_thread(self._destroy, day)]
         if destroyed:
             await self._database.write(lambda tx: self._delete(tx, destroyed))
         self._swept_at = now
 
+    def _days_with_key(self) -> Sequence[str]:
+        """Return them all: rows that another program deleted must not save a key."""
+        try:
+            return self._keys.days()
+        except OSError as error:
+            _log.error("the days that have a key are not known: %s", type(error).__name__)
+            return ()
+
     def _destroy(self, day: str) -> bool:
         """Return whether the key of *day* is gone. If not, its rows stay: they have it tried again."""
+        if not _IS_DAY.fullmatch(day):
+            return True  # another program wrote it: there is no such key
         try:
             self._keys.destroy(day)
         except OSError as error:

@@ -23,12 +23,17 @@ class DayKeys:
         return key.public_key().public_bytes_raw()
 
     def private_key(self, day: str) -> bytes | None:
+        assert len(day) == len("2026-10-08"), "what a row says may be a path"
         key = self._keys.get(day)
         return None if self.locked or key is None else key.private_bytes_raw()
+
+    def days(self) -> list[str]:
+        return list(self._keys)
 
     def destroy(self, day: str) -> None:
         if self.refuses_to_destroy:
             raise PermissionError("the vault is read-only")
+        assert len(day) == len("2026-10-08"), "what a row says may be a path"
         self._keys.pop(day, None)
         self.destroyed.add(day)
         if self.ends_the_process:

@@ -18,6 +18,7 @@ from aileron_core.console_port import (
 )
 from aileron_core.history.sealing import SealLabel, seal
 from aileron_core.history.view_json import view_from_json, view_to_json
+from aileron_core.settings import Settings
 from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples
 from tests.support.frozen_clock import FrozenClock
 from tests.support.history_keys import DayKeys
@@ -135,6 +136,7 @@ async def test_what_was_shown_is_nowhere_in_the_homes_files(
         ("SET sealed = CAST(x'02' || substr(sealed, 2) AS BLOB)", "newer Aileron"),
         ("SET sealed = x''", "cut"),
         ("SET day = '2026-10-07'", "destroyed"),
+        ("SET day = '../../day'", "not the one that the audit names"),
         ("SET kind = 'denied'", "moved here"),
         ("SET kind = 'other'", "moved here"),
         ("SET decided_at = decided_at - 1", "moved here"),
@@ -297,6 +299,40 @@ async def test_a_key_that_cannot_be_destroyed_is_not_forgotten(
         await core.app.screens.sweep()
         assert rows(home) == 0
         assert keys.destroyed == {TODAY}
+
+
+@pytest.mark.parametrize(
+    "edited", ["DELETE FROM sealed_screens", "UPDATE sealed_screens SET day = '../day'"]
+)
+async def test_no_edit_of_the_rows_saves_a_key(home: Path, mailbox: Mailbox, edited: str) -> None:
+    """A copy of the file from before could be read for as long as the key is there."""
+    install_examples(home)
+    keys, clock = DayKeys(), FrozenClock()
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        await decided(core)
+        edit(home, edited)
+        clock.advance(31 * DAY)
+        await core.app.screens.sweep()
+        assert keys.destroyed == {TODAY}
+        assert rows(home) == 0
+
+
+async def test_no_days_keep_nothing(home: Path, mailbox: Mailbox) -> None:
+    """What was kept before goes at once, and nothing new comes."""
+    install_examples(home)
+    keys, clock = DayKeys(), FrozenClock()
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        await decided(core, approve=False)
+    assert rows(home) == 1
+    none = Settings(history_days=0)
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys, settings=none) as core:
+        await core.app.screens.sweep()
+        assert rows(home) == 0
+        assert keys.destroyed == {TODAY}
+        clock.advance(DAY)
+        await decided(core, approve=False)
+        assert rows(home) == 0
+        assert keys.days() == []
 
 
 async def test_what_was_not_on_screen_is_not_kept(home: Path, mailbox: Mailbox) -> None:
