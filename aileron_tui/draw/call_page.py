@@ -65,8 +65,8 @@ def outcome_blocks(call: CallView, now: float, *, unfold: bool) -> Iterator[Bloc
     view = call.approval
     role: Role = "fact" if call.result else STATE_ROLES.get(view.state, "fact")
     remark = words.item.how_it_ended(view.state, _ended_at(view), _took(call, now))
-    differs = view.read_back is not None and view.read_back.status == "differs"
-    if differs:  # before a result of any length
+    read_first = view.read_back is not None and view.read_back.status != "unavailable"
+    if read_first:  # before a result of any length
         yield from _read_back(view, unfold=unfold)
         yield blank()
     yield heading(words.item.OUTCOME, (Piece(remark, "muted"),), role)
@@ -78,15 +78,14 @@ def outcome_blocks(call: CallView, now: float, *, unfold: bool) -> Iterator[Bloc
         yield value("Result", (Piece(words.views.FORGOTTEN, "muted"),), "record")
     yield from field_blocks(call.result, "fact", unfold=unfold)
     yield from decision_rows(view)
-    if not differs:
+    if not read_first and view.read_back is not None:
+        yield blank()
         yield from _read_back(view, unfold=unfold)
 
 
 def _read_back(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
     """Yield what the service held after the run, where it was asked."""
     if view.read_back is not None:
-        if view.read_back.status != "differs":
-            yield blank()
         yield read_back_heading(view.read_back, view.ended_at)
         yield from read_back_blocks(view.read_back, unfold=unfold)
 
@@ -121,7 +120,7 @@ def _kept_blocks(
 
 def record_blocks(records: Sequence[RecordView]) -> Iterator[Block]:
     """Yield all that is on record of a call, oldest first."""
-    yield heading(words.views.SO_FAR, (Piece(words.views.SO_FAR_REMARK, "muted"),), "muted")
+    yield heading(words.views.HISTORY, (Piece(words.views.HISTORY_REMARK, "muted"),), "muted")
     for each in records:
         yield value(clock_seconds(each.at), foreign_text(each.summary), "record")
         by = words.views.ACTORS.get(each.actor, words.views.NAME)

@@ -95,7 +95,7 @@ async def test_an_opened_call_tells_its_whole_story_and_esc_goes_back_to_its_row
         await shown.go("2", "Newest first.")
         await shown.go("j", "f follow")
         row = shown.row
-        await shown.go("enter", "SO FAR")
+        await shown.go("enter", "HISTORY")
         for words in ("waits for a person", "approved send-draft", "outcome unknown"):
             assert words in shown.text
         shown.port.tell(recorded(101, "run.requested", "run-a"))

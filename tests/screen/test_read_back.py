@@ -68,7 +68,7 @@ def decided(shown: Console) -> list[str]:
         (HELD, "✓ The service now holds what you approved (3 fields compared)."),
         (
             ReadBackView(status="unavailable", at=NOW - 3, reason="timed out"),
-            "What the service holds could not be read back: timed out",
+            "What the service holds now could not be fetched: timed out",
         ),
         (
             differing("eve@evil.example"),
@@ -113,7 +113,7 @@ async def test_what_the_service_holds_reaches_no_column_of_ours(attack: int) -> 
         assert all("Ж" not in allowed(row, 13) for row in rows(shown))
         gone = ReadBackView(status="unavailable", at=NOW - 3, reason=ATTACKS[attack])
         shown.port.tell(ApprovalUpdated(view=done(1, gone, version=10)))
-        await shown.shows("could not be read")
+        await shown.shows("could not be fetched")
         assert all("Ж" not in allowed(row, 13) for row in rows(shown))
         assert "Ж" not in shown.status_line
 

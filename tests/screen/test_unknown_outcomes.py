@@ -16,8 +16,8 @@ from aileron_tui.state.situation import situation_of
 from tests.screen.driving import NOW, Console, console, mail, short, start
 
 LOST = (
-    "A request had been sent when the step send ended (the time limit of 60 s was over). Whether it "
-    "took effect is not known. It is not repeated; look at the service before you try again."
+    "The step send failed after it had sent a request (the time limit of 60 s was over). Whether the "
+    "request took effect is unknown. It is not repeated; check the service before you try again."
 )
 
 
@@ -51,9 +51,9 @@ async def test_it_stands_first_and_its_answer_is_in_view(size: tuple[int, int]) 
         assert shown.selected == lost(3).approval_id
         assert " 3 " in shown.lines[0]
         assert "? 1 unknown" in shown.lines[0]
-        for text in ("OUTCOME  unknown", "A request had been sent", "Went to", "Check"):
+        for text in ("OUTCOME  unknown", "after it had sent a request", "Contacted", "Check"):
             assert text in shown.text
-        assert shown.text.count("A request had been sent") == 1
+        assert shown.text.count("after it had sent a request") == 1
         assert "l looks again, m acknowledges." in shown.status_line
         assert "l look again" in shown.keys
         assert "m  acknowledge" in shown.keys
