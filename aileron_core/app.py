@@ -201,7 +201,12 @@ class _Runs:
             read_backs=self.read_backs,
         )
         self.retention = Retention(
-            database, self.approvals, clock, days=settings.keep_arguments_days
+            database,
+            registry,
+            self.store,
+            clock,
+            days=base.options.settings.history_days,
+            backups=base.home.backups,
         )
 
 

@@ -105,6 +105,8 @@ class Settings:
     launch: Mapping[str, LaunchSettings] = field(default_factory=dict[str, LaunchSettings])
     """By the agent's name."""
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
+    history_days: int = 30
+    """How long the content of a call is kept after its end; 0: for an hour, in which agents fetch results."""
 
     def is_tool(self, action: str, tool: str) -> bool:
         """Return whether agents get *action* as an MCP tool, which is named *tool* there."""
@@ -116,6 +118,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "approval": frozenset({"expires_seconds"}),
     "mcp": frozenset({"hold_seconds", "tools"}),
     "console": frozenset({"theme", "glyphs", "arm_ms", "bell", "lock_minutes", "keys"}),
+    "history": frozenset({"days"}),
     "log": frozenset({"level", "max_mib", "keep"}),
     "notify": frozenset({"osc9", "command"}),
     "launch": frozenset(AGENT_NAMES),
@@ -128,6 +131,7 @@ MAX_COMMAND = 64
 """Words of `notify.command` at most."""
 ARM_MS_RANGE = (250, 10_000)
 LOCK_MINUTES_RANGE = (0, 24 * 60)
+MAX_HISTORY_DAYS = 3650
 _LISTEN = re.compile(r"127\.0\.0\.1:(\d{1,5})")
 
 
@@ -205,6 +209,13 @@ class _SettingsTable:
             return default
         return found
 
+    def whole_number(self, key: str, default: int, least: int, most: int) -> int:
+        found = self.value(key, default)
+        if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
+            self.refuse(key, f"must be a whole number from {least} to {most}")
+            return default
+        return found
+
     def flag(self, key: str, *, default: bool) -> bool:
         found = self.value(key, default)
         if not isinstance(found, bool):
@@ -221,6 +232,7 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
         server.refuse("listen", 'must be "127.0.0.1:PORT"')
     approval = _SettingsTable(path, "approval", content, problems)
     mcp = _SettingsTable(path, "mcp", content, problems)
+    history = _SettingsTable(path, "history", content, problems)
     return Settings(
         listen_port=int(match[1]) if match else 0,
         expires_seconds=int(approval.number("expires_seconds", 1800, 0, 30 * 86400)),
@@ -231,6 +243,7 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
         notify=_notify(_SettingsTable(path, "notify", content, problems)),
         launch=_launch(path, content.get("launch", {}), problems),
         gateway=_gateway(_SettingsTable(path, "gateway", content, problems)),
+        history_days=history.whole_number("days", 30, 0, MAX_HISTORY_DAYS),
     )
 
 

@@ -161,6 +161,8 @@ def _preview(old: Preview | None, new: Preview | None) -> Iterator[AcceptanceCha
         return
     yield from _wider("preview_op", "", old.op, new.op)
     yield from _wider("preview_args", "", _shown(old.args), _shown(new.args))
+    asked = ("" if each.read_back is None else _shown(each.read_back) for each in (old, new))
+    yield from _wider("preview_args", "read_back", *asked)
     before, after = dict(old.render), dict(new.render)
     for label in _in_order(before, after):
         if label in before and label in after:
@@ -173,6 +175,9 @@ def _preview(old: Preview | None, new: Preview | None) -> Iterator[AcceptanceCha
     yield from _other("text", "gist", old.gist or "", new.gist or "")
     multiline = (", ".join(sorted(each.multiline)) for each in (old, new))
     yield from _other("text", "multiline", *multiline)
+    its, theirs = dict(old.formats), dict(new.formats)
+    for label in _in_order(its, theirs):
+        yield from _other("text", f"{label}.format", its.get(label, ""), theirs.get(label, ""))
 
 
 def _fields_compared(
@@ -241,6 +246,7 @@ def _inputs(old: Sequence[Input], new: Sequence[Input]) -> Iterator[AcceptanceCh
             ("label", one.label or "", two.label or ""),
             ("description", one.description, two.description),
             ("multiline", _yes(one.multiline), _yes(two.multiline)),
+            ("format", one.format or "", two.format or ""),
         ):
             yield from _other("text", f"{name}.{key}", its, theirs)
 

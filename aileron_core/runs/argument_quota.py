@@ -88,7 +88,10 @@ class ArgumentQuota:
         runs = [run_id for run_id, _ in candidates]
         live = [run for run_id in runs if (run := self._registry.get(run_id)) is not None]
         async with AsyncExitStack() as locks:
-            for run in live:  # nobody may write the removed arguments back
+            # In one order, as retention takes them: two that wait for each other never end.
+            for run in sorted(
+                live, key=lambda run: run.row.run_id
+            ):  # nobody may write the removed arguments back
                 await locks.enter_async_context(run.lock)
             await self._database.write(lambda tx: self._forget(tx, session, runs))
             for run in live:

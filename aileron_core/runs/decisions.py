@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from aileron_core import tasks
@@ -276,13 +276,6 @@ class ApprovalService:
             async with run.lock:
                 if run.is_waiting:
                     await self._expire(run)
-
-    def forget_arguments(self, before: float) -> None:
-        """Drop from memory what rows of runs that ended before *before* have lost."""
-        for run in self.registry:
-            ended = run.row.ended_at is not None and run.row.ended_at < before
-            if ended and not run.awaits_acknowledgement:
-                run.row = replace(run.row, args=None, progress=None, output=None)
 
     async def _expire(self, run: LiveRun) -> None:
         await self._end(

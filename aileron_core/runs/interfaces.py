@@ -71,4 +71,3 @@ class GateSettings:
     read_back_delay_seconds: float = 1.0
     """From the end of a run to the one reading of what the service then holds."""
     reason_characters: int = 2000
-    keep_arguments_days: int = 30

@@ -56,7 +56,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One run. Times are seconds since the epoch. `args` is None once forgotten (30 days after the end).
+    """One run. Times are seconds since the epoch. `args` is None once deleted (`[history] days` after the end).
 
     Sooner where its session holds too many bytes of them and no person decided it.
     """
@@ -99,6 +99,12 @@ class RunRecord:
         """SHA-256 of what the run returned, or of how it failed, as stored; None before its end."""
         result = self.output if self.output is not None else self.failure and self.failure.to_json()
         return None if result is None else sha256_hex((_dump(result) or "").encode())
+
+    def without_contents(self) -> "RunRecord":
+        """Return this run as its row is once its content was deleted (`run_table.forget_contents_before`)."""
+        return replace(
+            self, args=None, progress=None, output=None, failure=None, reason=None, note=""
+        )
 
     def after(self, event: RunEvent, **changes: Any) -> "RunRecord":
         """Return this run after *event*, with *changes*.

@@ -1,47 +1,86 @@
-"""Removing the arguments and outputs of runs that ended long ago (30 days, `GateSettings` in `interfaces.py`)."""
+"""Removing the content of calls that ended long ago (`[history] days`, `aileron_core/settings.py`)."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.runs import ApprovalService, run_table
+from aileron_core.runs import run_table
+from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.store import RunStore
 from aileron_core.storage.database import Database, Tx
+from aileron_core.storage.migrations import KEEP_COPIES_DAYS, forget_copies
 
 _INTERVAL_SECONDS = 3600.0
+_SHORT_INTERVAL_SECONDS = 60.0
+_LEAST_SECONDS = 3600.0
+"""What even 0 days keep: an agent that waits, or lost its connection, still gets its result."""
 
 
 class Retention:
-    """Keeps arguments and outputs for *days* after a run's end, in rows and in memory."""
+    """Keeps what a call contained for *days* after its end, in rows, in memory and in *backups*."""
 
     def __init__(
-        self, database: Database, approvals: ApprovalService, clock: Clock, *, days: int
+        self,
+        database: Database,
+        registry: RunRegistry,
+        store: RunStore,
+        clock: Clock,
+        *,
+        days: int,
+        backups: Path,
     ) -> None:
         self._database = database
-        self._approvals = approvals
+        self._registry = registry
+        self._store = store
         self._clock = clock
-        self._seconds = days * 86400.0
+        self._backups = backups
+        self._seconds = max(days * 86400.0, _LEAST_SECONDS)
+        self._copy_seconds = min(self._seconds, KEEP_COPIES_DAYS * 86400.0)
+        self._interval = _INTERVAL_SECONDS if days else _SHORT_INTERVAL_SECONDS
         self._swept_at = float("-inf")
 
     async def sweep(self) -> None:
-        """Forget what is due; does something the first time and then once an hour.
+        """Forget what is due; does something the first time and then once an hour (0 days: a minute).
 
         Raises:
             StorageUnavailable: it could not be written.
         """
         now = self._clock.now()
-        if now - self._swept_at <= _INTERVAL_SECONDS:
+        if now - self._swept_at <= self._interval:
             return
         before = now - self._seconds
-        await self._database.write(lambda tx: self._forget(tx, before))
-        self._approvals.forget_arguments(before)
+        await self._forget_contents(before)
+        await asyncio.to_thread(forget_copies, self._backups, now - self._copy_seconds)
         self._swept_at = now
 
-    def _forget(self, tx: Tx, before: float) -> None:
-        if count := run_table.forget_arguments_before(tx, before):
+    async def _forget_contents(self, before: float) -> None:
+        ended = [run for run in self._registry if (run.row.ended_at or before) < before]
+        async with AsyncExitStack() as locks:
+            for run in sorted(ended, key=lambda run: run.row.run_id):
+                # Nobody may write back what is being removed (a delivery, say).
+                await locks.enter_async_context(run.lock)
+            removed = await self._database.write(lambda tx: self._forget(tx, before))
+            live = [run for run_id in removed if (run := self._registry.get(run_id)) is not None]
+            for run in live:
+                run.row = run.row.without_contents()
+                run.outcome_text = ""
+                run.claims = ()
+        for run in live:
+            self._store.notify(run, rearm=False)
+
+    def _forget(self, tx: Tx, before: float) -> list[str]:
+        removed = run_table.forget_contents_before(tx, before)
+        if count := len(removed):
             tx.erases = True
             tx.record(
                 AuditRecord(
                     at=rfc3339(self._clock.now()),
                     event=AuditEvent.ARGUMENTS_FORGOTTEN,
-                    summary=f"Forgot the arguments and outputs of {count} old runs",
+                    summary=f"Deleted what {count} old runs contained: arguments, results, reasons",
+                    extra={"count": count, "ended_before": rfc3339(before)},
                 )
             )
+        return removed

@@ -120,18 +120,33 @@ def calls_by_action(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT action, count(*) FROM runs GROUP BY action"))
 
 
-def forget_arguments_before(tx: Tx, moment: float) -> int:
-    """Remove arguments and outputs of runs that ended before *moment*; return of how many.
+def forget_contents_before(tx: Tx, moment: float) -> list[str]:
+    """Remove what runs that ended before *moment* contained; return their ids.
 
-    Not of one whose outcome is unknown and that waits to be acknowledged.
+    Not of one that waits for a person: its outcome is unknown and not acknowledged, or the service
+    differs from what was approved and nobody has seen how.
     """
-    return tx.execute(
-        "UPDATE runs SET args = NULL, progress = NULL, output = NULL "
-        "WHERE (args IS NOT NULL OR progress IS NOT NULL OR output IS NOT NULL) AND ended_at < ? "
-        "AND (state != ? OR EXISTS (SELECT 1 FROM audit "
-        "WHERE audit.run = runs.run_id AND audit.event = ?))",
-        (moment, str(RunState.UNKNOWN), AuditEvent.RUN_ACKNOWLEDGED),
-    ).rowcount
+    recorded = "EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event = ?)"
+    due = (
+        "ended_at < ? AND (args IS NOT NULL OR progress IS NOT NULL OR output IS NOT NULL "
+        "OR failure IS NOT NULL OR reason IS NOT NULL OR note != '') "
+        f"AND (state != ? OR {recorded}) AND ({recorded} OR NOT {recorded})"
+    )
+    parameters = (
+        moment,
+        str(RunState.UNKNOWN),
+        AuditEvent.RUN_ACKNOWLEDGED,
+        AuditEvent.READ_BACK_SEEN,
+        AuditEvent.READ_BACK_DIFFERED,
+    )
+    query = f"SELECT run_id FROM runs WHERE {due}"  # noqa: S608 - constants of this function
+    runs = [str(run_id) for (run_id,) in tx.execute(query, parameters)]
+    tx.execute(
+        "UPDATE runs SET args = NULL, progress = NULL, output = NULL, failure = NULL, "  # noqa: S608 - the same
+        f"reason = NULL, note = '' WHERE {due}",
+        parameters,
+    )
+    return runs
 
 
 def stored_argument_bytes(connection: sqlite3.Connection, session_id: str) -> int:

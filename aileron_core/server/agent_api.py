@@ -10,7 +10,7 @@ from typing import TypeAlias
 from aileron_core.app import App
 from aileron_core.canonical import Json
 from aileron_core.console_port import CoreEvent, LibraryUpdated
-from aileron_core.errors import Failure, NotFound, Unauthorized
+from aileron_core.errors import Conflict, Failure, NotFound, Unauthorized
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.runs.gate import Call
 from aileron_core.runs.model import RunRecord
@@ -139,7 +139,12 @@ class AgentApi:
             return completed_body(row)
         if row.gated:
             return pending_body(row, self._app.address.url, attached=answer.attached)
-        assert row.failure is not None
+        if row.failure is None:
+            raise Conflict(
+                f"{row.run_id} ended as {row.state}; how was deleted since. Nothing ran again. "
+                "Use a new idempotency key to call it anew.",
+                details={"outcome": str(row.state)},
+            )
         return row.failure
 
     async def result(

@@ -116,7 +116,7 @@ def migrate(path: Path, clock: Clock | None = None) -> None:
     """
     now = (clock or SystemClock()).now()
     folder = Home(path.parent).backups
-    _forget(folder, now - KEEP_COPIES_DAYS * 86400)
+    forget_copies(folder, now - KEEP_COPIES_DAYS * 86400)
     if not path.exists():
         return
     try:
@@ -214,7 +214,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _forget(folder: Path, before: float) -> None:
+def forget_copies(folder: Path, before: float) -> None:
     """Remove the copies that were made before *before*; one that cannot go now goes another time."""
     for copy in folder.glob("schema-*.db"):
         with suppress(OSError):

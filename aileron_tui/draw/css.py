@@ -4,8 +4,9 @@ Only the attribute and the old presentational ones are read. Rules of a style sh
 is drawn as visible, and the sheet is counted as not shown.
 """
 
+import colorsys
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -20,19 +21,24 @@ MIN_SIDE = 2.0
 """Pixels of a box that shows nothing of what is in it."""
 
 Colour: TypeAlias = tuple[int, int, int]
+_Rules: TypeAlias = Mapping[str, Sequence[str]]
+"""Every value that a property is given: which of several a mail reader takes, depends on the reader."""
 
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LENGTH = re.compile(r"(-?\d*\.?\d+)(px|pt|em|rem|%|ex|vw|vh|mm|cm|in|pc)?")
 _PIXELS: Mapping[str, float] = {
     "": 1, "px": 1, "pt": 4 / 3, "rem": 16, "ex": 8, "vw": 10, "vh": 10, "mm": 3.8, "cm": 38,
     "in": 96, "pc": 16,
 }  # fmt: skip
-_RGB = re.compile(r"rgba?\(\s*(\d+)[\s,]+(\d+)[\s,]+(\d+)(?:[\s,/]+([\d.]+)%?)?\s*\)")
+# The possessive signs and what is before them keep the time of a search linear.
+_FONT_SIZE = re.compile(r"(?<![\d.])-?(?:\d++(?:\.\d*+)?|\.\d++)(?:px|pt|em|rem|%)")
+_FUNCTION = re.compile(r"(rgb|hsl)a?\(([^()]{0,80})\)")
+_COLOURS = re.compile(r"(?:rgb|hsl)a?\([^()]{0,80}\)|[^\s]+")
 _SIDES = ("height", "max-height", "width", "max-width")
 _READ = frozenset(("style", "hidden", "color", "bgcolor"))
 """Attributes that say how text looks."""
 _OFF_SCREEN = 400
-"""Pixels to the left or above from which on something is out of sight."""
+"""Pixels to a side from which on something is out of sight."""
 
 _NAMES: Mapping[str, Colour] = {
     "white": (255, 255, 255), "snow": (255, 250, 250), "ghostwhite": (248, 248, 255),
@@ -48,7 +54,18 @@ _NAMES: Mapping[str, Colour] = {
     "blue": (0, 0, 255), "navy": (0, 0, 128), "fuchsia": (255, 0, 255), "purple": (128, 0, 128),
     "orange": (255, 165, 0),
 }  # fmt: skip
-_INHERITED = ("inherit", "initial", "unset", "revert", "currentcolor", "windowtext")
+_HIDING: Mapping[str, frozenset[str]] = {
+    "display": frozenset({"none"}),
+    "visibility": frozenset({"hidden", "collapse"}),
+    "content-visibility": frozenset({"hidden"}),
+    "mso-hide": frozenset({"all"}),
+    "zoom": frozenset({"0", "0%"}),
+    "scale": frozenset({"0", "0%"}),
+}
+_DECORATIONS = ("text-decoration", "text-decoration-line")
+_MOVES = (
+    "left", "right", "top", "bottom", "text-indent", "margin-left", "margin-right", "margin-top",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,67 +81,100 @@ class Look:
 
 def look_of(attributes: Mapping[str, str | None], outer: Look) -> Look:
     """Return the look of an element with *attributes* within *outer*."""
-    given = {name.casefold(): value or "" for name, value in attributes.items()}
+    given = _given(attributes)
     if given.keys().isdisjoint(_READ):
         return outer
     style = given.get("style", "")
     rules = _rules(style)
+    colours = [*_colours((given.get("color", ""), *rules.get("color", ())))]
+    grounds = [*_grounds(rules, given)]
+    sizes = [*_sizes(rules, outer.pixels)]
     look = replace(
         outer,
-        colour=_colour(rules.get("color", given.get("color", "")), outer.colour),
-        ground=_ground(rules, given, outer.ground),
-        pixels=_pixels(rules, outer.pixels),
-        struck=outer.struck or "line-through" in rules.get("text-decoration", ""),
+        colour=colours[-1] if colours else outer.colour,
+        ground=grounds[-1] if grounds else outer.ground,
+        pixels=sizes[-1] if sizes else outer.pixels,
+        struck=outer.struck or any("line-through" in each for each in _of(rules, *_DECORATIONS)),
     )
-    return replace(look, unseen=outer.unseen or _why_unseen(look, rules, given, style))
-
-
-def _why_unseen(look: Look, rules: Mapping[str, str], given: Mapping[str, str], style: str) -> str:
-    item = words.item
+    if outer.unseen:
+        return look
     if "\\" in style:
-        return item.UNSEEN_STYLE  # an escape that spells a name in another way
-    hidden = "hidden" in given or rules.get("display") == "none" or rules.get("mso-hide") == "all"
-    if hidden or rules.get("visibility") in ("hidden", "collapse"):
+        # An escape may spell a name in another way.
+        return replace(look, unseen=words.item.UNSEEN_STYLE)
+    why = _why_hidden(rules, given)
+    if not why and min(sizes, default=look.pixels) < MIN_PIXELS:
+        why = words.item.UNSEEN_SMALL
+    if not why and any(
+        _is_near(colour, ground)
+        for colour in colours or [look.colour]
+        for ground in grounds or [look.ground]
+    ):
+        why = words.item.UNSEEN_COLOUR
+    return replace(look, unseen=why)
+
+
+def changes_direction(attributes: Mapping[str, str | None]) -> bool:
+    """Tell whether an element with *attributes* may draw its text from right to left."""
+    given = _given(attributes)
+    rules = _rules(given.get("style", ""))
+    return "rtl" in (given.get("dir", "").casefold(), *_of(rules, "direction"))
+
+
+def _given(attributes: Mapping[str, str | None]) -> dict[str, str]:
+    return {name.casefold(): value or "" for name, value in attributes.items()}
+
+
+def _why_hidden(rules: _Rules, given: Mapping[str, str]) -> str:
+    item = words.item
+    hidden = "hidden" in given or any(
+        not _HIDING[name].isdisjoint(values) for name, values in rules.items() if name in _HIDING
+    )
+    if hidden:
         return item.UNSEEN_HIDDEN
-    opacity = _number(rules.get("opacity", ""))
-    if opacity is not None and opacity < MIN_OPACITY:
+    faint = (_number(each) for each in _of(rules, "opacity"))
+    if any(each is not None and each < MIN_OPACITY for each in faint):
         return item.UNSEEN_COLOUR
-    if look.pixels < MIN_PIXELS:
+    if any(map(_is_transparent, _of(rules, "color", "-webkit-text-fill-color"))):
+        return item.UNSEEN_COLOUR
+    cut = any(name.startswith("overflow") for name in rules)
+    if cut and any(_to_pixels(each, 16.0) < MIN_SIDE for each in _of(rules, *_SIDES)):
         return item.UNSEEN_SMALL
-    if "overflow" in rules and any(_length(rules, name) < MIN_SIDE for name in _SIDES):
-        return item.UNSEEN_SMALL
-    if _is_off_screen(rules):
-        return item.UNSEEN_MOVED
-    near = all(abs(a - b) < MIN_CONTRAST for a, b in zip(look.colour, look.ground, strict=True))
-    return item.UNSEEN_COLOUR if near else ""
+    return item.UNSEEN_MOVED if _is_off_screen(rules) else ""
 
 
-def _length(rules: Mapping[str, str], name: str) -> float:
-    return _to_pixels(rules.get(name, ""), 16.0)
+def _of(rules: _Rules, *names: str) -> Iterator[str]:
+    """Yield every value of the properties *names*."""
+    for name in names:
+        yield from rules.get(name, ())
 
 
-def _rules(style: str) -> dict[str, str]:
-    rules: dict[str, str] = {}
+def _rules(style: str) -> dict[str, list[str]]:
+    rules: dict[str, list[str]] = {}
     for rule in _COMMENT.sub("", style).split(";"):
         name, colon, value = rule.partition(":")
         if colon:
-            rules[name.strip().casefold()] = value.split("!")[0].strip().casefold()
+            rules.setdefault(name.strip().casefold(), []).append(
+                value.split("!")[0].strip().casefold()
+            )
     return rules
 
 
-def _is_off_screen(rules: Mapping[str, str]) -> bool:
-    if "clip" in rules or "clip-path" in rules or "scale(0" in rules.get("transform", ""):
+def _is_off_screen(rules: _Rules) -> bool:
+    if "clip" in rules or "clip-path" in rules:
         return True
-    moved = ("left", "top", "text-indent", "margin-left", "margin-top")
-    return any(_length(rules, name) < -_OFF_SCREEN for name in moved)
+    if any("scale(0" in each or "translate" in each for each in _of(rules, "transform")):
+        return True
+    return any(_to_pixels(each, 16.0) < -_OFF_SCREEN for each in _of(rules, *_MOVES))
 
 
-def _pixels(rules: Mapping[str, str], outer: float) -> float:
-    size = rules.get("font-size", "")
-    if not size and "font" in rules:
-        found = re.search(r"(-?\d*\.?\d+(?:px|pt|em|rem|%))", rules["font"])
-        size = found[1] if found else ""
-    return _to_pixels(size, outer) if size and _LENGTH.match(size) else outer
+def _sizes(rules: _Rules, outer: float) -> Iterator[float]:
+    """Yield the size of the letters in every way that it is given."""
+    for each in _of(rules, "font"):
+        if found := _FONT_SIZE.search(each):
+            yield _to_pixels(found[0], outer)
+    for each in _of(rules, "font-size"):
+        if _LENGTH.match(each):
+            yield _to_pixels(each, outer)
 
 
 def _to_pixels(length: str, em: float) -> float:
@@ -144,17 +194,42 @@ def _number(text: str) -> float | None:
     return float(match[1]) / (100 if match[2] == "%" else 1)
 
 
-def _ground(rules: Mapping[str, str], given: Mapping[str, str], outer: Colour) -> Colour:
-    for each in (rules.get("background-color"), rules.get("background"), given.get("bgcolor")):
-        for word in re.findall(r"rgba?\([^)]*\)|[^\s]+", each or ""):
-            if (colour := _parse_colour(word)) is not None:
-                return colour
-    return outer
+def _grounds(rules: _Rules, given: Mapping[str, str]) -> Iterator[Colour]:
+    """Yield every colour that the background is given; one that lets the outer show through is none."""
+    for text in (given.get("bgcolor", ""), *_of(rules, "background", "background-color")):
+        parts = (each for each in _COLOURS.findall(text) if not _is_transparent(each))
+        yield from _colours(parts)
 
 
-def _colour(text: str, outer: Colour) -> Colour:
-    colour = _parse_colour(text)
-    return colour if colour is not None else outer
+def _colours(texts: Iterable[str]) -> Iterator[Colour]:
+    yield from (colour for text in texts if (colour := _parse_colour(text)) is not None)
+
+
+def _is_near(one: Colour, other: Colour) -> bool:
+    return all(abs(a - b) < MIN_CONTRAST for a, b in zip(one, other, strict=True))
+
+
+def _is_transparent(text: str) -> bool:
+    """Tell whether the colour *text* cannot be seen on any ground."""
+    digits = _hex_digits(text)
+    if len(digits) == 8:
+        return int(digits[6:], 16) / 255 < MIN_OPACITY
+    parts = _arguments(text)
+    return text == "transparent" or (len(parts) == 4 and (_number(parts[3]) or 0) < MIN_OPACITY)
+
+
+def _arguments(text: str) -> list[str]:
+    """Return the arguments of a colour that is written as a function."""
+    match = _FUNCTION.fullmatch(text)
+    return [each for each in re.split(r"[\s,/]+", match[2]) if each] if match else []
+
+
+def _hex_digits(text: str) -> str:
+    """Return the digits of a colour in hexadecimal, two of each part; empty where it is none."""
+    digits = text.removeprefix("#")
+    if len(digits) in (3, 4):
+        digits = "".join(2 * digit for digit in digits)
+    return digits if len(digits) in (6, 8) and re.fullmatch(r"[0-9a-f]+", digits) else ""
 
 
 def _parse_colour(text: str) -> Colour | None:
@@ -162,14 +237,20 @@ def _parse_colour(text: str) -> Colour | None:
     text = text.strip().casefold()
     if text in _NAMES:
         return _NAMES[text]
-    if text in _INHERITED:
-        return None
-    if match := _RGB.fullmatch(text):
-        red, green, blue = (min(255, int(match[at][:4])) for at in (1, 2, 3))
-        return red, green, blue
-    digits = text.removeprefix("#")
-    if len(digits) in (3, 4):
-        digits = "".join(2 * digit for digit in digits)
-    if len(digits) in (6, 8) and re.fullmatch(r"[0-9a-f]+", digits):
+    if digits := _hex_digits(text):
         return int(digits[0:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
-    return None
+    parts = _arguments(text)
+    numbers = [number for each in parts[:3] if (number := _number(each)) is not None]
+    if len(numbers) < 3:
+        return None
+    if text.startswith("hsl"):
+        hue, saturation, light = numbers[0] / 360 % 1, min(1, numbers[1]), min(1, numbers[2])
+        mixed = [part * 255 for part in colorsys.hls_to_rgb(hue, light, saturation)]
+    else:
+        # `_number` makes hundredths of percents.
+        mixed = [
+            number * 255 if each.endswith("%") else number
+            for number, each in zip(numbers, parts, strict=False)
+        ]
+    red, green, blue = (int(max(0, min(255, part))) for part in mixed)
+    return red, green, blue

@@ -1,6 +1,7 @@
 """Addresses of the web in text from outside: where they stand, and what opening one would open."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import SplitResult, quote, urlsplit
@@ -11,7 +12,8 @@ MAX_LENGTH = 8192
 _ADDRESS = re.compile(r"https?://[^\s<>\"\u2039\u203a\x00-\x1f\x7f]+", re.IGNORECASE)
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
-_NAMED_HOST = re.compile(r"[^\s/@:?#<>()\"']+\.[^\W\d_]{2,}", re.IGNORECASE)
+# It begins where a word begins: from each letter of a long one it would take time with the square.
+_NAMED_HOST = re.compile(r"(?<![^\s/@:?#<>()\"'])[^\s/@:?#<>()\"']+\.[^\W\d_]{2,}", re.IGNORECASE)
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _ENDS_SENTENCE = ".,;:!?'\"*`"
 _KEPT = "%/:=&?~+!$,;'@()*[]|-._"
@@ -79,14 +81,17 @@ def find_links(text: str) -> Iterator[tuple[int, int]]:
 
 def _without_end(address: str) -> str:
     """Return *address* without what belongs to the sentence around it."""
-    while address:
-        last = address[-1]
+    counts = Counter(address)
+    end = len(address)
+    while end:
+        last = address[end - 1]
         opening = _CLOSING.get(last)
-        unopened = opening is not None and address.count(last) > address.count(opening)
+        unopened = opening is not None and counts[last] > counts[opening]
         if last not in _ENDS_SENTENCE and not unopened:
             break
-        address = address[:-1]
-    return address
+        counts[last] -= 1
+        end -= 1
+    return address[:end]
 
 
 def names_other_host(label: str, host: str) -> bool:

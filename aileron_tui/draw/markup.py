@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aileron_core.text import escape
 from aileron_tui import words
-from aileron_tui.draw.css import Look, look_of
+from aileron_tui.draw.css import Look, changes_direction, look_of
 from aileron_tui.draw.links import names_other_host, parse_link
 from aileron_tui.draw.styled_text import StyledLine, StyledText
 from aileron_tui.draw.text import Role
@@ -27,6 +27,15 @@ MAX_CHARACTERS: Mapping[str, int] = {"html": 200_000, "markdown": 40_000}
 MAX_LINES = 20_000
 """Lines of a converted text; beyond them the source is shown."""
 
+MAX_REOPENED = 100_000
+"""Times that elements may have to be opened again; beyond them the source is shown."""
+
+_REOPENED = re.compile(
+    r"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])[^>]*", re.IGNORECASE
+)
+_PLAIN_TAG = re.compile(
+    r"<[a-zA-Z]++(?:\s++[a-zA-Z-]++(?:=(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'=/]++))?)*+\s*+/?"
+)
 _BLOCKS = frozenset(
     [
         "address",
@@ -84,12 +93,16 @@ _INDENTED: Mapping[str, str] = {"blockquote": "> ", "li": "  ", "dd": "  "}
 _RAISED: Mapping[str, str] = {"sup": "^", "sub": "_"}
 _NOT_DRAWN: Mapping[str, str] = {
     "script": "script", "style": "style sheet", "template": "template", "title": "title",
-    "iframe": "frame", "frame": "frame", "object": "object", "embed": "object", "video": "video",
-    "audio": "sound", "canvas": "drawing", "noframes": "frame", "noembed": "object",
-    "base": "base address", "link": "linked file", "svg": "drawing", "math": "formula",
-    "datalist": "list of choices", "map": "map of links",
+    "iframe": "frame", "frame": "frame", "embed": "object", "noframes": "frame",
+    "noembed": "object", "base": "base address", "link": "linked file",
+    "datalist": "list of choices",
 }  # fmt: skip
 """Elements that are counted, with all that is in them."""
+_TEXT_DRAWN: Mapping[str, str] = {
+    "object": "object", "video": "video", "audio": "sound", "canvas": "drawing", "svg": "drawing",
+    "math": "formula", "map": "map of links",
+}  # fmt: skip
+"""Elements that are counted, and whose text is drawn: a mail reader may show it in their place, or in them."""
 _SPOKEN = ("title", "aria-label", "aria-description", "summary", "label", "content")
 """Attributes that hold text for somebody: counted."""
 
@@ -128,6 +141,8 @@ def _convert(text: str, written: str) -> ReadableText | None:
     if written == "markdown":
         text, left_out = _markdown_to_html(text)
     # A mail reader runs no scripts: what stands in `noscript` is text.
+    if _repeats_elements(text):
+        return None
     document = JustHTML(text, sanitize=False, scripting_enabled=False)
     page = TextPage()
     _Walker(page).walk(document.root)
@@ -146,6 +161,19 @@ def _convert(text: str, written: str) -> ReadableText | None:
         blank_lines=page.blank_lines,
         not_drawn=tuple(page.not_drawn.items()),
     )
+
+
+def _repeats_elements(text: str) -> bool:
+    """Tell whether *text* may become a far larger document.
+
+    What is not closed in one paragraph, HTML opens again in each that follows; of equal ones three
+    at most.
+    """
+    tags = _REOPENED.findall(text)
+    plain = {tag for tag in tags if _PLAIN_TAG.fullmatch(tag)}
+    # Of the others nobody knows without reading all of it where they end.
+    unclear = sum(not _PLAIN_TAG.fullmatch(tag) for tag in tags)
+    return (len(plain) + unclear) * text.count("<") > MAX_REOPENED
 
 
 def _markdown_to_html(text: str) -> tuple[str, list[str]]:
@@ -250,7 +278,7 @@ class _Walker:
         elif name in ("td", "th") and not page.is_at_start:
             page.sign(" | ", "muted")
         elif name in _INDENTED:
-            page.prefix = (*page.prefix, _INDENTED[name])
+            page.prefix.append(_INDENTED[name])
             if name == "li":
                 page.bullet = self._bullet(place)
         elif name in _RAISED:
@@ -272,7 +300,9 @@ class _Walker:
         page.not_drawn.update(
             ["attribute with text"] * sum(map(bool, map(attributes.get, _SPOKEN)))
         )
-        if name == "bdo" or "rtl" in (attributes.get("dir") or "").casefold():
+        if name in _TEXT_DRAWN:
+            page.not_drawn[_TEXT_DRAWN[name]] += 1
+        if name == "bdo" or changes_direction(attributes):
             page.not_drawn["change of direction"] += 1
         elif name == "meta" and (attributes.get("http-equiv") or "").casefold() == "refresh":
             page.not_drawn["redirection"] += 1
@@ -306,8 +336,8 @@ class _Walker:
             page.add_kept(text, place.role, place.href)
         else:
             page.add_text(text, place.role, place.href)
-        for label in self.labels:
-            label.append(text)
+        if self.labels:
+            self.labels[-1].append(text)
 
     def _leave(self, node: "Node", place: _Place, outer: _Place) -> None:
         name, page = str(node.name).casefold(), self.page
@@ -321,7 +351,8 @@ class _Walker:
         if name in _BLOCKS:
             page.end_line(apart=name in _APART)
         if name in _INDENTED:
-            page.prefix, page.bullet = page.prefix[:-1], ""
+            page.prefix.pop()
+            page.bullet = ""
 
     def _end_link(self, href: str, label: str) -> None:
         """Say where the link leads, unless its text says just that."""

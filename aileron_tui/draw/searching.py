@@ -1,5 +1,6 @@
 """A search in a document: where a text is found, and the drawn lines with it marked."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -8,7 +9,7 @@ from aileron_tui.draw.text import Line, Piece, Role, plain_text
 
 MAX_MATCHES = 5_000
 
-Found = Mapping[int, tuple[tuple[int, int, bool], ...]]
+Found = Mapping[int, Sequence[tuple[int, int, bool]]]
 """By row: the characters `[start, end)` of matches in the drawn line, and whether it is the present one."""
 
 
@@ -30,15 +31,15 @@ def find_matches(blocks: Sequence[Block], layout: Layout, text: str) -> tuple[Ma
     wanted = text.casefold()
     if not wanted:
         return ()
-    rows: dict[int, list[int]] = {}
+    rows: dict[int, list[tuple[int, int]]] = {}
     for row, place in enumerate(layout.places):
         if place is not None:
-            rows.setdefault(place.block, []).append(row)
+            rows.setdefault(place.block, []).append((place.end, row))
     found: list[Match] = []
     for block, lines in rows.items():
         for start, end in _occurrences(plain_text(blocks[block].pieces), wanted):
-            first = next((row for row in lines if _end(layout, row) > start), lines[-1])
-            found.append(Match(block, start, end, first))
+            number = bisect_right(lines, start, key=lambda line: line[0])
+            found.append(Match(block, start, end, lines[min(number, len(lines) - 1)][1]))
             if len(found) == MAX_MATCHES:
                 return tuple(found)
     return tuple(found)
@@ -54,33 +55,20 @@ def _occurrences(text: str, wanted: str) -> Iterator[tuple[int, int]]:
         at = folded.find(wanted, at + len(wanted))
 
 
-def _end(layout: Layout, row: int) -> int:
-    place = layout.places[row]
-    return place.end if place is not None else 0
-
-
 def marked_rows(layout: Layout, matches: Sequence[Match], present: int) -> Found:
     """Return the rows of *layout* with what to mark in them; *present*: the number of the present match."""
-    if not matches:
-        return {}
-    by_block: dict[int, list[tuple[Match, bool]]] = {}
+    found: dict[int, list[tuple[int, int, bool]]] = {}
     for number, each in enumerate(matches):
-        by_block.setdefault(each.block, []).append((each, number == present))
-    found: dict[int, tuple[tuple[int, int, bool], ...]] = {}
-    for row, place in enumerate(layout.places):
-        if place is None or place.block not in by_block:
-            continue
-        spans = tuple(
-            (
-                max(each.start, place.start) - place.start + place.before,
-                min(each.end, place.end) - place.start + place.before,
-                is_present,
-            )
-            for each, is_present in by_block[place.block]
-            if each.start < place.end and each.end > place.start
-        )
-        if spans:
-            found[row] = spans
+        for row in range(each.row, len(layout.places)):
+            place = layout.places[row]
+            if place is None:
+                continue
+            if place.block != each.block or place.start >= each.end:
+                break
+            first = max(each.start, place.start) - place.start + place.before
+            last = min(each.end, place.end) - place.start + place.before
+            if first < last:
+                found.setdefault(row, []).append((first, last, number == present))
     return found
 
 

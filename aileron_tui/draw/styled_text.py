@@ -73,17 +73,20 @@ def _with_links(text: str, stretches: Sequence[_Stretch]) -> list[_Stretch]:
     """Divide *stretches* where an address begins and ends."""
     divided: list[_Stretch] = []
     found = list(find_links(text)) if "://" in text else []
+    present = 0
     for each in stretches:
         at = each.start
-        for start, end in found:
-            if each.href or end <= at or start >= each.end:
-                continue
+        while present < len(found) and found[present][1] <= at:
+            present += 1
+        index = present
+        while not each.href and index < len(found) and found[index][0] < each.end:
+            start, end = found[index]
             low, high = max(start, at), min(end, each.end)
             divided += [
                 _Stretch(at, low, each.role, ""),
                 _Stretch(low, high, "link", text[start:end]),
             ]
-            at = high
+            at, index = high, index + 1
         divided.append(_Stretch(at, each.end, each.role, each.href))
     return [each for each in divided if each.start < each.end]
 

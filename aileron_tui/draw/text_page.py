@@ -11,6 +11,9 @@ from aileron_tui import words
 from aileron_tui.draw.styled_text import StyledLine, StyledText
 from aileron_tui.draw.text import Role
 
+MAX_PREFIXES = 12
+"""Quotes and lists within each other that are told apart."""
+
 _BLANKS = re.compile(r"[ \t\n\r\f\u00a0]+")
 
 
@@ -20,8 +23,8 @@ class TextPage:
 
     lines: list[list[StyledText]] = field(default_factory=list[list[StyledText]])
     line: list[StyledText] = field(default_factory=list[StyledText])
-    prefix: tuple[str, ...] = ()
-    """What every line begins with: quotes and lists."""
+    prefix: list[str] = field(default_factory=list[str])
+    """What every line begins with, of at most `MAX_PREFIXES`: quotes and lists."""
     bullet: str = ""
     """What the next line begins with, in place of the last prefix."""
     unseen: int = 0
@@ -94,7 +97,7 @@ class TextPage:
         if self._gap_due and self.lines:
             self.lines.append([])
         self._gap_due = False
-        heads = [*self.prefix]
+        heads = self.prefix[:MAX_PREFIXES]
         if self.bullet:
             heads[-1:] = [self.bullet]
             self.bullet = ""

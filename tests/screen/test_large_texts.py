@@ -7,10 +7,12 @@ from time import monotonic, process_time, thread_time
 
 import pytest
 
-from aileron_core.console_port import ApprovalView, FieldView
+from aileron_core.console_port import ApprovalView, CallRead, CallView, FieldView
+from aileron_tui.draw.searching import MAX_MATCHES, find_matches, marked_rows
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item
 from aileron_tui.state.background import RESULTS_KEPT, BackgroundWorker
+from aileron_tui.state.decision_screens import DecisionScreens
 from aileron_tui.state.document_cache import (
     LARGE_CHARACTERS,
     START_CHARACTERS,
@@ -18,6 +20,7 @@ from aileron_tui.state.document_cache import (
     LayoutOptions,
     foreign_size,
 )
+from aileron_tui.state.opened_call import OpenedCall
 from tests.screen.driving import NOW, console, mail, short, start
 
 PATIENCE = 40.0
@@ -99,6 +102,28 @@ async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() ->
         assert "approve" in shown.keys
 
 
+def test_a_row_made_anew_of_the_same_call_is_not_laid_out_again() -> None:
+    """So the list of decisions can show one at every drawing."""
+    pages, view = DocumentCache(), large(1, 100)
+    first = pages.layout(Item(key="k", approval=view), FORM, NOW)
+    assert pages.layout(Item(key="k", approval=view), FORM, NOW) is first
+    assert pages.layout(Item(key="k", approval=large(1, 200)), FORM, NOW) is not first
+
+
+def test_making_readable_text_of_a_mail_counts_as_much_work() -> None:
+    """The page of a decided call is made in the background as its item was."""
+    html = FieldView(label="Body", value="<p>lorem</p>" * 1_000, format="html", multiline=True)
+    plain = replace(html, format="")
+    opened = OpenedCall(DecisionScreens())
+    opened.open("r1")
+    for field, at_once in ((plain, True), (html, False)):
+        view = replace(mail(1), preview=replace(mail(1).preview, fields=(field,)))
+        opened.on_read(CallRead(run_id="r1", call=CallView(approval=view, gated=True)))
+        pages = DocumentCache(ready=lambda: None)
+        assert opened.page(pages, FORM, NOW) is not None
+        assert pages.is_complete is at_once
+
+
 async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
     """Ten megabytes, one after the other: the cursor is at the end at once, and the last is laid out."""
     async with console(start(short(1), *(large(n) for n in range(2, 12)))) as shown:
@@ -114,6 +139,23 @@ async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
         )
         # What was worked in both threads: ten that were waited for were ten that were laid out.
         assert walked < 8 * (process_time() - began)
+
+
+def test_a_search_in_one_long_line_takes_no_longer_than_in_many() -> None:
+    """Nobody can hold up the keys with a text of one line in which much is found."""
+
+    def seconds(text: str) -> float:
+        field = FieldView(label="Body", value=text, multiline=True)
+        view = replace(mail(1), preview=replace(mail(1).preview, fields=(field,)))
+        pages = DocumentCache()
+        layout = pages.layout(Item(key="k", approval=view), FORM, NOW)
+        began = thread_time()
+        matches = find_matches(pages.blocks, layout, "lorem")
+        assert len(matches) == MAX_MATCHES
+        assert len(marked_rows(layout, matches, 0)) > MAX_MATCHES // 20
+        return thread_time() - began
+
+    assert seconds("lorem ipsum dolor " * 40_000) < 10 * seconds("lorem ipsum dolor\n" * 40_000)
 
 
 def test_a_fault_in_the_other_thread_is_met_where_its_work_is_asked_for() -> None:

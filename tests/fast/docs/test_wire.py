@@ -84,6 +84,7 @@ def test_settings_of_a_person_have_these_defaults() -> None:
         "approval.expires_seconds": default.expires_seconds,
         "mcp.hold_seconds": default.hold_seconds,
         "mcp.tools": default.tools[0],
+        "history.days": default.history_days,
     }
     for name in ("console", "log", "notify"):
         table = getattr(default, name)

@@ -142,6 +142,15 @@ def test_a_file_without_a_preview_any_more_asks_blindly() -> None:
     assert wider(ACTION[:start] + ACTION[end:], ACTION) == []
 
 
+def test_what_is_asked_after_the_run_is_compared_too() -> None:
+    """It is a request as those before the run are, with arguments of its own."""
+    old = ACTION.replace('effect = "send"', 'effect = "change"')
+    new = old.replace(
+        "[approval.preview.render]", 'read_back = { id = "${go.id}" }\n[approval.preview.render]'
+    )
+    assert wider(old, new) == wider(new, old) == [("preview_args", "read_back")]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "kind"),
     [
@@ -150,6 +159,8 @@ def test_a_file_without_a_preview_any_more_asks_blindly() -> None:
         ('version = "1.0.0"\nsource', 'version = "1.0.1"\nsource', "version"),
         ("0" * 64, "1" * 64, "connector_bytes"),
         ('id = "go"', 'id = "run"', "steps"),
+        ('description = "which one"', 'description = "which one"\nformat = "html"', "text"),
+        ("[limits]", '[approval.preview.formats]\nTo = "html"\n[limits]', "text"),
     ],
 )
 def test_what_neither_widens_nor_narrows_is_named_too(old: str, new: str, kind: str) -> None:

@@ -70,6 +70,20 @@ def test_a_mail_in_html_is_drawn_as_readable_text() -> None:
         ("text-indent:-999em", "out of view"),
         ("clip:rect(0,0,0,0)", "out of view"),
         ("d\\69splay:none", "its style is written in code points"),
+        # Readers differ in which of several values they take; nothing here depends on that.
+        ("display:none;display:bogus", "hidden"),
+        ("color:white;color:bogus(1);color:black", "in the colour of its background"),
+        ("font-size:0;font-size:bogus", "too small"),
+        ("display:none/* not closed", "hidden"),
+        ("color:transparent", "in the colour of its background"),
+        ("color:rgba(0,0,0,0)", "in the colour of its background"),
+        ("color:#00000000", "in the colour of its background"),
+        ("color:rgb(100%, 100%, 100%)", "in the colour of its background"),
+        ("color:hsl(0, 0%, 100%)", "in the colour of its background"),
+        ("color:#fff;background:rgba(0,0,0,0)", "in the colour of its background"),
+        ("height:0;overflow-y:hidden", "too small"),
+        ("position:absolute;right:-9999px", "out of view"),
+        ("zoom:0", "hidden"),
     ],
 )
 def test_what_its_reader_would_not_see_is_shown_as_that(style: str, why: str) -> None:
@@ -121,6 +135,19 @@ def test_what_is_no_text_is_counted_below() -> None:
         "Hi‹image: a logo›!abc",
         "‹only in the source: 1 × title, 1 × style sheet, 2 × comment, 1 × script, 1 × frame, 1 × hidden field, 1 × attribute with text, 1 × change of direction›",
     ]
+
+
+@pytest.mark.parametrize("name", ["object", "video", "audio", "canvas", "svg", "math", "map"])
+def test_what_a_mail_reader_may_show_in_place_of_an_object_is_drawn(name: str) -> None:
+    """A recipient whose mail reader plays no video reads what stands in it."""
+    lines = html(f"<p>Hello<{name}>pay <b>now</b></{name}>")
+    assert "pay now" in " ".join(lines[0].replace("Hello", "").split())
+    assert "only in the source: 1 × " in lines[-1]
+
+
+def test_text_that_a_style_turns_around_is_counted() -> None:
+    lines = html('<p><span style="unicode-bidi:bidi-override;direction:rtl">0001</span>')
+    assert lines[1:] == ["‹only in the source: 1 × change of direction›"]
 
 
 def test_signs_that_change_a_meaning_are_kept() -> None:
@@ -184,6 +211,30 @@ def test_no_text_takes_long_to_convert(part: str, form: str) -> None:
     """Whoever writes a mail must not stop the console: 20,000 characters in a few seconds at most."""
     began = time.process_time()
     convert(part * (20_000 // len(part)), form)
+    assert time.process_time() - began < 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<p style="' + "/*" * 50_000,
+        '<p style="font:' + "1" * 2_000 + '">x',
+        '<p style="background:' + "rgb( " * 30_000 + '">x',
+        '<a href="https://a.example">' + "a" * 100_000 + "</a>",
+        "<blockquote>a" * 6_000,
+        "<ul><li>a" * 6_000,
+        "".join(f"<b a{number}>" for number in range(2_000)) + "<p>a" * 2_000,
+        "".join(f"<b a=\">{number}\">" for number in range(2_000)) + "<p>a" * 2_000,
+        "".join(f"<b a\"b=\"x>{number}\">" for number in range(2_000)) + "<p>a" * 2_000,
+        "http://a.example " * 8_000,
+        "http://a" + ")" * 100_000,
+    ],
+    ids=lambda text: text[:20],
+)  # fmt: skip
+def test_no_mail_takes_long_to_draw(text: str) -> None:
+    """Nor does what looks harmless, but is not: each of these took from ten seconds to hours."""
+    began = time.process_time()
+    drawn(text, "html")
     assert time.process_time() - began < 4
 
 
