@@ -94,7 +94,7 @@ def row_lines(
     tag = _tag(item, now, hidden=hidden)
     tag = line("  ", *tag) if tag else ()
     room = width - 1 - cell_width(line(since, *tag, *_left(view, now, item))) - 2
-    agent = truncate(_agent(view), max(12, room - _INDENT))
+    agent = truncate(_agent(view), max(12, room - 1))
     indent = max(1, min(_INDENT, room - cell_width(agent)))
     second = line(_edge(selected), " " * indent, *agent, since, *tag)
     first = justify(first, same, width) if same else truncate(first, width - 1)

@@ -8,11 +8,14 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
+    CallView,
     MarkReadBackSeen,
     ReadBackFieldView,
     ReadBackView,
     RecordView,
 )
+from aileron_tui.draw.call_page import outcome_blocks
+from aileron_tui.draw.text import plain_text
 from tests.screen.driving import NOW, Console, console, short, start
 from tests.screen.test_effects import SIZES, TO, change
 from tests.screen.test_reserved_columns import ATTACKS, allowed
@@ -198,3 +201,11 @@ async def test_a_row_stays_until_its_reading_was_shown() -> None:
         assert before is not None
         assert after is not None
         assert after > before
+
+
+def test_what_the_service_holds_comes_before_a_result_of_any_length() -> None:
+    for read_back in (HELD, differing("eve@evil.example")):
+        call = CallView(approval=done(1, read_back), gated=True, records=())
+        made = outcome_blocks(call, NOW, unfold=False)
+        headings = [plain_text(each.label) for each in made if each.kind == "heading"]
+        assert headings == ["AFTER THE RUN", "OUTCOME"]
