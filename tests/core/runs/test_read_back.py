@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from time import time
 from typing import Any
 
 import pytest
@@ -255,7 +256,7 @@ async def test_an_output_without_the_value_that_is_named_is_said_to_lack_it(home
 
 async def test_a_difference_keeps_its_call_until_a_person_saw_it(changing: Path) -> None:
     """However old it is; then it is deleted as any other."""
-    clock = FrozenClock()
+    clock = FrozenClock(time())
     query = "SELECT args IS NOT NULL, output IS NOT NULL FROM runs"
     with Mailbox() as mailbox:
         async with Core.open(changing, mailbox) as core:
