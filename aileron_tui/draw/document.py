@@ -205,7 +205,7 @@ def _outcome_section(view: ApprovalView, look_key: str, *, unfold: bool) -> Iter
     if _has_outcome(view):
         yield value("", foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
         if view.awaits_acknowledgement:
-            yield from _open_question(view, look_key)
+            yield from open_question_blocks(view, look_key)
     elif view.read_back is not None:
         yield from read_back_blocks(view.read_back, unfold=unfold)
     else:
@@ -215,7 +215,8 @@ def _outcome_section(view: ApprovalView, look_key: str, *, unfold: bool) -> Iter
         yield _was_shown(view)
 
 
-def _open_question(view: ApprovalView, look_key: str) -> Iterator[Block]:
+def open_question_blocks(view: ApprovalView, look_key: str) -> Iterator[Block]:
+    """Yield what is known of a call whose outcome nobody knows, and what a person can check."""
     if not view.approval_id:
         yield value("Ran", (Piece(words.item.NOT_GATED),))
     yield from _rows("Contacted", (foreign_text(host) for host in view.hosts_asked), "fact")

@@ -9,6 +9,7 @@ from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     PreviewView,
+    Recorded,
     RefetchPreview,
 )
 from aileron_tui.input.situation import availability
@@ -168,3 +169,29 @@ async def test_it_is_not_counted_as_something_that_can_be_denied_or_expires() ->
         model = shown.app._model
         assert model is not None
         assert (model.queue.waiting, model.queue.undecided) == (2, 1)
+
+
+async def test_its_page_in_the_activity_says_what_to_check_too() -> None:
+    """Until a person acknowledged it; then there is no open question."""
+    view = lost(3)
+    async with console(start(view), size=(120, 40)) as shown:
+        last = shown.port.snapshot.records[-1]
+        ended = replace(
+            last, seq=4000, event="run.unknown", run_id=view.run_id, session_id=view.session_id
+        )
+        shown.port.tell(Recorded(record=ended, head_words=("olive", "pixel")))
+        await shown.go("2", "calls in the last hour")
+        await shown.press("home")
+        await shown.go("enter", "Went to")
+        for text in (
+            "OUTCOME",
+            "mail.example.com:443",
+            "l fetches from the service how it is now.",
+        ):
+            assert text in shown.text, text
+        assert shown.text.count("A request had been sent") == 1
+        known = replace(view, awaits_acknowledgement=False, version=9)
+        shown.port.tell(ApprovalUpdated(view=known))
+        noted = replace(ended, seq=4001, event="run.acknowledged", actor="person")
+        shown.port.tell(Recorded(record=noted, head_words=("olive", "pixel")))
+        await shown.until(lambda: "Went to" not in shown.text)
