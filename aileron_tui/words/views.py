@@ -40,9 +40,7 @@ WHAT: Final = "WHAT"
 WHAT_REMARK: Final = "from the record"
 CHAIN: Final = "CHAIN"
 CHAIN_REMARK: Final = "each record's hash covers the one before it"
-SHOWN_NOT_KEPT: Final = (
-    "Not kept: what was shown is only in the memory of the console in which you decided, until it closes."
-)
+SHOWN_NOT_KEPT: Final = "Not kept: what was shown is only in the memory of the console in which you decided, until it closes."
 NOTHING_SHOWN: Final = "Nothing: the action is not gated, so nobody was asked."
 FORGOTTEN: Final = "not kept any more; the audit has its hash"
 EDITED: Final = (

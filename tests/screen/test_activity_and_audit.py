@@ -226,7 +226,9 @@ async def test_a_copy_of_the_whole_audit_is_reported_with_its_place() -> None:
 
 
 async def test_an_opened_row_says_who_did_what_no_agent_did() -> None:
-    accepted = replace(record(1, "library.accepted"), run_id=None, actor="person", agent="", action=None)
+    accepted = replace(
+        record(1, "library.accepted"), run_id=None, actor="person", agent="", action=None
+    )
     async with console(start(records=(accepted,))) as shown:
         await shown.go("2", "library.accepted")
         await shown.go("enter", "HISTORY")

@@ -93,7 +93,11 @@ async def test_a_change_stands_there_before_and_after(size: tuple[int, int]) -> 
         assert "WILL HAPPEN  + as codex wants it, − fetched by Aileron" in text
         assert "┃ − ben@northwind.example" in text
         assert "┊ + ana@example.com" in text
-        assert text.index("− ben@") < text.index("+ ana@") < text.index("NOW  the fields that do not change")
+        assert (
+            text.index("− ben@")
+            < text.index("+ ana@")
+            < text.index("NOW  the fields that do not change")
+        )
         assert "┃ Workshop in May" in text
         assert "┊ r-8842190312" in text
         assert "CODEX WANTS" in text
