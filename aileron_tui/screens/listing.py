@@ -108,6 +108,7 @@ class ListScreen(ConsoleScreen):
         if page is not None:
             return page
         layout = self.reader.cache.page(blocks, options, self.table.content)
+        self.model.findings = self.reader.cache.page_findings
         return self.table.head(options.width, now), layout
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
