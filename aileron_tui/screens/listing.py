@@ -98,6 +98,7 @@ class ListScreen(ConsoleScreen):
         )
         self.reader.head.show(*head)
         self.query_one("#gap", Lines).show(())
+        self.model.findings = self.reader.cache.file_findings
         self.reader.show(layout, subject.version)
 
     def _page_of(self, options: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:

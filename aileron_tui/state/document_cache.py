@@ -60,6 +60,8 @@ class _Document:
     layout: Layout
     has_marks: bool
     is_converted: bool
+    findings: tuple[str, ...] = ()
+    """Of the file that it is about."""
 
 
 def _make(blocks: tuple[Block, ...], options: LayoutOptions) -> _Document:
@@ -109,6 +111,8 @@ class DocumentCache:
         """Something in the document is drawn as a mark."""
         self.is_converted = False
         """Something in it is drawn as another text than its source."""
+        self.file_findings: tuple[str, ...] = ()
+        """What makes a yes to the file of the present page more than a plain one, as `findings_in`."""
 
     def findings(self, item: Item) -> HiddenCharacters:
         known, shown = self._findings.get(item.key), shown_by(item)
@@ -185,7 +189,8 @@ class DocumentCache:
         if self._of != made_from:
 
             def make() -> _Document:
-                return _make(with_content(blocks, content, unfold=options.unfold), options)
+                made = _make(with_content(blocks, content, unfold=options.unfold), options)
+                return replace(made, findings=_hidden_in(content).findings())
 
             room = self._layout_room
             if room is None or foreign_size(content) <= LARGE_CHARACTERS:
@@ -195,6 +200,7 @@ class DocumentCache:
                 if done is None:
                     self.is_complete, self.has_marks, self.is_converted = False, False, False
                     self._of, self._blocks, self._tail_blocks = (), (), ()
+                    self.file_findings = ()
                     begin = (*start_blocks(content, 0), *blocks)
                     self._main = self._whole = lay_out(begin, options.width, options.gutter)
                     return self._whole
@@ -278,6 +284,7 @@ class DocumentCache:
         self._of, self._blocks = made_from, made.blocks
         self.has_marks = made.has_marks
         self.is_converted = made.is_converted
+        self.file_findings = made.findings
         self._main = self._whole = made.layout
         self._context = ((), 0, 0)
         self._tail_blocks = ()

@@ -48,7 +48,7 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         has_later_reason=asked is not None and asked.has_later,
         unseen=reading.unseen if shown else 0,
         total=reading.total if shown else 0,
-        findings=model.findings if waiting and shown else (),
+        findings=model.findings if shown and (waiting or model.view == "library") else (),
         pressed_once=model.pressed_once,
         scrollable=shown and model.scrollable,
         has_next_scene=model.guide is not None and model.guide.has_next,
