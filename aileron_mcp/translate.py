@@ -69,9 +69,6 @@ _PENDING = ("approval_id", "review_url", "message", "audit_id", "expires_at")
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
 _OTHER_NEXT_STEP = "Tell the user; the audit id finds it in the Aileron console."
 _INVALID = frozenset({"invalid_arguments", "invalid_request", "not_found", "payload_too_large"})
-_UNKNOWN_FAILURE = Failure(
-    class_="internal_error", message="The console does not know how this run failed."
-)
 _STATUS_BY_CLASS = {
     "approval_denied": "denied",
     "approval_expired": "expired",
@@ -226,8 +223,10 @@ def approval_result(body: ResultBody, pending: PendingBody | None = None) -> Too
     if state == "withdrawn":
         return _ended(body, "approval_withdrawn", "The request was withdrawn.")
     failure = body.get("failure")
-    if failure is None:  # a row that Aileron never wrote
-        return error_result(_UNKNOWN_FAILURE)
+    if failure is None:  # deleted long after the end, or a row that Aileron never wrote
+        class_ = "outcome_unknown" if state == "unknown" else "internal_error"
+        message = f"This run ended as {state}. What is known of it beyond that was deleted."
+        return error_result(Failure(class_=class_, message=message, audit_id=body["audit_id"]))
     details = {**failure["details"], "approval_id": body["approval_id"]}
     audit_id = failure["audit_id"] or body["audit_id"]
     return _failed(state, {**failure, "audit_id": audit_id, "details": details})

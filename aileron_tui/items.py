@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
+from typing import Literal
 
 from aileron_core.console_port import (
     WAITING_STATES,
@@ -14,6 +15,9 @@ from aileron_core.console_port import (
     SuiteView,
 )
 from aileron_core.errors import Problem
+
+FileOutcome = Literal["", "accepted", "removed", "changed", "solved"]
+"""What became of a row that is no call: empty while it waits; `changed`: what is left of it is another row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,13 +109,33 @@ class Item:
     problem: Problem | None = None
     remove_at: float | None = None
     """When the row is removed, in epoch seconds; None while it stays."""
+    outcome: FileOutcome = ""
+    changed_now: bool = False
+    """The content of the file or the files changed since the last key."""
 
     @property
     def is_waiting(self) -> bool:
         """A person has not answered yet, or not acknowledged that an outcome is unknown."""
         if self.approval is not None:
             return self.approval.state in WAITING_STATES or self.is_unacknowledged
-        return self.file is not None or self.suite is not None
+        return (self.file is not None or self.suite is not None) and not self.outcome
+
+    @property
+    def state(self) -> str:
+        """The call's state, or what became of a file or problem; empty while that waits."""
+        return self.approval.state if self.approval is not None else self.outcome
+
+    @property
+    def is_over(self) -> bool:
+        """It was answered, or ended by itself."""
+        return not self.is_waiting if self.approval is not None else bool(self.outcome)
+
+    @property
+    def files(self) -> tuple[NotAcceptedView, ...]:
+        """The files that wait to be accepted here."""
+        if self.suite is not None:
+            return self.suite.files
+        return (self.file,) if self.file is not None else ()
 
     @property
     def is_unacknowledged(self) -> bool:

@@ -5,6 +5,7 @@ import sqlite3
 from typing import Any, cast
 
 from aileron_core.audit.chain import chain_hash
+from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import rfc3339
 from aileron_core.runs.model import RunRecord, args_hash
 
@@ -53,3 +54,36 @@ def _matches_row(body: dict[str, Any], row: RunRecord) -> bool:
         del expected["progress_sha256"]
         expected.pop("result_sha256", None)
     return all(body.get(name) == value for name, value in expected.items())
+
+
+def contents_deleted_at(connection: sqlite3.Connection, row: RunRecord) -> str | None:
+    """Return when the arguments of *row* were deleted, as on record; None where no record says so.
+
+    Its other content went with them, unless they went to make room (`ArgumentQuota`).
+    """
+    if row.args is not None or row.ended_at is None:
+        return None
+    ended = rfc3339(row.ended_at)
+    (settled,) = connection.execute(
+        "SELECT COALESCE(MAX(seq), 0) FROM audit WHERE run = ? AND event IN (?, ?)",
+        (row.run_id, AuditEvent.RUN_ACKNOWLEDGED, AuditEvent.READ_BACK_SEEN),
+    ).fetchone()
+    for at, text in connection.execute(
+        "SELECT at, body FROM audit WHERE event = ? AND seq > ? AND at > ? ORDER BY seq",
+        (AuditEvent.ARGUMENTS_FORGOTTEN, settled, ended),
+    ):
+        try:
+            body: Any = json.loads(text)
+        except (ValueError, TypeError, RecursionError):
+            continue
+        if isinstance(body, dict) and _deleted(cast("dict[str, Any]", body), row.run_id, ended):
+            return str(at)
+    return None
+
+
+def _deleted(body: dict[str, Any], run_id: str, ended: str) -> bool:
+    runs, before = body.get("runs"), body.get("ended_before")
+    if isinstance(runs, list):
+        return run_id in runs
+    # Times as text have the order of the moments. Records of an earlier version name no moment.
+    return before is None or (isinstance(before, str) and ended < before)

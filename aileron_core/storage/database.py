@@ -21,7 +21,7 @@ from aileron_core.audit.chain import seal
 from aileron_core.audit.record import AuditRecord, ChainHead, CommittedRecord
 from aileron_core.errors import AileronError, OwnerLost, StorageUnavailable, UnrecordedChange
 from aileron_core.storage.migrations import migrate
-from aileron_core.storage.open import open_reader, open_writer
+from aileron_core.storage.open import LOCK_SECONDS, open_reader, open_writer
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
@@ -103,6 +103,7 @@ class Database:
         self._connection, self._epoch, self._head = open_writer(path)
         self._schema = self._schema_cookie()
         self._stopped: AileronError | None = None
+        self._log_holds_deleted = False
         self._readers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="aileron-read")
         self._reader: sqlite3.Connection | None = None
         self._thread = threading.Thread(target=self._work, name="aileron-writer", daemon=True)
@@ -206,14 +207,19 @@ class Database:
                 for sink in self._sinks:
                     sink(head, committed)
                 _tell_log(committed)
-            if any(job.erases for job in batch):
+            self._log_holds_deleted |= any(job.erases for job in batch)
+            if self._log_holds_deleted:
                 self._empty_log()
         self._answer(batch)
 
     def _empty_log(self) -> None:
-        """Fold the write-ahead log into the file and cut it; a busy reader leaves that to the next time."""
+        """Fold the write-ahead log into the file and cut it; a busy reader leaves that to the next commit."""
         try:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            # Writers must not wait for it; `connect` waits so long for other locks.
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._log_holds_deleted = bool(busy)
+            self._connection.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1000}")
         except sqlite3.Error as error:
             _log.warning("the log was not emptied: %s", type(error).__name__)
 

@@ -1,5 +1,6 @@
 """Opens the database: takes ownership, checks the schema, and reads the chain's head."""
 
+import logging
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,14 @@ from aileron_core.audit.chain import GENESIS
 from aileron_core.audit.record import ChainHead
 from aileron_core.errors import HomeError
 from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
+
+_log = logging.getLogger(__name__)
+
+LOCK_SECONDS = 5
+"""How long a writer waits for another program's lock."""
+
+_CLEAN = "deleted_is_overwritten"
+"""The row of `meta` that says so of the whole file."""
 
 _STATISTICS = frozenset(
     {
@@ -50,7 +59,9 @@ def open_reader(path: Path, *, timeout: float = 5.0) -> sqlite3.Connection:
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open *path* for reading and writing, hardened against hostile contents."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+    connection = sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, timeout=LOCK_SECONDS
+    )
     _harden(connection)
     return connection
 
@@ -69,6 +80,7 @@ def open_writer(path: Path) -> tuple[sqlite3.Connection, int, ChainHead]:
         raise open_error(path, error) from error
     try:
         epoch, head = _take(connection, path)
+        _clean_free_pages(connection)
     except sqlite3.Error as error:
         connection.close()
         raise open_error(path, error) from error
@@ -104,6 +116,22 @@ def _take(connection: sqlite3.Connection, path: Path) -> tuple[int, ChainHead]:
     return int(found[0]), head or ChainHead(seq=0, hash=GENESIS, at="")
 
 
+def _clean_free_pages(connection: sqlite3.Connection) -> None:
+    """Rewrite, once, a file that was begun when what is deleted was not overwritten yet.
+
+    Its free pages may hold it still. Where there is no room for that now, the next start tries again.
+    """
+    marked = connection.execute("SELECT 1 FROM meta WHERE key = ?", (_CLEAN,)).fetchone()
+    if marked is not None:
+        return
+    try:
+        connection.execute("VACUUM")
+        connection.execute("INSERT INTO meta VALUES(?, '1')", (_CLEAN,))
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.OperationalError as error:
+        _log.warning("free pages could not be cleaned: %s", type(error).__name__)
+
+
 def newest_head(connection: sqlite3.Connection, path: Path) -> ChainHead | None:
     """Return the chain's newest record, None before the first.
 
@@ -132,6 +160,7 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     connection.execute("INSERT INTO meta VALUES('schema_version', '0')")
     connection.execute("INSERT INTO meta VALUES('owner_epoch', '0')")
+    connection.execute("INSERT INTO meta VALUES(?, '1')", (_CLEAN,))
     set_version(connection, SCHEMA_VERSION)
 
 

@@ -9,6 +9,7 @@ from aileron_core.home.layout import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.completing import newest_ids
+from aileron_tui.cli.kept_call import call_lines, read_call
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, local_time
 
 
@@ -32,9 +33,11 @@ def list_audit(context: CommandContext, limit: int) -> int:
 
 
 def show_audit(context: CommandContext, run: str) -> int:
+    """Print what is kept of one call, then every record of it; *run* may be an approval's id."""
     connection = open_reader(Home(context.home).database)
     try:
         records = run_records(connection, run)
+        call = read_call(connection, run)
     finally:
         connection.close()
     if not records:
@@ -43,8 +46,10 @@ def show_audit(context: CommandContext, run: str) -> int:
         )
         raise NotFound(f"No record names {run}.{did_you_mean(run, known, likeness=0.9)}")
     if context.json:
-        context.show({"items": records})
+        context.show({"call": call, "items": records})
         return EXIT.DONE
+    for line in call_lines(call) if call else ():
+        context.say(line)
     for record in records:
         context.say(
             f"{_printable(record['seq']):>7}  {_printable(record['at'])}  {_printable(record['event'])}",

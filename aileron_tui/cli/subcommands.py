@@ -189,7 +189,11 @@ def audit_list(context: CommandContext, limit: int) -> int:
 @click.argument("run", shell_complete=completing.runs)
 @command_options
 def audit_show(context: CommandContext, run: str) -> int:
-    """Show every record of a run (its audit id, or its approval's id)."""
+    """Show what is kept of a run, and every record of it.
+
+    RUN is its audit id, or its approval's id. Kept are its arguments, its result or failure, who decided,
+    when, and the words, for the days that `[history] days` says.
+    """
     from aileron_tui.cli.audit import show_audit
 
     return show_audit(context, run)

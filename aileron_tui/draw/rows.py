@@ -71,33 +71,14 @@ def row_lines(
     """
     same: Line = (Piece(f"{words.item.equal(equal)} ", "attn"),) if equal > 1 else ()
     first = _first(item, selected=selected)
-    if item.file is not None:
-        file = item.file
-        why: Line = (Piece(f"{file.kind}, {file.change}", "muted"),)
-        if wider := widest_change(file.content):
-            why = wider
-        if file.kind == "preview":
-            read = file.name.partition(" ")[2]
-            why = line(Piece(words.files.READ_ROW, "muted"), *brief(read, "muted"))
-        if compact:
-            return (justify(first, line(*why, " "), width),)
-        second = line(_edge(selected), " " * 9, *why)
-        return (truncate(first, width - 1), justify(truncate(second, width - 1), (), width))
-    if item.suite is not None:
-        remark = suite_remark(item.suite)
-        if compact:
-            return (justify(first, line(*remark, " "), width),)
-        second = line(_edge(selected), " " * 9, *remark)
-        return (truncate(first, width - 1), justify(second, (), width))
-    if item.problem is not None:
-        remark = brief(item.problem.message, "muted")
-        if compact:
-            return (truncate(line(*first, "  ", *remark), width - 1),)
-        second = line(_edge(selected), " " * 9, *remark)
-        return (truncate(first, width - 1), justify(truncate(second, width - 1), (), width))
+    if item.problem is not None and compact and not item.outcome:
+        return (truncate(line(*first, "  ", *_remark(item)), width - 1),)
     view = item.approval
     if view is None:
-        return ((),)
+        if compact:
+            return (justify(first, line(*_remark(item), " "), width),)
+        second = line(_edge(selected), " " * 9, *_remark(item))
+        return (truncate(first, width - 1), justify(truncate(second, width - 1), (), width))
     if compact:
         agent = truncate(_agent(view), 9)
         has_ended = view.state in words.item.ROW_STATES
@@ -109,6 +90,25 @@ def row_lines(
     second = line(_edge(selected), " " * 9, *about, "  " if tag else "", *tag)
     first = justify(first, same, width) if same else truncate(first, width - 1)
     return (first, justify(second, line(*_left(view, now, item), " "), width))
+
+
+def _remark(item: Item) -> Line:
+    """Return what the row of a file, some files or a problem says besides its name."""
+    if item.outcome:
+        return (Piece(words.files.OUTCOMES[item.outcome], "muted"),)
+    if item.changed_now:
+        return (Piece(words.files.CHANGED_NOW, "attn"),)
+    if item.suite is not None:
+        return suite_remark(item.suite)
+    if item.problem is not None:
+        return brief(item.problem.message, "muted")
+    file = item.file
+    if file is None:
+        return ()
+    if file.kind == "preview":
+        read = file.name.partition(" ")[2]
+        return line(Piece(words.files.READ_ROW, "muted"), *brief(read, "muted"))
+    return widest_change(file.content) or (Piece(f"{file.kind}, {file.change}", "muted"),)
 
 
 def undrawable_row(width: int, *, selected: bool) -> tuple[Line, ...]:
@@ -135,11 +135,14 @@ def _first(item: Item, *, selected: bool) -> Line:
         effect = Piece(f"{words.files.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("!", "attn"), " ", effect, *location)
     if view is None:
-        role: Role = "summary" if selected else "text"
+        role: Role = "muted" if item.is_over else "summary" if selected else "text"
         name = brief(item.file.name, role) if item.file else ()
         name = suite_name(item.suite, role) if item.suite else name
         effect = Piece(f"{words.files.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
-        return line(_edge(selected), Piece("▲", "attn"), " ", effect, *name)
+        glyph = Piece("▲", "attn")
+        if item.is_over:
+            glyph, effect = replace(glyph, role="muted"), replace(effect, role="muted")
+        return line(_edge(selected), glyph, " ", effect, *name)
     role = "summary" if selected else "text"
     effect = Piece(f"{effect_word(view.effect):<{EFFECT_WIDTH}}", "strong")
     if not item.is_waiting:

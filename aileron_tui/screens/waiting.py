@@ -181,9 +181,11 @@ class WaitingScreen(ConsoleScreen):
         options = LayoutOptions(width=width, gutter=gutter, unfold=self.model.unfolded)
         decides = self.model.table is None
         page = self.model.opened_call.page(self.reader.cache, options, now, as_decided=not decides)
-        if page is not None or not decides:
-            self._draw_call(page, options)
+        if page is not None:
+            self._draw_call(page)
             return
+        if not decides:
+            item = self.model.decided.current_item
         file_changed = self.model.queue.file_changed(item)
         warnings = (
             self.reader.cache.warnings(item, file_changed=file_changed) if item is not None else []
@@ -194,22 +196,18 @@ class WaitingScreen(ConsoleScreen):
         self._fit_list(len(head))
         options = replace(options, file_changed=file_changed, context=self._at_the_end(item))
         layout = self.reader.cache.layout(item, options, now)
-        changed = item is not None and item.approval is not None and item.approval.drift is not None
+        view = item.approval if item is not None else None
+        changed = decides and view is not None and view.drift is not None
         self.model.preview_row = (
             full_preview_row(self.reader.cache.blocks, layout) if changed else None
         )
         self.model.findings = self.reader.cache.findings_in(item)
-        self.reader.show(layout, item.version if item is not None else ())
+        subject = self.model.subject
+        self.reader.show(layout, subject.version if subject is not None else ())
 
-    def _draw_call(self, page: CallPage | None, options: LayoutOptions) -> None:
-        """Draw the page of a call that is over or decided; until it was read, what is known of it."""
-        model, now, subject = self.model, self.clock.now(), self.model.subject
-        if page is None:
-            blocks = model.decided.blocks(now, unfold=options.unfold)
-            page = (
-                model.decided.head(options.width, now),
-                self.reader.cache.page(blocks, options),
-            )
+    def _draw_call(self, page: CallPage) -> None:
+        """Draw the page of a call that is over or decided."""
+        model, subject = self.model, self.model.subject
         head, layout = page
         self.reader.head.show(*head)
         self.query_one("#gap", Lines).show(())

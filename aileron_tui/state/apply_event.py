@@ -23,6 +23,7 @@ from aileron_core.console_port import (
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.state import outcomes
 from aileron_tui.state.model import Model
+from aileron_tui.state.pending_intents import intent_key
 
 
 def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
@@ -126,10 +127,13 @@ def _ended(model: Model, view: ApprovalView, at: float) -> None:
 
 
 def _library(model: Model, event: LibraryUpdated, now: float, at: float) -> None:
-    for done in model.pending_intents.take_finished_files(event):
-        model.say(outcomes.acceptance_changed(done), at)
+    done = tuple(model.pending_intents.take_finished_files(event))
+    for each in done:
+        model.say(outcomes.acceptance_changed(each), at)
     model.actions_ready = event.actions_ready
-    model.queue.set_files(event.not_accepted, event.problems)
+    model.queue.set_files(event.not_accepted, event.problems, event.library)
+    if model.queue.selected_is_over and model.queue.selected in map(intent_key, done):
+        model.queue.advance()
     model.library.update(event.library, event.problems, now)
 
 

@@ -26,10 +26,8 @@ from aileron_tui.state.background import BackgroundWorker
 FINDINGS_KEPT = 200
 """Items whose findings are kept: more than any pane shows rows."""
 
-
 LARGE_CHARACTERS = 40_000
 """Characters that are laid out at once: about a twentieth of a second on a slow machine."""
-
 
 CONVERSION_FACTOR = 10
 """How much longer than to lay it out it takes at the worst to make readable text of HTML."""
@@ -129,7 +127,7 @@ class DocumentCache:
     def _find(self, item: Item) -> HiddenCharacters | None:
         """Return the hidden characters; None while a large text is rendered."""
         shown, room = shown_by(item), self._findings_room
-        if room is None or not _is_large(shown):
+        if room is None or not is_large(shown):
             return _hidden_in(shown)
         done = room.request(item.key, IdentityKey(shown), lambda: _hidden_in(shown))
         if done is None:
@@ -163,13 +161,19 @@ class DocumentCache:
         """Return the layout of *item*; the same object while nothing in it differs."""
         if item is None:
             return self.page((), options)
-        made_from = (id(item), options.width, options.gutter, options.unfold, options.file_changed)
+        made_from = (
+            IdentityKey(item.approval or item),
+            options.width,
+            options.gutter,
+            options.unfold,
+            options.file_changed,
+        )
         self.is_complete = True
-        if self._of[:-1] != made_from:
+        if self._of != made_from:
             made = self._made(item, options, now)
             if made is None:
                 return self._start_of(item, options, now)
-            self._take(made, (*made_from, item))
+            self._take(made, made_from)
         elif item.approval is not None:
             self._age(first_heading(item.approval, now), options)
         return self._with_tail(options)
@@ -192,59 +196,56 @@ class DocumentCache:
                 made = _make(with_content(blocks, content, unfold=options.unfold), options)
                 return replace(made, findings=_hidden_in(content).findings())
 
-            room = self._layout_room
-            if room is None or foreign_size(content) <= LARGE_CHARACTERS:
-                made = make()
-            else:
-                done = room.request("layout", made_from, make)
-                if done is None:
-                    self.is_complete, self.has_marks, self.is_converted = False, False, False
-                    self._of, self._blocks, self._tail_blocks = (), (), ()
-                    self.file_findings = ()
-                    begin = (*start_blocks(content, 0), *blocks)
-                    self._main = self._whole = lay_out(begin, options.width, options.gutter)
-                    return self._whole
-                made = done.get()
+            made = self._done(made_from, make, large=is_large(content))
+            if made is None:
+                begin = (*start_blocks(content, 0), *blocks)
+                return self._show_start(lay_out(begin, options.width, options.gutter))
             self._take(made, made_from)
         return self._with_tail(options)
 
     def parts(
         self,
         key: object,
-        size: int,
         make: Callable[[], Sequence[tuple[Block, ...]]],
         options: LayoutOptions,
+        *,
+        large: bool,
     ) -> Layout:
         """Return the layout of what *make* returns, one part below the other.
 
-        The same object while *key* is the same. With more than `LARGE_CHARACTERS` (*size*) from
-        outside it is made in the background, and a note takes its place until then.
+        The same object while *key* is the same. What is *large* is made in the background, and a
+        note takes its place until then.
         """
-        room = self._layout_room
         made_from = (key, options.width, options.gutter, options.unfold)
         self.is_complete = True
-        if self._of == made_from:
-            return self._whole
-        made: _Document | None
-        if room is None or size <= LARGE_CHARACTERS:
-            made = _join(make(), options)
-        else:
-            done = room.request("layout", made_from, lambda: _join(make(), options))
-            made = done.get() if done is not None else None
-        if made is None:
-            note = value("", (Piece(words.views.laying_out(size), "attn"),), "record")
-            self.is_complete, self._of = False, ()
-            self._take(_make((note,), options), ())
-        else:
+        if self._of != made_from:
+            made = self._done(made_from, lambda: _join(make(), options), large=large)
+            if made is None:
+                note = value("", (Piece(words.views.LAYING_OUT, "attn"),), "record")
+                return self._show_start(lay_out((note,), options.width, options.gutter))
             self._take(made, made_from)
         return self._whole
 
-    def _made(self, item: Item, options: LayoutOptions, now: float) -> "_Document | None":
+    def _done(self, key: object, make: Callable[[], _Document], *, large: bool) -> _Document | None:
+        """Return what *make* returns; None while it is made in the background, since it is *large*."""
+        room = self._layout_room
+        if room is None or not large:
+            return make()
+        done = room.request("layout", key, make)
+        return done.get() if done is not None else None
+
+    def _show_start(self, start: Layout) -> Layout:
+        """Show *start* until the whole is laid out; nothing of it can be read or decided."""
+        self.is_complete, self.has_marks, self.is_converted = False, False, False
+        self._of, self._blocks, self._tail_blocks = (), (), ()
+        self._main = self._whole = start
+        return start
+
+    def _made(self, item: Item, options: LayoutOptions, now: float) -> _Document | None:
         """Return the document of *item*; None while a large one is being made."""
-        shown, room = shown_by(item), self._layout_room
-        if room is None or not _is_large(shown):
-            return _make(self._blocks_of(item, options, now), options)
-        if self._find_known(item) is None:
+        shown = shown_by(item)
+        large = is_large(shown)
+        if large and self._layout_room is not None and self._find_known(item) is None:
             return None  # they are part of it
         warnings = self.warnings(item, file_changed=options.file_changed)
         key = (
@@ -254,10 +255,9 @@ class DocumentCache:
             options.unfold,
             options.file_changed,
         )
-        done = room.request(
-            "layout", key, lambda: _make(self._blocks_of(item, options, now, warnings), options)
+        return self._done(
+            key, lambda: _make(self._blocks_of(item, options, now, warnings), options), large=large
         )
-        return done.get() if done is not None else None
 
     def _find_known(self, item: Item) -> HiddenCharacters | None:
         self.findings(item)
@@ -266,7 +266,6 @@ class DocumentCache:
 
     def _start_of(self, item: Item, options: LayoutOptions, now: float) -> Layout:
         """Return the layout of the document's start, while the rest is laid out."""
-        self.is_complete, self.has_marks, self.is_converted = False, False, False
         shown = shown_by(item)
         key = (IdentityKey(shown), options.width, options.gutter)
         if self._start[0] != key:
@@ -276,11 +275,9 @@ class DocumentCache:
             elif item.suite is not None:
                 blocks = (*blocks, *suite_blocks(item.suite.without_contents()))
             self._start = (key, lay_out(blocks, options.width, options.gutter))
-        self._of, self._blocks, self._tail_blocks = (), (), ()
-        self._main = self._whole = self._start[1]
-        return self._whole
+        return self._show_start(self._start[1])
 
-    def _take(self, made: "_Document", made_from: tuple[object, ...]) -> None:
+    def _take(self, made: _Document, made_from: tuple[object, ...]) -> None:
         self._of, self._blocks = made_from, made.blocks
         self.has_marks = made.has_marks
         self.is_converted = made.is_converted
@@ -312,11 +309,9 @@ class DocumentCache:
         self._context = ((), 0, 0)
 
     def _blocks_of(
-        self, item: Item, options: LayoutOptions, now: float, warnings: list[Line] | None = None
+        self, item: Item, options: LayoutOptions, now: float, warnings: list[Line]
     ) -> tuple[Block, ...]:
         if item.approval is not None:
-            if warnings is None:
-                warnings = self.warnings(item, file_changed=options.file_changed)
             compact = options.gutter == COMPACT_GUTTER
             return approval_blocks(
                 item.approval,
@@ -346,9 +341,9 @@ class IdentityKey:
         return id(self._value)
 
 
-def _is_large(shown: "Shown") -> bool:
-    """Tell whether to draw *shown* takes long enough to be noticed."""
-    size = foreign_size(shown)
+def is_large(shown: "Shown", result: Iterable[FieldView] = ()) -> bool:
+    """Tell whether to draw *shown* and the *result* of its run takes long enough to be noticed."""
+    size = foreign_size(shown) + sum(len(field.value) for field in result)
     if isinstance(shown, ApprovalView):
         converted = (*shown.preview.fields, *shown.agent_fields)
         size += CONVERSION_FACTOR * sum(len(field.value) for field in converted if field.format)
@@ -411,7 +406,7 @@ def start_blocks(view: Shown, now: float) -> tuple[Block, ...]:
 
 
 def _starts(fields: Iterable[FieldView]) -> Iterator[FieldView]:
-    """Yield *fields* up to `SHOWN` characters in all."""
+    """Yield *fields* up to `START_CHARACTERS` in all."""
     left = START_CHARACTERS
     for field in fields:
         if left <= 0:

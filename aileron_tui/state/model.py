@@ -220,7 +220,7 @@ class Model:
             row = (content, table.index, table.opened) if table.decides else ()
             return (row, surroundings)
         item = self.queue.current
-        state = item.approval.state if item is not None and item.approval is not None else ""
+        state = item.state if item is not None else ""
         number = self.queue.index(self.queue.selected)
         return (content, state, number, self.queue.file_changed(item), self.list_rows, surroundings)
 

@@ -19,7 +19,7 @@ from aileron_tui.state.document_cache import (
     DocumentCache,
     IdentityKey,
     LayoutOptions,
-    foreign_size,
+    is_large,
 )
 
 CallPage = tuple[tuple[Line, ...], Layout]
@@ -118,6 +118,6 @@ class OpenedCall:
         # While a call is not over, its page shows how long that has been so.
         second = 0 if call.approval.state in FINAL_STATES else int(now)
         key = (IdentityKey(call), IdentityKey(view), tuple(record), tuple(beyond), second)
-        size = foreign_size(view) + sum(len(field.value) for field in call.result)
+        large = is_large(view, call.result)
         head = item_head(item, warnings, at, options.width, compact=compact)
-        return head, cache.parts(key, size, make, options)
+        return head, cache.parts(key, make, options, large=large)

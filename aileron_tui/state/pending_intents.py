@@ -16,7 +16,7 @@ from aileron_core.console_port import (
     WithdrawAcceptance,
 )
 
-_COUNTS = ("ready", "cannot_run")
+ACCEPTED_STATES = ("ready", "cannot_run")
 """States of an accepted file."""
 
 
@@ -83,11 +83,11 @@ class PendingIntents:
                 continue
             item = items.get(key)
             if isinstance(intent, Accept):
-                done = key not in waiting and (item is None or item.state in _COUNTS)
+                done = key not in waiting and (item is None or item.state in ACCEPTED_STATES)
                 over = waiting.get(key) != intent.digest
             else:
                 done = item is not None and item.state == "held_back"
-                over = item is None or item.state not in _COUNTS
+                over = item is None or item.state not in ACCEPTED_STATES
             if done:
                 yield intent
             if done or over:

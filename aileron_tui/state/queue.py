@@ -9,21 +9,23 @@ from aileron_core.console_port import (
     FINAL_STATES,
     WAITING_STATES,
     ApprovalView,
+    LibraryItemView,
     NotAcceptedView,
 )
 from aileron_core.errors import Problem
-from aileron_tui.items import Item, group_files
+from aileron_tui.items import Item
 from aileron_tui.state.filter import Filter, ParsedFilter
 from aileron_tui.state.filter_fields import item_fields
+from aileron_tui.state.list_parts import Part, file_outcome, file_rows, part_of
 from aileron_tui.state.ordered_keys import OrderedKeys
-from aileron_tui.state.pending_intents import file_key, suite_key
+from aileron_tui.state.pending_intents import file_key
 
 ELSEWHERE_SECONDS = 5.0
 """How long an item that ended by itself keeps its place whatever is pressed, so that nothing vanishes unread."""
 DECIDED_HERE_SECONDS = 2.0
 """How long one that you decided keeps its place after its run has ended, whatever is pressed."""
-FIRST_NUMBER = -(2**40)
-"""The place of the first call of unknown outcome: before all others, whose places begin at 0."""
+PART_BITS = 40
+"""A row's place is a number: above these bits its part, below them its place there."""
 DECISIONS_KEPT = 200
 """Decisions kept for the list of decisions."""
 
@@ -62,12 +64,16 @@ class Queue:
     def __init__(self) -> None:
         self._items: dict[str, Item] = {}
         self._number: dict[str, int] = {}
-        """Each call's place: rows stand by it."""
-        self._next, self._next_first = 0, FIRST_NUMBER
+        """Each row's place: rows stand by it."""
+        self._next = {part: part << PART_BITS for part in Part}
+        self._misplaced: dict[str, None] = {}
+        """Rows that belong into another part; they go there at the next key."""
         self._sorted: int | None = None
         """How many calls were put in order of their deadlines; None in order of arrival."""
         self._all = OrderedKeys()
         self._waiting = OrderedKeys()
+        """Calls that wait."""
+        self._unacknowledged: set[str] = set()
         self.parsed_filter = ParsedFilter(text="")
         """The filter, as it was typed."""
         self._now = 0.0
@@ -75,11 +81,10 @@ class Queue:
         """What the filter lets through; without one the same objects."""
         self._changed: set[str] = set()
         """Rows that the filter let through and that changed since: the next key looks at them again."""
-        self._all_files: dict[str, Item] = {}
-        """Files that are not accepted, then problems."""
-        self._files: tuple[Item, ...] = ()
-        """Those that the filter lets through."""
-        self._file_row: dict[str, int] = {}
+        self._files: set[str] = set()
+        """Rows that are no calls: files that are not accepted, and problems."""
+        self._changed_files: set[str] = set()
+        """Those whose content changed since the last key."""
         self._not_accepted: frozenset[str] = frozenset()
         """Keys of every file that is not accepted, whether it stands alone or not."""
         self._problems = 0
@@ -129,7 +134,7 @@ class Queue:
     @property
     def length(self) -> int:
         """How many rows there are to move among."""
-        return len(self._shown) + len(self._files)
+        return len(self._shown)
 
     def at(self, row: int) -> Item:
         """Return the item at *row*, from 0.
@@ -137,12 +142,11 @@ class Queue:
         Raises:
             IndexError: there is no such row.
         """
-        calls = len(self._shown)
-        return self._items[self._shown.key(row)] if row < calls else self._files[row - calls]
+        return self._items[self._shown.key(row)]
 
     def get(self, key: str) -> Item | None:
         """Return the row of *key*, if there is one."""
-        return self._items.get(key) or self._all_files.get(key)
+        return self._items.get(key)
 
     @property
     def current(self) -> Item | None:
@@ -167,8 +171,8 @@ class Queue:
 
     @property
     def unacknowledged(self) -> int:
-        """How many of them ended in a way that nobody knows; they stand first."""
-        return self._waiting.row(0)
+        """How many of them ended in a way that nobody knows; from the next key on they stand first."""
+        return len(self._unacknowledged)
 
     @property
     def undecided(self) -> int:
@@ -202,16 +206,13 @@ class Queue:
 
     def index(self, key: str | None) -> int:
         """Return the row of *key*; 0 where there is none."""
-        if key is None:
-            return 0
-        if key in self._file_row:
-            return len(self._shown) + self._file_row[key]
+        key = key or ""
         return self._shown.row(self._number[key]) if key in self._number else 0
 
     @property
     def total(self) -> int:
         """How many rows there are without a filter."""
-        return len(self._all) + len(self._all_files)
+        return len(self._all)
 
     @property
     def matching(self) -> int:
@@ -226,7 +227,8 @@ class Queue:
     @property
     def newer_count(self) -> int:
         """How many calls came after the person put the others in order; they stand behind them."""
-        return 0 if self._sorted is None else len(self._all) - self._all.row(self._sorted)
+        calls = len(self._all) - len(self._files)
+        return 0 if self._sorted is None else calls - self._all.row(self._sorted)
 
     def change_order(self, now: float) -> None:
         """Put the calls in order of the deadlines that they have now, or again as they came.
@@ -234,17 +236,17 @@ class Queue:
         It happens here and nowhere else: a call that comes later stands at the end in both orders,
         so that no agent moves a row under a person's hand by asking with a near deadline.
         """
-        first = {key: number for key, number in self._number.items() if number < 0}
-        keys = [key for key in self._items if key not in first]
+        self._place_misplaced()
+        keys = [key for key in self._items if self._number[key] >> PART_BITS == Part.CALLS]
         if self._sorted is None:
             keys.sort(key=lambda key: self._items[key].ends_at)
         self._sorted = len(keys) if self._sorted is None else None
-        self._next = len(keys)
-        self._number = first | {key: number for number, key in enumerate(keys)}
+        self._next[Part.CALLS] = len(keys)
+        self._number |= {key: number for number, key in enumerate(keys)}
         self._all, self._waiting = OrderedKeys(), OrderedKeys()
         for key, number in self._number.items():
             self._all.add(number, key)
-            if self._items[key].is_waiting:
+            if self._is_waiting_call(self._items[key]):
                 self._waiting.add(number, key)
         self._now = now
         self._apply_filter()
@@ -265,7 +267,6 @@ class Queue:
             for key, item in self._items.items():
                 if self._passes_filter(item):
                     self._show_row(self._number[key], item)
-        self._filter_files()
 
     def _passes_filter(self, item: Item) -> bool:
         """Return whether the filter lets *item* through."""
@@ -275,14 +276,14 @@ class Queue:
     def _show_row(self, number: int, item: Item) -> None:
         """Put *item* among the rows that are shown, while there is a filter."""
         self._shown.add(number, item.key)
-        if item.is_waiting:
+        if self._is_waiting_call(item):
             self._shown_waiting.add(number, item.key)
         else:
             self._shown_waiting.discard(number)
 
-    def _filter_files(self) -> None:
-        self._files = tuple(e for e in self._all_files.values() if self._passes_filter(e))
-        self._file_row = {item.key: row for row, item in enumerate(self._files)}
+    @staticmethod
+    def _is_waiting_call(item: Item) -> bool:
+        return item.approval is not None and item.is_waiting
 
     def _hide(self, key: str) -> None:
         number = self._number.get(key)
@@ -323,42 +324,44 @@ class Queue:
         return before is None
 
     def set_files(
-        self, not_accepted: Iterable[NotAcceptedView], problems: Iterable[Problem]
+        self,
+        not_accepted: Iterable[NotAcceptedView],
+        problems: Iterable[Problem],
+        library: Iterable[LibraryItemView] = (),
     ) -> None:
-        """Take the files that are not accepted and the problems, whole.
+        """Take the files that are not accepted and the problems, whole; *library* says what became of others.
 
-        Connectors stand before the actions that use them, those that came together first. A row
-        under the cursor that is gone passes the cursor on.
+        What is over keeps its row until the next key, and what came stands at the end of its part.
         """
         not_accepted = tuple(not_accepted)
-        connectors, suites, alone = group_files(not_accepted)
-        rows = [
-            *(Item(key=file_key(each.kind, each.name), file=each) for each in connectors),
-            *(Item(key=suite_key(each.suite.suite_id), suite=each) for each in suites),
-            *(Item(key=file_key(each.kind, each.name), file=each) for each in alone),
-            *(Item(key=f"problem:{each}", problem=each) for each in problems),
-        ]
-        files = {item.key: item for item in rows}
-        gone = self._all_files.get(self.selected or "")
-        if gone is not None and gone.key not in files:
-            left = gone.suite.files if gone.suite is not None else ()
-            keys = (file_key(each.kind, each.name) for each in left)
-            self.selected = next((key for key in keys if key in files), self.selected)
-            if self.selected == gone.key:
-                self.advance()
         self._not_accepted = frozenset(file_key(each.kind, each.name) for each in not_accepted)
-        self._problems = sum(item.problem is not None for item in files.values())
-        self._all_files = files
-        self._filter_files()
+        items = file_rows(not_accepted, problems)
+        self._problems = sum(item.problem is not None for item in items)
+        states = {file_key(each.kind, each.name): each.state for each in library}
+        for key in self._files.difference(item.key for item in items):
+            outcome = file_outcome(self._items[key], self._not_accepted, states)
+            self._put(replace(self._items[key], outcome=outcome))
+            self._overdue.add(key)
+        for item in items:
+            before = self._items.get(item.key)
+            if before is not None and before.version != item.version:
+                self._changed_files.add(item.key)
+            self._overdue.discard(item.key)
+            self._put(replace(item, changed_now=item.key in self._changed_files))
         self._select_something()
 
     def sweep(self, now: float) -> bool:
         """A key was handled: remove rows that may leave by now; return whether there were any.
 
         Those are ended rows whose time is over, and rows that the filter lets through no more. An ended
-        one under the cursor stays until the cursor leaves it, since it may be read.
+        one under the cursor stays until the cursor leaves it, since it may be read. What came out of
+        its place goes there.
         """
         self._now = now
+        self._place_misplaced()
+        for key in self._changed_files:
+            self._items[key] = replace(self._items[key], changed_now=False)
+        self._changed_files.clear()
         while self._leaving and self._leaving[0][0] <= now:
             at, key = heappop(self._leaving)
             item = self._items.get(key)
@@ -395,9 +398,8 @@ class Queue:
 
     @property
     def selected_is_over(self) -> bool:
-        """Whether the selected call was answered, or ended by itself: nothing is left to do about it."""
-        item = self.current
-        return item is not None and item.approval is not None and not item.is_waiting
+        """Whether the selected row was answered, or ended by itself: nothing is left to do about it."""
+        return self.current is not None and self.current.is_over
 
     def leave_row(self) -> bool:
         """Leave the selected row, which is over or no longer matches; return whether another one waits.
@@ -431,14 +433,24 @@ class Queue:
 
         Approvals come before files: a file is never urgent.
         """
-        number = self._number.get(self.selected or "", self._next)
-        key = self._shown_waiting.after(number) or self._shown_waiting.before(number)
+        item = self.current
+        number = self._number.get(self.selected or "", self._next[Part.ARRIVED])
+        left = [file_key(each.kind, each.name) for each in item.files] if item is not None else []
+        key = next((key for key in left if self._is_other_file(key)), None)
+        key = key or self._shown_waiting.after(number) or self._shown_waiting.before(number)
         if key is None:
-            row = self._file_row.get(self.selected or "", -1)
-            below = [*self._files[row + 1 :], *reversed(self._files[: max(row, 0)])]
-            key = next((item.key for item in below if item.is_waiting), None)
+            rows = sorted((self._number[key], key) for key in self._files)
+            below = [key for at, key in rows if at > number]
+            above = [key for at, key in rows if at < number]
+            key = next((key for key in [*below, *above[::-1]] if self._is_other_file(key)), None)
         if key is not None:
             self.selected = key
+
+    def _is_other_file(self, key: str) -> bool:
+        """Return whether *key* is another row than the selected one: a file that waits, and is shown."""
+        if key == self.selected or key not in self._files or not self._items[key].is_waiting:
+            return False
+        return self._number[key] in self._shown
 
     def _select_something(self) -> None:
         if self.current is None:
@@ -450,12 +462,17 @@ class Queue:
         self._items[item.key] = item
         number = self._number.get(item.key)
         shown = number is not None and number in self._shown
-        if number is None or (item.is_unacknowledged and number >= 0):
-            number = self._place(item, number)
-        if item.is_waiting:
+        if number is None:
+            number = self._place(item)
+        elif item.is_unacknowledged and number >= 0:
+            self._misplaced[item.key] = None
+        if self._is_waiting_call(item):
             self._waiting.add(number, item.key)
         else:
             self._waiting.discard(number)
+        (self._unacknowledged.add if item.is_unacknowledged else self._unacknowledged.discard)(
+            item.key
+        )
         if self.parsed_filter.query:
             self._show(number, item, shown=shown)
         ends = item.deadline
@@ -464,19 +481,38 @@ class Queue:
         if item.remove_at is not None and (before is None or before.remove_at != item.remove_at):
             heappush(self._leaving, (item.remove_at, item.key))
 
-    def _place(self, item: Item, before: int | None) -> int:
-        """Give *item* its place, at the end or among the first; *before* is the one that it leaves."""
-        if before is not None:
-            self._hide(item.key)
-            self._all.discard(before)
-            self._waiting.discard(before)
-        if item.is_unacknowledged:
-            number, self._next_first = self._next_first, self._next_first + 1
-        else:
-            number, self._next = self._next, self._next + 1
+    def _place(self, item: Item) -> int:
+        """Give *item*, which came, the last place of its part; at the end if the cursor's row would move."""
+        part = part_of(item)
+        if item.approval is None:
+            self._files.add(item.key)
+        if self._next[part] < self._number.get(self.selected or "", self._next[part]):
+            self._misplaced[item.key] = None
+            part = Part.ARRIVED
+        number, self._next[part] = self._next[part], self._next[part] + 1
         self._number[item.key] = number
         self._all.add(number, item.key)
         return number
+
+    def _place_misplaced(self) -> None:
+        """Put into their parts the rows that no key has put there yet."""
+        keys, self._misplaced = self._misplaced, {}
+        for key in keys:
+            item, before = self._items[key], self._number[key]
+            part = part_of(item)
+            if before >> PART_BITS == part:
+                continue
+            shown = before in self._shown
+            self._hide(key)
+            self._all.discard(before)
+            self._waiting.discard(before)
+            number, self._next[part] = self._next[part], self._next[part] + 1
+            self._number[key] = number
+            self._all.add(number, key)
+            if self._is_waiting_call(item):
+                self._waiting.add(number, key)
+            if shown:
+                self._show_row(number, item)
 
     def _show(self, number: int, item: Item, *, shown: bool) -> None:
         """Show *item* if the filter lets it through; one that is *shown* already leaves at the next key only."""
@@ -491,8 +527,15 @@ class Queue:
         number = self._number.pop(key)
         self._all.discard(number)
         self._waiting.discard(number)
-        self._overdue.discard(key)
-        self._decided_here.discard(key)
+        self._misplaced.pop(key, None)
+        for keys in (
+            self._overdue,
+            self._decided_here,
+            self._unacknowledged,
+            self._files,
+            self._changed_files,
+        ):
+            keys.discard(key)
 
     def _note_end(self, view: ApprovalView) -> None:
         """Keep *view* for the list of decisions; nobody decided one that is not gated."""

@@ -86,7 +86,7 @@ def _block(model: Model, now: float) -> BlockedBy:
     item = model.current_item
     view = item.approval if item is not None else None
     if view is None:
-        return "none"
+        return "over" if item is not None and item.is_over else "none"
     if view.state != "pending":
         states: dict[str, BlockedBy] = {"checking": "checking", "awaiting_vault": "vault"}
         return states.get(view.state, "over")

@@ -1,5 +1,7 @@
 """The words of files that a person accepts, one or several together, and of their problems."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 FILE_EFFECT: Final = "FILE"
@@ -27,6 +29,16 @@ SUITE_GATED: Final = "ASK YOU BEFORE EACH RUN"
 SUITE_READS: Final = "RUN WITHOUT ASKING YOU, DECLARED READ-ONLY"
 SUITE_FILES: Final = "THE FILES"
 HASH_REMARK: Final = "of the list of hashes and names that sha256sum prints"
+OUTCOMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "accepted": "accepted",
+        "removed": "removed",
+        "changed": "changed: see below",
+        "solved": "no longer a problem",
+    }
+)
+"""What became of a file or problem whose row is over."""
+CHANGED_NOW: Final = "changed just now"
 NO_HOSTS: Final = "unknown: their connectors are not installed"
 
 

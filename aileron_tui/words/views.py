@@ -33,6 +33,7 @@ LOOKING_AGAIN: Final = "Looking again …"
 # Audit
 VERIFYING: Final = "verifying …"
 NOT_VERIFIED: Final = "not verified since the console started"
+LAYING_OUT: Final = "The page is being laid out …"
 READING: Final = "reading …"
 NO_RECORD: Final = "✗ no such record"
 WHAT: Final = "WHAT"
@@ -139,11 +140,6 @@ def records(count: int) -> str:
 def record(number: int) -> str:
     """Return the name of one record."""
     return f"Record {number:,}"
-
-
-def laying_out(characters: int) -> str:
-    """Return that a page is not drawn yet."""
-    return f"{characters:,} characters are being laid out …"
 
 
 def as_shown(at: str, unseen: int, total: int) -> str:

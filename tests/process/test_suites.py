@@ -83,7 +83,7 @@ def test_a_suite_is_added_while_the_console_runs_and_accepted_with_one_key(
     assert shown.index("first-511") < shown.index("gated-000")
     press(console, "t", "lines not seen. Press t again")
     press(console, "t", f"Accepted: {ALL} actions.")
-    console.until("Nothing is waiting.")
+    press(console, "j", "Nothing is waiting.")
     assert set(listed(home).values()) == {"ready"}
     verified = aileron_json("audit", "verify", home=home)
     assert verified["ok"] is True

@@ -360,6 +360,8 @@ async def test_a_file_is_accepted_by_its_digest() -> None:
             Accept(kind="action", name="post-invoice", digest=HELD.digest)
         ]
         shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=8))
+        await shown.shows("✓ Accepted: post-invoice.")
+        await shown.press_alone("j")
         await shown.shows("Nothing is waiting.")
 
 

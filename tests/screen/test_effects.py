@@ -263,13 +263,11 @@ async def test_what_continues_a_long_line_cannot_pass_for_a_line_with_a_sign(
     size: tuple[int, int],
 ) -> None:
     """Its sign is in a column of its own, also where the text's next row begins with one."""
-    forged = FieldView(
-        label="To", value=f"{'w' * 40} {'w' * 40} − forged@x.example + forged@x.example"
-    )
+    value = " ".join(f"{'w' * each} + forged" for each in range(1, 40))
+    forged = FieldView(label="To", value=value)
     async with console(start(change(forged)), size=size) as shown:
         await shown.rest()
         assert re.search(r"┊ \+ w", shown.text)
-        assert "forged@" in shown.text
         assert not re.search(r"[┊┃] [−+] forged", shown.text)
 
 

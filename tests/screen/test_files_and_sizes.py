@@ -67,14 +67,19 @@ async def test_the_top_bar_leads_to_every_problem_of_a_file(size: tuple[int, int
         assert shown.port.intents == []
 
 
-async def test_a_problem_that_is_mended_leaves_the_list() -> None:
-    """The list follows the files; where nothing is left the screen is calm."""
+async def test_a_problem_that_is_mended_leaves_the_list_at_the_next_key() -> None:
+    """Its row says so until then; where nothing is left the screen is calm."""
     async with console(start(problems=PROBLEMS)) as shown:
         await shown.shows("A file has a problem")
         shown.port.tell(LibraryUpdated(not_accepted=(), problems=PROBLEMS[1:], actions_ready=1))
+        await shown.shows("no longer a problem")
+        assert "execute.op" in shown.text
+        await shown.press_alone("j")
         await shown.until(lambda: "execute.op" not in shown.text)
         await shown.shows("It is not valid TOML.")
         shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=2))
+        await shown.shows("no longer a problem")
+        await shown.press_alone("j")
         await shown.shows("Nothing is waiting.")
 
 

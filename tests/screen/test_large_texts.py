@@ -7,11 +7,12 @@ from time import monotonic, process_time, thread_time
 
 import pytest
 
-from aileron_core.console_port import ApprovalView, FieldView
+from aileron_core.console_port import ApprovalView, CallRead, CallView, FieldView
 from aileron_tui.draw.searching import MAX_MATCHES, find_matches, marked_rows
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item
 from aileron_tui.state.background import RESULTS_KEPT, BackgroundWorker
+from aileron_tui.state.decision_screens import DecisionScreens
 from aileron_tui.state.document_cache import (
     LARGE_CHARACTERS,
     START_CHARACTERS,
@@ -19,6 +20,7 @@ from aileron_tui.state.document_cache import (
     LayoutOptions,
     foreign_size,
 )
+from aileron_tui.state.opened_call import OpenedCall
 from tests.screen.driving import NOW, console, mail, short, start
 
 PATIENCE = 40.0
@@ -98,6 +100,28 @@ async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() ->
         assert model.reading.unseen > model.reading.total - 60
         await shown.shows("▲ hidden text")
         assert "approve" in shown.keys
+
+
+def test_a_row_made_anew_of_the_same_call_is_not_laid_out_again() -> None:
+    """So the list of decisions can show one at every drawing."""
+    pages, view = DocumentCache(), large(1, 100)
+    first = pages.layout(Item(key="k", approval=view), FORM, NOW)
+    assert pages.layout(Item(key="k", approval=view), FORM, NOW) is first
+    assert pages.layout(Item(key="k", approval=large(1, 200)), FORM, NOW) is not first
+
+
+def test_making_readable_text_of_a_mail_counts_as_much_work() -> None:
+    """The page of a decided call is made in the background as its item was."""
+    html = FieldView(label="Body", value="<p>lorem</p>" * 1_000, format="html", multiline=True)
+    plain = replace(html, format="")
+    opened = OpenedCall(DecisionScreens())
+    opened.open("r1")
+    for field, at_once in ((plain, True), (html, False)):
+        view = replace(mail(1), preview=replace(mail(1).preview, fields=(field,)))
+        opened.on_read(CallRead(run_id="r1", call=CallView(approval=view, gated=True)))
+        pages = DocumentCache(ready=lambda: None)
+        assert opened.page(pages, FORM, NOW) is not None
+        assert pages.is_complete is at_once
 
 
 async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:

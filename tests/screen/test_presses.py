@@ -8,6 +8,7 @@ from textual import events
 
 from aileron_core.console_port import (
     WAITING_STATES,
+    Accept,
     Acknowledge,
     ApprovalUpdated,
     ApprovalView,
@@ -16,10 +17,12 @@ from aileron_core.console_port import (
     Intent,
     IntentRefused,
     LibraryUpdated,
+    NotAcceptedView,
 )
 from aileron_tui.draw.text import plain_text
 from aileron_tui.input.commands import key_label
 from aileron_tui.screens.base import ConsoleScreen
+from aileron_tui.state.pending_intents import file_key
 from aileron_tui.widgets.document import Document
 from tests.screen.driving import NOW, Console, console, mail, short, start
 from tests.support.screens.calls import drifted
@@ -40,7 +43,9 @@ class World:
         self.views = {view.call_id: view for view in views}
         self._answered = 0
         self._next = len(views) + 1
-        self._files = 0
+        self._files: dict[str, NotAcceptedView] = {}
+        self.accepted: set[str] = set()
+        """Keys of the rows that the person accepted."""
 
     def _tell(self, view: ApprovalView, **changes: object) -> None:
         view = replace(view, version=view.version + 1, **changes)
@@ -73,8 +78,31 @@ class World:
                     self._refuse(key)
             case Acknowledge(call_id=key):
                 self._tell(self.views[key], awaits_acknowledgement=False)
+            case Accept(name=name, digest=digest):
+                file = self._files.get(name)
+                if file is None or file.digest != digest:
+                    self._refuse(name)
+                else:
+                    self.accepted.add(file_key(file.kind, name))
+                    del self._files[name]
+                    self._tell_files()
             case _:
                 pass
+
+    def _tell_files(self) -> None:
+        files = tuple(self._files.values())
+        self._shown.port.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=3))
+
+    def _change_files(self) -> None:
+        """Let a file come, go or change."""
+        name = f"file-{self._chance.randrange(4)}"
+        if name in self._files and self._chance.random() < 0.5:
+            del self._files[name]
+        else:
+            kind = "connector" if name == "file-0" else "action"
+            digest = f"{self._chance.getrandbits(256):064x}"
+            self._files[name] = replace(not_accepted(), kind=kind, name=name, digest=digest)
+        self._tell_files()
 
     def _refuse(self, key: str) -> None:
         self._shown.port.tell(IntentRefused(call_id=key, message="Answered elsewhere."))
@@ -88,7 +116,7 @@ class World:
         now = self._shown.clock.now()
         waiting = [each for each in self.views.values() if each.state == "pending"]
         running = [each for each in self.views.values() if each.state == "executing"]
-        what = self._chance.choice(["come", "come", "come", "end", "end", "drift", "run", "file"])
+        what = self._chance.choice([*["come"] * 3, *["end"] * 2, "drift", "run", *["file"] * 2])
         if what == "come" or not waiting:
             make = self._chance.choice([short, short, mail])
             view = make(
@@ -117,9 +145,7 @@ class World:
                 awaits_acknowledgement=end == "unknown",
             )
         elif what == "file":
-            self._files = (self._files + 1) % 3
-            files = tuple(replace(not_accepted(), name=f"file-{n}") for n in range(self._files))
-            self._shown.port.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=3))
+            self._change_files()
 
     def expire(self) -> None:
         """End what nobody answered in time."""
@@ -176,13 +202,14 @@ async def test_each_of_200_presses_does_what_it_was_aimed_at_or_says_why_not(see
             if chance.random() < 0.5:
                 world.disturb()
             await shown.passes(gap - part)
-            files = {key for key in before if key.startswith("held:")}
-            calls = [key for key in rows(shown) if not key.startswith("held:")]
-            kept = [key for key in before if key not in files]
-            assert not set(kept) - set(calls), "a row left without a key"
-            if selected is not None and selected not in files:
-                queue = shown.app._model.queue
-                assert shown.selected == selected or queue.was_decided_here(selected)
+            after = rows(shown)
+            assert [key for key in after if key in before] == before, "a row left, or moved"
+            here = before.index(selected) if selected is not None else -1
+            assert after[: here + 1] == before[: here + 1], "the row under the cursor moved"
+            if selected is not None:
+                answered = selected in world.accepted
+                answered = answered or shown.app._model.queue.was_decided_here(selected)
+                assert shown.selected == selected or answered
             item, earlier = shown.app._model.queue.current, shown.app._model.status_message
             aimed, key = aim(shown), chance.choice(KEYS)
             await shown.press_alone(key)
@@ -194,6 +221,9 @@ async def test_each_of_200_presses_does_what_it_was_aimed_at_or_says_why_not(see
                 assert item is not None
                 if isinstance(intent, Approve | Deny):
                     assert intent.approval_id == item.key
+                if isinstance(intent, Accept):
+                    assert item.file is not None
+                    assert (intent.name, intent.digest) == (item.file.name, item.file.digest)
                 if isinstance(intent, Acknowledge):
                     assert intent.call_id == item.key
                 if isinstance(intent, Approve):
@@ -289,3 +319,38 @@ async def test_a_key_that_a_question_does_not_know_is_answered_in_the_question(
     await shown.go("question_mark", "KEYS")
     await shown.go("a", "a did nothing: this page lists keys.")
     assert shown.port.intents == []
+
+
+async def test_a_file_that_is_gone_or_changed_says_so_in_its_row_and_a_key_accepts_nothing() -> (
+    None
+):
+    """What came meanwhile moves no row; the next key leaves the row, or the changed file rests anew."""
+    first, second = replace(not_accepted(), name="first"), replace(not_accepted(), name="second")
+    changed = replace(second, digest="9" * 64)
+
+    def tell(*files: NotAcceptedView) -> None:
+        shown.port.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=3))
+
+    async with console(start(held=(first, second)), size=(120, 36)) as shown:
+        await shown.rest()
+        tell(second, replace(first, kind="connector", name="new"))
+        shown.port.tell(ApprovalUpdated(view=short(1)))
+        await shown.shows("removed")
+        waiting = [file_key("action", "second"), short(1).approval_id]
+        assert shown.selected == rows(shown)[0] == file_key("action", "first")
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.shows("t decided nothing: that row had ended.")
+        assert shown.selected == short(1).approval_id
+        assert rows(shown) == [waiting[1], file_key("connector", "new"), waiting[0]]
+        await shown.press_alone("end")
+        await shown.rest()
+        tell(changed)
+        await shown.shows("changed just now")
+        await shown.press_alone("t")
+        await shown.shows("9 of 9 lines not seen. Press t again to accept it anyway.")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents == [Accept(kind="action", name="second", digest=changed.digest)]

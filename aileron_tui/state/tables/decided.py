@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 from aileron_core.console_port import ApprovalView
 from aileron_tui.draw.blocks import Block
-from aileron_tui.draw.document import approval_blocks
-from aileron_tui.draw.header import approval_head
 from aileron_tui.draw.rows import decided_header, decided_row
 from aileron_tui.draw.text import Line
 from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.items import Item
 from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
 
@@ -54,13 +53,17 @@ class DecidedTable(KeyedTable[ApprovalView]):
     def detail(self, width: int, now: float) -> tuple[Line, ...]:
         return ()
 
+    @property
+    def current_item(self) -> Item | None:
+        """The selected call as the waiting list would show it: its page until it was read whole."""
+        view = self.current
+        return None if view is None else Item(key=view.call_id, approval=view)
+
     def head(self, width: int, now: float) -> tuple[Line, ...]:
-        item = self.current
-        return () if item is None else approval_head(item, (), now, width, compact=True)
+        return ()
 
     def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
-        item = self.current
-        return () if item is None else approval_blocks(item, now, unfold=unfold)
+        return ()
 
     def status(self, registry: CommandRegistry) -> Line:
         return ()

@@ -63,8 +63,11 @@ class Lists(RuleBasedStateMachine):
         self.queue = Queue()
         self.queue.load((), ())
         self.rows: list[Row] = []
-        self.held: list[NotAcceptedView] = []
-        self.problems: list[Problem] = []
+        self.files: list[str] = []
+        """Keys of files and problems, in the list's order; those that are over are among them."""
+        self.arrived: list[str] = []
+        """What would move the row under the cursor stands at the end until a key is handled."""
+        self.over: set[str] = set()
         self.mine: set[str] = set()
         self.ended: set[str] = set()
         self.selected: str | None = None
@@ -74,14 +77,21 @@ class Lists(RuleBasedStateMachine):
 
     @property
     def keys(self) -> list[str]:
-        return [row.view.approval_id for row in self.rows] + self.file_keys
+        keys = [row.view.approval_id for row in self.rows] + self.files
+        return [key for key in keys if key not in self.arrived] + self.arrived
 
     @property
     def file_keys(self) -> list[str]:
-        ordered = sorted(self.held, key=lambda each: each.kind != "connector")
-        return [f"held:{each.kind}:{each.name}" for each in ordered] + [
-            f"problem:{each}" for each in self.problems
-        ]
+        """Files that wait, as they stand in the list."""
+        held = [key for key in self.keys if key.startswith("held:")]
+        return [key for key in held if key not in self.over]
+
+    def arrive(self, key: str) -> None:
+        """Note where *key*, a call or in `files`, stands for now."""
+        if self.selected in self.keys:
+            behind = self.keys.index(key) > self.keys.index(self.selected)
+            if not behind or self.selected in self.arrived:
+                self.arrived.append(key)
 
     def find(self, key: str) -> Row | None:
         return next((row for row in self.rows if row.view.approval_id == key), None)
@@ -96,7 +106,7 @@ class Lists(RuleBasedStateMachine):
         if self.selected not in keys:
             return
         calls = {each.view.approval_id for each in self.rows if each.view.state in WAITING_STATES}
-        files = set(self.file_keys[: len(self.held)])
+        files = set(self.file_keys)
         below, above = keys[row + 1 :], keys[:row][::-1]
         for wanted in (calls, files):
             for each in [*below, *above]:
@@ -135,6 +145,7 @@ class Lists(RuleBasedStateMachine):
         if row is None:
             self.arrivals += 1
             self.rows.append(Row(view, came=self.arrivals))
+            self.arrive(key)
         else:
             row.view = view
         if self.selected is None:
@@ -150,8 +161,12 @@ class Lists(RuleBasedStateMachine):
             and row.remove_at <= self.now
             and row.view.approval_id != self.selected
         ]
+        gone += [key for key in self.over if key != self.selected]
         assert self.queue.sweep(self.now) is bool(gone)
         self.rows = [row for row in self.rows if row.view.approval_id not in gone]
+        self.files = [key for key in self.files if key not in gone]
+        self.over -= set(gone)
+        self.arrived = []
         self.mine -= set(gone)
         self.settle()
 
@@ -172,6 +187,7 @@ class Lists(RuleBasedStateMachine):
     def change_order(self) -> None:
         """What is selected stays so; the rest is sorted now and never by itself."""
         self.queue.change_order(self.now)
+        self.arrived = []
         self.rows.sort(key=lambda row: row.came)
         if self.sorted_at is None:
             self.rows.sort(key=lambda row: row.ends)
@@ -196,15 +212,22 @@ class Lists(RuleBasedStateMachine):
         ),
         broken=st.lists(st.integers(0, 3), max_size=3, unique=True),
     )
-    def files(self, held_back: list[NotAcceptedView], broken: list[int]) -> None:
+    def change_files(self, held_back: list[NotAcceptedView], broken: list[int]) -> None:
+        """Those that are gone keep their rows; new ones stand at the end of their part."""
         problems = [Problem(file=str(each), message="m") for each in broken]
         self.queue.set_files(held_back, problems)
         ordered = sorted(held_back, key=lambda each: each.kind != "connector")
-        fresh = {f"held:{each.kind}:{each.name}" for each in ordered}
-        fresh |= {f"problem:{each}" for each in problems}
-        if self.selected in self.file_keys and self.selected not in fresh:
-            self.go_on()
-        self.held, self.problems = held_back, problems
+        fresh = [f"held:{each.kind}:{each.name}" for each in ordered]
+        fresh += [f"problem:{each}" for each in problems]
+        self.over = set(self.files) - set(fresh)
+        parts = ("held:connector", "held:action", "problem")
+        for key in fresh:
+            if key not in self.files:
+                self.files.append(key)
+                self.files.sort(
+                    key=lambda key: [key.startswith(part) for part in parts].index(True)
+                )
+                self.arrive(key)
         self.settle()
 
     @invariant()
@@ -217,7 +240,8 @@ class Lists(RuleBasedStateMachine):
         newer = [row for row in self.rows if row.came > (self.sorted_at or 0)]
         assert queue.newer_count == (0 if self.sorted_at is None else len(newer))
         assert queue.waiting == sum(row.view.state in WAITING_STATES for row in self.rows)
-        assert (queue.not_accepted, queue.problems) == (len(self.held), len(self.problems))
+        problems = {key for key in self.files if key.startswith("problem:")} - self.over
+        assert (queue.not_accepted, queue.problems) == (len(self.file_keys), len(problems))
         ends = [
             row.view.expires_at
             for row in self.rows

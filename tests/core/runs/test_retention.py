@@ -1,12 +1,25 @@
 """Arguments and outputs of runs are deleted 30 days after the end, and leave nothing in the home's files."""
 
+import json
+import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from aileron_core.console_port import Acknowledge
+from aileron_core.errors import Conflict
 from aileron_core.runs import Call
-from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples
+from aileron_core.server.agent_api import AgentApi
+from aileron_core.settings import Settings
+from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples, run_on_request
 from tests.support.frozen_clock import FrozenClock
 
 DAY = 86400.0
+HOUR = 3600.0
+REASON = "because the salaries of 1984 are in it"
+MISSING = "no-draft-of-winston"
 
 
 def bytes_of(home: Path) -> bytes:
@@ -52,3 +65,147 @@ async def test_what_is_not_old_enough_is_kept(home: Path, mailbox: Mailbox) -> N
         await core.app.retention.sweep()
         assert b"Q3 numbers" in bytes_of(home)
         assert await core.records("arguments.forgotten") == []
+
+
+async def contents(core: Core) -> list[tuple[object, ...]]:
+    """Return, of each run, the columns in which what it contained is kept."""
+    query = (
+        "SELECT args, output, failure, reason, progress, NULLIF(note, '') FROM runs ORDER BY run_id"
+    )
+    return await core.app.database.read(lambda c: c.execute(query).fetchall())
+
+
+async def test_failures_and_reasons_are_deleted_too_and_agents_still_read_the_state(
+    home: Path, mailbox: Mailbox
+) -> None:
+    """What agents asked for by the same key is not run again, and nothing of it was in the audit."""
+    install_examples(home)
+    clock = FrozenClock()
+    async with Core.open(home, mailbox, clock=clock) as core:
+        failed = await core.call("get-draft", {"id": MISSING}, key="once")
+        assert failed.row.failure is not None
+        denied, withdrawn = await core.ask(), await core.ask("r-8842190312")
+        await core.app.approvals.deny(denied.approval_id, REASON)
+        session = core.session.session_id
+        await core.app.approvals.withdraw(session, withdrawn.approval_id, f"withdrawn {REASON}")
+        assert REASON.encode() in bytes_of(home)
+        assert failed.row.failure.message.encode() in bytes_of(home)
+        asked = json.dumps(await core.records())
+        assert REASON not in asked
+        assert failed.row.failure.message not in asked
+        clock.advance(31 * DAY)
+        await core.app.retention.sweep()
+        assert set(await contents(core)) == {(None,) * 6}
+        left = bytes_of(home)
+        for gone in (REASON, MISSING, failed.row.failure.message):
+            assert gone.encode() not in left
+        assert (await core.result(denied.approval_id)).state == "denied"
+        seen = core.views(denied.approval_id)[-1]
+        assert (seen.reason, seen.outcome, seen.forgotten) == ("", "", True)
+        with pytest.raises(Conflict, match="Nothing ran again") as refused:
+            await AgentApi(core.app).run(
+                core.session, "get-draft", {"id": MISSING}, idempotency_key="once"
+            )
+        assert refused.value.details == {"outcome": "failed"}
+        await core.app.approvals.mark_delivered(denied.approval_id)
+        assert all("tampered" not in record for record in await core.records())
+        assert (await core.app.audit.verify()).problems == ()
+
+
+async def test_no_days_keep_a_call_for_an_hour_in_which_its_agent_gets_the_result(
+    home: Path, mailbox: Mailbox
+) -> None:
+    install_examples(home)
+    clock = FrozenClock()
+    settings = Settings(history_days=0)
+    async with Core.open(home, mailbox, clock=clock, settings=settings) as core:
+        view = await core.ask()
+        await core.approve(view)
+        await core.ended(view)
+        await core.app.retention.sweep()
+        clock.advance(HOUR - 1)
+        await core.app.retention.sweep()
+        assert (await core.result(view.approval_id)).output is not None
+        clock.advance(61)
+        await core.app.retention.sweep()
+        assert (await core.result(view.approval_id)).output is None
+        assert DRAFT.encode() not in bytes_of(home)
+
+
+async def test_what_waits_for_a_person_and_what_is_not_over_keeps_everything(
+    home: Path, mailbox: Mailbox
+) -> None:
+    """An unknown outcome until a person acknowledges it, over restarts too; and a call that nobody answered."""
+    install_examples(home)
+    clock = FrozenClock()
+    settings = Settings(history_days=1, expires_seconds=0)
+    async with Core.open(home, mailbox, clock=clock, settings=settings) as core:
+        unknown = await core.ask()
+        mailbox.control(hang="send")
+        run_on_request(mailbox, "POST send", lambda: clock.advance(31))
+        await core.approve(unknown)
+        assert (await core.ended(unknown)).state == "unknown"
+        waiting = await core.ask("r-8842190312")
+        clock.advance(400 * DAY)
+        await core.app.retention.sweep()
+        assert [bool(args) for args, *_ in await contents(core)] == [True, True]
+        assert await core.records("arguments.forgotten") == []
+    async with Core.open(home, mailbox, clock=clock, settings=settings) as core:
+        clock.advance(400 * DAY)
+        await core.app.retention.sweep()
+        assert [bool(args) for args, *_ in await contents(core)] == [True, True]
+        read = await core.app.console.calls.read(unknown.run_id)
+        assert read.call is not None
+        seen = read.call.approval
+        assert (seen.awaits_acknowledgement, seen.forgotten, bool(seen.outcome)) == (
+            True,
+            False,
+            True,
+        )
+        await core.app.console.carry_out(
+            Acknowledge(call_id=unknown.approval_id, preview_at=seen.preview.updated_at)
+        )
+        clock.advance(HOUR + 1)
+        await core.app.retention.sweep()
+        kept = await contents(core)
+        assert [bool(args) for args, *_ in kept] == [False, True]
+        assert kept[0] == (None,) * 6
+        assert (await core.app.audit.verify()).problems == ()
+        assert waiting.run_id > unknown.run_id
+
+
+async def test_old_copies_go_while_the_console_runs(home: Path, mailbox: Mailbox) -> None:
+    install_examples(home)
+    clock = FrozenClock()
+    settings = Settings(history_days=2)
+    async with Core.open(home, mailbox, clock=clock, settings=settings) as core:
+        old, new, other = (
+            home / "backups" / n for n in ("schema-1-a.db", "schema-1-b.db", "mine.db")
+        )
+        old.parent.mkdir(exist_ok=True)
+        for path, days in ((old, 3), (new, 1), (other, 9)):
+            path.write_bytes(DRAFT.encode())
+            os.utime(path, (clock.now(), clock.now() - (days - 0.1) * DAY))
+        clock.advance(0.2 * DAY)
+        await core.app.retention.sweep()
+        assert [path.exists() for path in (old, new, other)] == [False, True, True]
+
+
+async def test_a_file_begun_before_deletion_overwrote_is_cleaned_once(
+    home: Path, mailbox: Mailbox
+) -> None:
+    """Its free pages hold what was deleted then; a later start leaves them alone."""
+    install_examples(home)
+    async with Core.open(home, mailbox):
+        pass
+    trace = b"a trace of an argument " * 400
+    with closing(sqlite3.connect(home / "aileron.db", isolation_level=None)) as old:
+        old.execute("PRAGMA secure_delete = OFF")
+        old.execute("DELETE FROM meta WHERE key = 'deleted_is_overwritten'")
+        old.execute("INSERT INTO meta VALUES('long', ?)", (trace.decode(),))
+        old.execute("DELETE FROM meta WHERE key = 'long'")
+    assert b"a trace of an argument" in bytes_of(home)
+    async with Core.open(home, mailbox) as core:
+        assert b"a trace of an argument" not in bytes_of(home)
+        assert (await core.app.audit.verify()).problems == ()
+        await core.call("get-draft", {"id": DRAFT})

@@ -47,7 +47,8 @@ async def opened(path: Path) -> AsyncGenerator[Database, None]:
 
 
 async def keys(database: Database) -> list[str]:
-    query = "SELECT key FROM meta WHERE key NOT IN ('schema_version', 'owner_epoch') ORDER BY key"
+    own = "'schema_version', 'owner_epoch', 'deleted_is_overwritten'"
+    query = f"SELECT key FROM meta WHERE key NOT IN ({own}) ORDER BY key"
     found = await database.read(lambda c: c.execute(query).fetchall())
     return [key for (key,) in found]
 

@@ -1,0 +1,116 @@
+"""What a home keeps of one call, read from its row: for `aileron audit show`, with or without a console."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.clock import rfc3339
+from aileron_core.runs import run_table
+from aileron_core.runs.model import RunRecord
+from aileron_core.runs.row_records import contents_deleted_at, matches_record
+from aileron_core.runs.transitions import FINAL
+from aileron_core.sessions import session_table
+from aileron_core.text import render
+from aileron_tui.cli.output import local_time
+
+_BAR = "  ┃ "
+"""What stands right of it is an agent's, a person's or a service's text."""
+_WIDTH = 18
+
+
+def read_call(connection: sqlite3.Connection, id_: str) -> JsonObject | None:
+    """Return what is kept of the call with this run's or approval's id; None where no row is readable."""
+    try:
+        row = run_table.by_approval(connection, id_) or run_table.by_run(connection, id_)
+    except sqlite3.OperationalError:
+        return None  # a home of an earlier version, of which the table has fewer columns
+    if row is None:
+        return None
+    session = session_table.by_id(connection, row.session_id)
+    recorded = matches_record(connection, row)
+    deleted = contents_deleted_at(connection, row) if recorded else None
+    return _call(row, session.agent if session else None, recorded=recorded, deleted=deleted)
+
+
+def _call(row: RunRecord, agent: str | None, *, recorded: bool, deleted: str | None) -> JsonObject:
+    output = row.output or {}
+    return {
+        "run_id": row.run_id,
+        "approval_id": row.approval_id,
+        "action": row.action,
+        "agent": agent,
+        "state": str(row.state),
+        "requested_at": rfc3339(row.requested_at) if recorded else None,
+        "decided_at": _moment(row.decided_at) if recorded else None,
+        "decided_by": row.decided_by,
+        "reason": row.reason,
+        "words": list(row.words) if row.words else None,
+        "ended_at": _moment(row.ended_at) if recorded else None,
+        "arguments": row.args,
+        "output": output.get("output"),
+        "failure": row.failure.to_json() if row.failure else None,
+        "deleted_at": deleted,
+        "edited": not recorded,
+    }
+
+
+def _moment(at: float | None) -> str | None:
+    return None if at is None else rfc3339(at)
+
+
+def call_lines(call: Mapping[str, Any]) -> Iterator[str]:
+    """Yield *call* as a person reads it; every text that is not Aileron's stands right of a bar."""
+    if call["edited"]:
+        yield "▲ Another program changed this call in the database: what follows may not be what happened."
+        yield "  `aileron audit verify` says more."
+    yield from _foreign("Action", call["action"])
+    yield from _foreign("Agent", call["agent"])
+    yield from _own("State", call["state"])
+    yield from _own("Asked", call["requested_at"])
+    yield from _own("Decided", call["decided_at"])
+    yield from _foreign("Decided by", call["decided_by"])
+    yield from _foreign("Reason", call["reason"])
+    yield from _foreign("Words", " ".join(call["words"] or ()))
+    yield from _own("Ended", call["ended_at"])
+    if call["arguments"] is not None:
+        yield from _foreign("Arguments", _laid_out(call["arguments"]))
+    if call["output"] is not None:
+        yield from _foreign("Result", _laid_out(call["output"]))
+    if call["failure"] is not None:
+        yield from _foreign("Failure", call["failure"]["message"])
+    yield from _deletion(call)
+    yield ""
+
+
+def _deletion(call: Mapping[str, Any]) -> Iterator[str]:
+    if call["arguments"] is not None:
+        return
+    others = call["output"] is not None or call["failure"] is not None or call["reason"]
+    what = "arguments" if others else "arguments, result and reasons"
+    if call["deleted_at"] is not None:
+        text = f"{what}, at {local_time(call['deleted_at'])}; their hashes are in the records"
+    elif call["state"] in FINAL:
+        text = f"{what}; no record says when"
+    else:
+        return
+    yield from _own("Deleted", text)
+
+
+def _laid_out(value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _own(label: str, text: str | None) -> Iterator[str]:
+    if text:
+        yield f"{label:<{_WIDTH}}{local_time(text)}"
+
+
+def _foreign(label: str, text: str | None) -> Iterator[str]:
+    if text:
+        for number, line in enumerate(render(str(text)).lines):
+            shown = "".join(span.text for span in line)
+            yield f"{label if number == 0 else '':<{_WIDTH - len(_BAR)}}{_BAR}{shown}"

@@ -1,0 +1,102 @@
+"""What `aileron audit show` prints of a call, beside its records."""
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples
+from tests.support.frozen_clock import FrozenClock
+from tests.support.server_harness import aileron
+
+DAY = 86400.0
+HOSTILE = "no\x1b]52;c;aGk=\x07\u202e\nState  completed"
+
+
+async def shown(home: Path, id_: str, *words: str) -> str:
+    """Return what the command prints; a console may be open meanwhile."""
+    return (await asyncio.to_thread(aileron, "audit", "show", id_, *words, home=home)).stdout
+
+
+async def shown_json(home: Path, id_: str) -> dict[str, Any]:
+    return json.loads(await shown(home, id_, "--json"))["call"]
+
+
+async def test_a_call_is_shown_whole_and_later_when_it_was_deleted(
+    home: Path, mailbox: Mailbox
+) -> None:
+    install_examples(home)
+    clock = FrozenClock()
+    async with Core.open(home, mailbox, clock=clock) as core:
+        free = await core.call("get-draft", {"id": DRAFT})
+        run = free.row.run_id
+        text = await shown(home, run)
+        for part in (
+            "get-draft",
+            f'"id": "{DRAFT}"',
+            "Q3 numbers",
+            core.session.agent,
+            "completed",
+        ):
+            assert part in text, part
+        call = await shown_json(home, run)
+        assert (call["arguments"], call["state"]) == ({"id": DRAFT}, "completed")
+        assert call["output"] == (free.row.output or {})["output"]
+        assert call["deleted_at"] is None
+        clock.advance(31 * DAY)
+        await core.app.retention.sweep()
+        (record,) = await core.records("arguments.forgotten")
+        clock.advance(31 * DAY)
+        later = await core.call("get-draft", {"id": DRAFT})
+        clock.advance(31 * DAY)
+        await core.app.retention.sweep()
+        gone = await shown_json(home, run)
+        assert (gone["arguments"], gone["output"]) == (None, None)
+        assert gone["deleted_at"] == record["at"]
+        assert "Deleted" in await shown(home, run)
+        second = (await core.records("arguments.forgotten"))[-1]
+        assert (await shown_json(home, later.row.run_id))["deleted_at"] == second["at"]
+
+
+async def test_a_decided_call_has_who_when_the_words_and_the_reason_as_shown_text(
+    home: Path, mailbox: Mailbox
+) -> None:
+    """What a person or a service wrote is drawn as marks, each line right of the bar."""
+    install_examples(home)
+    async with Core.open(home, mailbox) as core:
+        approved, denied = await core.ask(), await core.ask("r-8842190312")
+        await core.approve(approved)
+        await core.ended(approved)
+        await core.app.approvals.deny(denied.approval_id, HOSTILE)
+        failed = await core.call("get-draft", {"id": HOSTILE})
+        assert failed.row.failure is not None
+        call = await shown_json(home, approved.approval_id)
+        assert approved.words is not None
+        assert (call["decided_by"], call["words"]) == ("person", list(approved.words))
+        assert call["decided_at"] is not None
+        assert " ".join(approved.words) in await shown(home, approved.approval_id)
+        for id_ in (denied.approval_id, failed.row.run_id):
+            text = await shown(home, id_)
+            assert not {"\x1b", "\x07", "\u202e"} & set(text)
+            assert "‹" in text
+            spoofed = [line for line in text.splitlines() if "State  completed" in line]
+            assert all("┃" in line[: line.index("State")] for line in spoofed)
+        assert (await shown_json(home, denied.approval_id))["reason"] == HOSTILE
+        assert (await shown_json(home, failed.row.run_id))["failure"]["class"] == (
+            failed.row.failure.class_
+        )
+
+
+async def test_a_row_that_another_program_changed_is_said_to_be(
+    home: Path, mailbox: Mailbox
+) -> None:
+    install_examples(home)
+    async with Core.open(home, mailbox) as core:
+        run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
+    with closing(sqlite3.connect(home / "aileron.db")) as database:
+        database.execute('UPDATE runs SET args = \'{"id":"another"}\'')
+        database.commit()
+    assert "Another program changed this call" in await shown(home, run)
+    assert (await shown_json(home, run))["edited"] is True
