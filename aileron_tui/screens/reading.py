@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 
+from textual.app import ScreenStackError
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -206,7 +207,7 @@ class DocumentReader:
         subject = model.subject if model.document_shown else None
         if subject is not None and model.laid_out_version != subject.version:
             return  # just mounted, without a size: its lines come with the next drawing
-        if not self._has_widgets or not self._screen.is_current or version != model.screen_version:
+        if not self._has_widgets or not self.is_uncovered or version != model.screen_version:
             return
         model.arming.on_drawn(version, at)
         view = (version, *self.document.rows_in_view)
@@ -214,6 +215,14 @@ class DocumentReader:
             self._in_view, self._in_view_since = view, at
         self._on_rest()
         self._wake()
+
+    @property
+    def is_uncovered(self) -> bool:
+        """Whether nothing stands over the screen; to Textual the one below a lock is current too."""
+        try:
+            return self._screen.app.screen is self._screen
+        except ScreenStackError:  # the application ends
+            return False
 
     @property
     def _has_widgets(self) -> bool:
@@ -236,7 +245,7 @@ class DocumentReader:
 
     def _look(self) -> None:
         """Mark what has been in view for long enough."""
-        if not self._has_widgets:
+        if not self._has_widgets or not self.is_uncovered:
             return
         at, model = self._clock.monotonic(), self._model
         version, first, last = self._in_view
