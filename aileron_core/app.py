@@ -25,6 +25,8 @@ from aileron_core.console.storage_monitor import StorageMonitor
 from aileron_core.console_port import CoreEvent
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.events import EventBus
+from aileron_core.history.keys import HistoryKeys, NoVault
+from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.home.layout import Home, HomeLock
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.library.project_trust import ProjectTrust
@@ -66,6 +68,7 @@ class AppOptions:
     accept_installed: bool = False
     settings: Settings = field(default_factory=Settings)
     failpoint: Failpoint = no_failpoint
+    history_keys: HistoryKeys = field(default_factory=NoVault)
 
     def routes_shown(self) -> tuple[str, ...]:
         """Return `host:port -> address:port` of each route."""
@@ -87,6 +90,9 @@ class _Base:
         self.registry = RunRegistry()
         self.run_changed: EventBus[LiveRun] = EventBus()
         self.sessions = SessionRegistry(clock)
+        self.screens = SealedScreens(
+            database, options.history_keys, clock, days=options.settings.history_days
+        )
 
 
 class _Reports:
@@ -255,7 +261,9 @@ class _Commands:
                 registry=base.registry,
                 library=files.library,
                 publisher=reports.publisher,
+                screens=base.screens,
             ),
+            screens=base.screens,
         )
 
 
@@ -274,6 +282,7 @@ class App:
         self.registry = base.registry
         self.run_changed = base.run_changed
         self.sessions = base.sessions
+        self.screens = base.screens
 
         reports = _Reports(base)
         self.traffic = reports.traffic
@@ -378,6 +387,7 @@ class App:
             self.traffic.sweep,
             self.publisher.sweep,
             self.retention.sweep,
+            self.screens.sweep,
             self.storage.probe,
         )
         while True:

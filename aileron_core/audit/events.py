@@ -26,6 +26,8 @@ class AuditEvent(StrEnum):
     RUN_DELIVERED = "run.delivered"
     CALL_REFUSED = "call.refused"
     ARGUMENTS_FORGOTTEN = "arguments.forgotten"
+    HISTORY_SEALED = "history.sealed"
+    HISTORY_ERASED = "history.erased"
 
     PREVIEW_FETCHED = "preview.fetched"
     PREVIEW_UNAVAILABLE = "preview.unavailable"

@@ -7,6 +7,7 @@ from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.view_mapping import records_of_run, result_fields
 from aileron_core.console_port import CallRead, CallView
 from aileron_core.errors import AileronError, Unavailable
+from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.runs import Library, LiveRun, PreviewResult, ResolvedAction, run_table
 from aileron_core.runs.live_run import ReadBack
 from aileron_core.runs.model import RunRecord
@@ -36,6 +37,7 @@ class CallReader:
     registry: RunRegistry
     library: Library
     publisher: EventPublisher
+    screens: SealedScreens
 
     async def read(self, run_id: str) -> CallRead:
         """Return the call of *run_id* with its records.
@@ -54,6 +56,7 @@ class CallReader:
                 return CallRead(run_id=run_id, call=None)
             agent = run.session.agent
             records = await self.database.read(lambda c: records_of_run(c, run_id, agent))
+            screens = await self.screens.read(run_id)
         except sqlite3.Error as error:
             raise Unavailable(
                 f"The call {run_id} cannot be read: {error}. Look at the home's disk, then try again."
@@ -66,6 +69,7 @@ class CallReader:
             result=result_fields(run),
             edited=edited,
             records=records,
+            screens=screens,
         )
         return CallRead(run_id=run_id, call=call)
 

@@ -46,6 +46,7 @@ from aileron_core.console_port import (
 from aileron_core.errors import AileronError, NotFound, StorageUnavailable
 from aileron_core.events import EventBus
 from aileron_core.hash_words import two_words
+from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.home.layout import Home
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.runs import ApprovalService
@@ -82,6 +83,7 @@ class ConsoleService:
     emergency_stop: EmergencyStop
     audit: AuditReader
     calls: CallReader
+    screens: SealedScreens
 
     # Reading
 
@@ -170,16 +172,34 @@ class ConsoleService:
     ) -> None:
         approvals = self.approvals
         match intent:
-            case Approve(approval_id=about, digest=digest):
-                await approvals.approve(about, digest, unseen_lines=intent.unseen_lines)
-            case Deny():
-                await approvals.deny(intent.approval_id, intent.reason)
+            case Approve() | Deny():
+                await self._decide(intent)
             case RefreshPreview():
                 await approvals.refresh(intent.approval_id)
             case RefetchPreview():
                 await approvals.refetch_preview(intent.call_id)
             case Acknowledge():
                 await approvals.acknowledge(intent.call_id, intent.preview_at)
+
+    async def _decide(self, intent: Approve | Deny) -> None:
+        """Approve or deny, then keep what was shown."""
+        run, at = self.registry.by_approval(intent.approval_id), self.clock.now()
+        on_screen = isinstance(intent, Approve) or intent.on_screen
+        shown = self.publisher.view(run) if run is not None and on_screen else None
+        if isinstance(intent, Approve):
+            await self.approvals.approve(
+                intent.approval_id, intent.digest, unseen_lines=intent.unseen_lines
+            )
+        else:
+            await self.approvals.deny(intent.approval_id, intent.reason)
+        if shown is None or (isinstance(intent, Approve) and shown.digest != intent.digest):
+            return
+        try:
+            await self.screens.keep(
+                shown, "approved" if isinstance(intent, Approve) else "denied", at
+            )
+        except StorageUnavailable as error:  # the decision itself is on record
+            self.storage.report_failure(error.message)
 
     async def _accept(self, intent: Accept | AcceptSuite) -> None:
         if isinstance(intent, AcceptSuite):

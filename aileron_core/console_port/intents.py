@@ -19,6 +19,8 @@ class Deny:
 
     approval_id: str
     reason: str = ""
+    on_screen: bool = True
+    """Whether the call itself was shown; not so where it was denied as an equal of another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

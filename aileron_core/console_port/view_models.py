@@ -384,6 +384,18 @@ class RecordView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedScreenView:
+    """What was shown of a call when a person decided it, as it is kept on disk."""
+
+    at: float
+    """Epoch seconds, just before the decision was recorded."""
+    approval: ApprovalView | None
+    """None where it cannot be read; then `problem` says why."""
+    problem: str = ""
+    """Our own sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallView:
     """One call, gated or not, with everything that is kept of it."""
 
@@ -398,6 +410,8 @@ class CallView:
     """Its row is not what its last record says: another program changed it."""
     records: tuple[RecordView, ...] = ()
     """All of its records, oldest first."""
+    screens: tuple[DecidedScreenView, ...] = ()
+    """What was shown at each decision on it, oldest first; empty where nothing is kept on disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

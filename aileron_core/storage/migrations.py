@@ -90,6 +90,18 @@ MIGRATIONS: tuple[Migration, ...] = (
         summary="A run that halted half-way keeps the steps it has finished.",
         statements=("ALTER TABLE runs ADD COLUMN progress TEXT",),
     ),
+    Migration(
+        summary="There is a place for what was shown when a call was decided, sealed.",
+        statements=(
+            (
+                "CREATE TABLE sealed_screens ("
+                "approval_id TEXT NOT NULL, decided_at REAL NOT NULL, run_id TEXT NOT NULL, "
+                "day TEXT NOT NULL, kind TEXT NOT NULL, sealed BLOB NOT NULL, "
+                "last_record INTEGER NOT NULL, PRIMARY KEY (approval_id, decided_at)) STRICT"
+            ),
+            "CREATE INDEX sealed_screens_run ON sealed_screens(run_id)",
+        ),
+    ),
 )
 """In order: the first goes from schema 1 to 2. As many as `SCHEMA_VERSION` is above 1."""
 

@@ -4,7 +4,7 @@ What stands here is compared with `sqlite_schema` at every open: a trigger, view
 somebody else added is a reason to stop, not something to live with.
 """
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """A change of what stands below is a new version, and a step in `migrations.MIGRATIONS`."""
 
 _AUDIT = (
@@ -38,6 +38,13 @@ _PINS = (
     "kind TEXT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL, taken_at REAL NOT NULL, "
     "taken_by TEXT NOT NULL, last_record INTEGER NOT NULL, PRIMARY KEY (kind, name)) STRICT"
 )
+_SEALED_SCREENS = (
+    "CREATE TABLE sealed_screens ("
+    "approval_id TEXT NOT NULL, decided_at REAL NOT NULL, run_id TEXT NOT NULL, day TEXT NOT NULL, "
+    "kind TEXT NOT NULL, sealed BLOB NOT NULL, last_record INTEGER NOT NULL, "
+    "PRIMARY KEY (approval_id, decided_at)) STRICT"
+)
+_SEALED_SCREENS_RUN = "CREATE INDEX sealed_screens_run ON sealed_screens(run_id)"
 
 SCHEMA: tuple[str, ...] = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
@@ -48,4 +55,6 @@ SCHEMA: tuple[str, ...] = (
     "CREATE INDEX runs_state ON runs(state)",
     _RUNS_KEY,
     _PINS,
+    _SEALED_SCREENS,
+    _SEALED_SCREENS_RUN,
 )

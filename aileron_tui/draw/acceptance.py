@@ -10,11 +10,10 @@ from aileron_core.console_port import (
 )
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
-from aileron_tui.draw.changes import GROUNDS, signed_lines
-from aileron_tui.draw.drift import BoundedDiff, line_opcodes
 from aileron_tui.draw.foreign_text import brief, foreign_text, render_foreign, rendered_lines
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import Line, Piece, Role, line
+from aileron_tui.draw.text_diff import BoundedDiff, line_opcodes, signed_block, signed_lines
 from aileron_tui.draw.times import clock_seconds, day
 
 _CONTEXT_LINES = 3
@@ -161,9 +160,7 @@ def _lines_compared(old: str, new: str, *, unfold: bool) -> Iterator[Block]:
     ):
         label = words.acceptance.line_number(number) if begins and number else ""
         begins = not number
-        ground = GROUNDS.get(sign)
-        signed: Line = (Piece(f"{sign} ", ground or "muted"), *pieces)
-        yield value(label, signed, background=ground, hang=2)
+        yield signed_block(label, sign, pieces)
     yield from _findings(found)
 
 

@@ -31,6 +31,7 @@ def call_parts(
     *,
     shown: ApprovalView | None,
     shown_at: float,
+    not_shown: str,
     context: Iterable[Section],
     record: Sequence[Block],
     warnings: Sequence[Line],
@@ -41,6 +42,7 @@ def call_parts(
     Args:
         call: as it is now.
         shown: the call as it was shown when it was decided, at *shown_at*; None where that is not kept.
+        not_shown: why what is kept of that on disk cannot be read; empty where nothing is.
         context: what stood beside it then.
         record: the opened record as it is stored, for the end of the page.
         warnings: those that the head has no room for.
@@ -50,7 +52,7 @@ def call_parts(
         lead += recheck_blocks(call.approval, unfold=unfold)
         document = approval_blocks(shown, shown_at, warnings, unfold=unfold)
     else:
-        document = tuple(map(_unread, _kept_blocks(call, now, warnings, unfold=unfold)))
+        document = tuple(map(_unread, _kept_blocks(call, now, warnings, not_shown, unfold=unfold)))
     after = (*context_blocks(context), blank(), *record_blocks(call.records), *record)
     return (*map(_unread, lead), blank()), document, after
 
@@ -107,7 +109,7 @@ def _took(call: CallView, now: float) -> str:
 
 
 def _kept_blocks(
-    call: CallView, now: float, warnings: Sequence[Line], *, unfold: bool
+    call: CallView, now: float, warnings: Sequence[Line], not_shown: str, *, unfold: bool
 ) -> tuple[Block, ...]:
     """Return what is kept of a call whose screen is not: its arguments, who decided, when, the words."""
     # How it ended and who decided is above it already.
@@ -115,7 +117,8 @@ def _kept_blocks(
     first, *rest = approval_blocks(view, now, warnings, unfold=unfold)
     if view.state not in FINAL_STATES or view.preview.status != "none":
         return (first, *rest)
-    why = words.views.SHOWN_NOT_KEPT if call.gated else words.views.NOTHING_SHOWN
+    not_kept = words.views.SHOWN_NOT_KEPT if call.gated else words.views.NOTHING_SHOWN
+    why = not_shown or not_kept
     return (first, value("", (Piece(why, "muted"),), "record"), *rest)
 
 

@@ -10,10 +10,10 @@ from aileron_core.console_port import ReadBackView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.changes import field_change_blocks
-from aileron_tui.draw.drift import BoundedDiff
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import Line, Piece, line
+from aileron_tui.draw.text_diff import BoundedDiff
 from aileron_tui.draw.times import age, clock_seconds
 
 

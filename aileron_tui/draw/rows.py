@@ -33,7 +33,6 @@ STATE_ROLES: dict[str, Role] = {
 }
 EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK", "CALL"})
 
-
 MAX_LIST_ROWS = 5
 MIN_DOCUMENT_ROWS = 5
 """What is left for the document in the compact layout, however small the pane is."""

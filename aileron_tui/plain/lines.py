@@ -3,6 +3,7 @@
 Text from outside never begins a line: there it could imitate a question or an answer of ours.
 """
 
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
@@ -157,8 +158,15 @@ def _unbroken(make: Callable[[int], Page], columns: int) -> Page:
 
 
 def _widest(pieces: Line) -> int:
-    """Return how many cells *pieces* may take: two for each letter that is not ASCII."""
-    return sum(len(p.text) * (2 if p.foreign and not p.text.isascii() else 1) for p in pieces)
+    """Return how many cells *pieces* may take: two for each letter that is not ASCII.
+
+    A mark that combines with the letter before it takes none anywhere.
+    """
+    return sum(
+        (2 if piece.foreign and not piece.text.isascii() else 1)
+        * sum(unicodedata.category(char) not in ("Mn", "Me") for char in piece.text)
+        for piece in pieces
+    )
 
 
 def sentence_lines(pieces: Line, columns: int) -> Page:

@@ -1,11 +1,11 @@
 """The screens in which a person decided, the newest 200, kept for as long as this console runs.
 
-A screen holds what was fetched for the approver alone. It is kept in memory: on disk it would lie
-open to every program of the same account.
+A screen holds what was fetched for the approver alone. It is kept in memory: in a file every program
+of the same account could read it. What the core keeps sealed comes with the call (`CallView.screens`).
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from aileron_tui.draw.context import Section
 from aileron_tui.items import Item
@@ -29,11 +29,12 @@ class DecisionScreen:
     context: tuple[Section, ...] = ()
     file_changed: bool = False
     unfolded: bool = False
-    reading: ReadingProgress = field(default_factory=ReadingProgress)
-    """What of it had been on screen."""
+    reading: ReadingProgress | None = None
+    """What of it had been on screen; None where that is not known any more."""
     unseen: int = 0
     """How many of its *total* lines had not, in the width that it had."""
     total: int = 0
+    """0 where that is not known any more."""
 
     @property
     def run_id(self) -> str:

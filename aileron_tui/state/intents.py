@@ -26,7 +26,9 @@ def intents_of(model: Model, action: str, reason: str, now: float) -> tuple[Inte
     first = intent_of(model, "deny_enter", reason)
     if first is None:
         return ()
-    return first, *(Deny(approval_id=key, reason=reason) for key in equal_calls(model, now))
+    return first, *(
+        Deny(approval_id=key, reason=reason, on_screen=False) for key in equal_calls(model, now)
+    )
 
 
 def seen_difference(model: Model) -> MarkReadBackSeen | None:

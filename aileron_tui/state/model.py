@@ -283,7 +283,7 @@ class Model:
     def reading(self) -> ReadingProgress:
         """Return what of the selected item's present content was on screen, in its present form."""
         seen = self.replayed
-        if seen is not None and seen.unfolded == self.unfolded:
+        if seen is not None and seen.reading is not None and seen.unfolded == self.unfolded:
             return seen.reading
         subject = self.subject
         key, version = (subject.key, subject.version) if subject is not None else ("", ())

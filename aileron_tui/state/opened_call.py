@@ -7,6 +7,7 @@ from aileron_core.console_port import (
     FINAL_STATES,
     CallRead,
     CallView,
+    DecidedScreenView,
     ReadCall,
 )
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Block, Layout
@@ -14,7 +15,7 @@ from aileron_tui.draw.call_page import Parts, call_parts
 from aileron_tui.draw.header import item_head, warnings_beyond_head
 from aileron_tui.draw.text import Line
 from aileron_tui.items import Item
-from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
+from aileron_tui.state.decision_screens import RECORDED_SECONDS, DecisionScreen, DecisionScreens
 from aileron_tui.state.document_cache import (
     DocumentCache,
     IdentityKey,
@@ -53,8 +54,22 @@ class OpenedCall:
 
     @property
     def screen(self) -> DecisionScreen | None:
-        """The screen in which it was decided; None where that is not kept."""
-        return self._screens.find(self.run_id or None, self._until)
+        """The screen in which it was decided; None where that is not kept, or cannot be read."""
+        if (screen := self._screens.find(self.run_id or None, self._until)) is not None:
+            return screen
+        kept = self._kept_screen()
+        if kept is None or kept.approval is None:
+            return None
+        return DecisionScreen(at=kept.at, item=Item(key=self._key, approval=kept.approval))
+
+    @property
+    def _key(self) -> str:
+        return f"opened {self.run_id}"
+
+    def _kept_screen(self) -> DecidedScreenView | None:
+        """Return what the core has of the last decision before the time that was asked for."""
+        kept = reversed(self.call.screens) if self.call is not None else ()
+        return next((each for each in kept if each.at < self._until + RECORDED_SECONDS), None)
 
     def next_read(self) -> ReadCall | None:
         """Return what is to be asked of the core now."""
@@ -99,7 +114,7 @@ class OpenedCall:
         if screen is not None and screen.item.approval is not None:
             view, at, file_changed = screen.item.approval, screen.at, screen.file_changed
         compact = options.gutter == COMPACT_GUTTER
-        item = Item(key=f"opened {self.run_id}", approval=view)
+        item = Item(key=self._key, approval=view)
         warnings = cache.warnings(item, file_changed=file_changed)
         beyond = warnings_beyond_head(warnings, options.width, compact=compact)
 
@@ -109,6 +124,7 @@ class OpenedCall:
                 now,
                 shown=view if screen is not None else None,
                 shown_at=at,
+                not_shown=kept.problem if (kept := self._kept_screen()) is not None else "",
                 context=screen.context if screen is not None else (),
                 record=record,
                 warnings=beyond,

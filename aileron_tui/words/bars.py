@@ -12,8 +12,12 @@ LACKS_LETTERS: Final = "▲ this terminal is not UTF-8: each letter that it cann
 
 def too_small(waiting: int) -> str:
     """Return the one sentence of a pane that is too small to decide in."""
-    verb = "call is waiting" if waiting == 1 else "calls are waiting"
-    return f"Make this pane at least 60 x 16. {waiting} {verb}."
+    return f"Make this pane at least 60 x 16. {calls_waiting(waiting)}."
+
+
+def calls_waiting(count: int) -> str:
+    """Return how many calls wait, without a stop."""
+    return f"{count} call is waiting" if count == 1 else f"{count} calls are waiting"
 
 
 def accepted_installed() -> str:

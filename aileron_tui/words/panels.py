@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from aileron_tui.words.bars import calls_waiting
+
 REASON_PLACEHOLDER: Final = "optional"
 
 PAUSED: Final = "All calls are on hold."
@@ -69,15 +71,9 @@ def pausing() -> str:
     return "Pausing …"
 
 
-def going_on() -> str:
-    """Return that the pause's end is on its way."""
-    return "Resuming …"
-
-
 def locked(waiting: int) -> str:
     """Return the one sentence of a locked console."""
-    verb = "call is waiting" if waiting == 1 else "calls are waiting"
-    return f"{LOCKED} {waiting} {verb}."
+    return f"{LOCKED} {calls_waiting(waiting)}."
 
 
 def deny_question(title: str, agent: str) -> str:

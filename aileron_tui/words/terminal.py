@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from aileron_tui.words.bars import calls_waiting
+
 NOTHING_IN_VIEW: Final = "No field is in view."
 A_FIELD: Final = "the field"
 COPY_BYTES: Final = 70_000
@@ -15,9 +17,8 @@ def title(waiting: int) -> str:
 
 def calls_wait(count: int, action: str) -> str:
     """Return the notification. It begins with a letter: `OSC 9 ; 4 ;` means something else."""
-    verb = "call is waiting" if count == 1 else "calls are waiting"
     named = f": {action}" if action else ""
-    return f"Aileron: {count} {verb}{named}"
+    return f"Aileron: {calls_waiting(count)}{named}"
 
 
 def command_failed(program: str, why: str) -> str:

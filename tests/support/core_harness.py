@@ -22,6 +22,7 @@ from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port import ApprovalUpdated, ApprovalView, CoreEvent
+from aileron_core.history.keys import HistoryKeys, NoVault
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call, GateAnswer
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
@@ -199,6 +200,7 @@ class Core:
         clock: Clock | None = None,
         settings: Settings | None = None,
         failpoint: Failpoint = no_failpoint,
+        history_keys: HistoryKeys | None = None,
         accept: bool = True,
         routes: tuple[Route, ...] = (),
     ) -> AsyncGenerator["Core", None]:
@@ -211,6 +213,7 @@ class Core:
             accept_installed=accept,
             settings=settings or Settings(),
             failpoint=failpoint,
+            history_keys=history_keys or NoVault(),
         )
         async with App.open(Home(home), options, clock) as app:
             opened = await open_session(app)

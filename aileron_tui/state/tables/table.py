@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Table(ABC):
-    """What a page of rows is asked. Nothing but `go` and `follow` moves the cursor.
+    """What a page of rows is asked. Nothing but `select`, `set_filter` and `follow` moves the cursor.
 
     Times are epoch seconds, widths are cells.
     """

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.console_port import FieldChangeView
-from aileron_tui.draw.drift import BoundedDiff, Opcode, _change
+from aileron_tui.draw.drift import _change
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import plain_text
+from aileron_tui.draw.text_diff import BoundedDiff, Opcode
 from tests.support.counting import calls
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "c c"]), max_size=12)
@@ -70,3 +71,17 @@ def test_the_words_that_differ_are_marked_and_the_others_are_not() -> None:
     ]
     strong = [p.text for b in blocks for p in b.pieces if p.role in ("del-word", "add-word")]
     assert strong == ["10", "99"]
+
+
+def test_each_group_of_lines_that_differ_begins_with_its_first_lines_number() -> None:
+    """What stays between two of them is left out, and nothing else is."""
+    before, after = "a\nb\nc\nd\ne\nf\n", "a\nX\nY\nd\ne\nf\nz\n"
+    change = FieldChangeView(label="Body", before=before, after=after, multiline=True)
+    blocks = _change(change, HiddenCharacters(), unfold=False)
+    assert [(plain_text(each.label), plain_text(each.pieces)) for each in blocks] == [
+        ("Body  2", "− b"),
+        ("", "− c"),
+        ("", "+ X"),
+        ("", "+ Y"),
+        ("Body  7", "+ z"),
+    ]

@@ -1,5 +1,6 @@
 """What the console without a screen prints of hostile text: nothing of it begins a line."""
 
+import unicodedata
 from dataclasses import replace
 
 import pytest
@@ -36,8 +37,12 @@ def spoilt(text: str) -> ApprovalView:
 
 
 def cells_at_most(pieces: Line) -> int:
-    """The cells of a line on a terminal that draws every letter of others in two."""
-    return sum(len(p.text) * (2 if p.foreign and not p.text.isascii() else 1) for p in pieces)
+    """The cells of a line on a terminal that draws every letter of others in two, and its marks upon it."""
+    return sum(
+        (2 if p.foreign and not p.text.isascii() else 1)
+        * sum(unicodedata.category(char) not in ("Mn", "Me") for char in p.text)
+        for p in pieces
+    )
 
 
 def page(text: str, columns: int) -> tuple[Line, ...]:
@@ -69,6 +74,7 @@ def test_a_list_has_the_gist_of_each_call_and_no_bars() -> None:
 
 
 @given(st.text(max_size=300), st.sampled_from(WIDTHS))
+@example("字\u0300\u0301" * 5, 40)
 def test_no_text_begins_a_line_or_is_broken_by_the_terminal(text: str, columns: int) -> None:
     """The same of any text."""
     for pieces in page(text, columns):

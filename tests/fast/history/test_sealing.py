@@ -1,0 +1,122 @@
+"""The sealed record: opened by its day's key alone, for the decision that it is of, and for no other."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from subprocess import run
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from aileron_core.history.sealing import (
+    MAX_BYTES,
+    VERSION,
+    CannotUnseal,
+    SealLabel,
+    TooLarge,
+    seal,
+    unseal,
+)
+
+KEY = X25519PrivateKey.generate()
+LABEL = SealLabel(
+    day="2026-11-23", approval_id="appr-1", kind="approved", decided_at=1_795_400_000.125
+)
+SHOWN = {"to": "anna@northwind.example", "half": "\ud800", "count": 3, "empty": None}
+
+
+def sealed(shown: dict[str, object] = SHOWN) -> bytes:
+    return seal(shown, LABEL, KEY.public_key().public_bytes_raw())
+
+
+def opened(record: bytes, label: SealLabel = LABEL) -> dict[str, object]:
+    return unseal(record, label, KEY.private_bytes_raw())
+
+
+def test_it_opens_to_what_it_was_made_of_and_never_looks_the_same() -> None:
+    first, second = sealed(), sealed()
+    assert opened(first) == opened(second) == SHOWN
+    assert first[1:] != second[1:]
+    assert first[0] == VERSION
+    assert b"northwind" not in first
+
+
+def test_its_size_says_little() -> None:
+    """Texts of 1 to 900 characters make one size, whatever they are."""
+    sizes = {len(sealed({"text": letter * count})) for letter in "xé" for count in (1, 100)}
+    assert sizes | {len(sealed({"text": "x" * 900}))} == {1 + 32 + 1024 + 16}
+    assert len(sealed({"text": "x" * 1100})) == 1 + 32 + 2048 + 16
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(LABEL, day="2026-11-24"),
+        replace(LABEL, approval_id="appr-2"),
+        replace(LABEL, kind="denied"),
+        replace(LABEL, decided_at=LABEL.decided_at + 0.001),
+    ],
+    ids=["day", "approval", "kind", "time"],
+)
+def test_it_is_of_one_decision(other: SealLabel) -> None:
+    with pytest.raises(CannotUnseal, match="changed, cut or moved here"):
+        opened(sealed(), other)
+
+
+def test_a_changed_byte_is_refused_wherever_it_is() -> None:
+    """In the version, the public key, the text, the padding and the tag."""
+    record = sealed()
+    for at in (0, 1, 20, 32, 33, 40, 600, len(record) - 17, len(record) - 1):
+        changed = bytearray(record)
+        changed[at] ^= 1
+        with pytest.raises(CannotUnseal):
+            opened(bytes(changed))
+
+
+def test_a_cut_or_lengthened_record_is_refused() -> None:
+    record = sealed()
+    for spoilt in (
+        b"",
+        record[:1],
+        record[:33],
+        record[:49],
+        record[:-1],
+        record + b"x",
+        b"\1" * 60,
+    ):
+        with pytest.raises(CannotUnseal, match="changed, cut or moved here"):
+            opened(spoilt)
+
+
+def test_a_public_key_that_gives_no_secret_is_refused() -> None:
+    """All zeros: whoever made it would know the secret."""
+    record = sealed()
+    with pytest.raises(CannotUnseal):
+        opened(record[:1] + bytes(32) + record[33:])
+
+
+def test_a_newer_version_is_named_as_such() -> None:
+    with pytest.raises(CannotUnseal, match=r"newer Aileron \(version 2, this one reads 1\)"):
+        opened(b"\2" + sealed()[1:])
+
+
+def test_another_key_does_not_open_it() -> None:
+    with pytest.raises(CannotUnseal):
+        unseal(sealed(), LABEL, X25519PrivateKey.generate().private_bytes_raw())
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: {"text": "x" * MAX_BYTES}, lambda: {"t": ["é"] * MAX_BYTES}]
+)
+def test_what_is_too_large_is_refused(make: Callable[[], dict[str, object]]) -> None:
+    with pytest.raises(TooLarge):
+        sealed(make())
+
+
+def test_the_core_starts_without_the_library() -> None:
+    """It is loaded when there is a key: the start is measured."""
+    code = "import sys, aileron_core.app; print('cryptography' in sys.modules)"
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = run([sys.executable, "-c", code], capture_output=True, env=environment, check=True)
+    assert done.stdout.strip() == b"False"
