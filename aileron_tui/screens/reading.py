@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable
 
-from textual.app import ScreenStackError
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -219,10 +218,7 @@ class DocumentReader:
     @property
     def is_uncovered(self) -> bool:
         """Whether nothing stands over the screen; to Textual the one below a lock is current too."""
-        try:
-            return self._screen.app.screen is self._screen
-        except ScreenStackError:  # the application ends
-            return False
+        return self._screen.is_active
 
     @property
     def _has_widgets(self) -> bool:
