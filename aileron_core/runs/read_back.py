@@ -157,7 +157,7 @@ class ReadBackService:
             "hosts_asked": list(preview.hosts_asked),
         }
         event = next(event for event, status in _EVENTS.items() if status == read.status)
-        host = f", asked {short_hosts(preview.hosts_asked)}" if preview.hosts_asked else ""
+        host = f" (asked {short_hosts(preview.hosts_asked)})" if preview.hosts_asked else ""
         try:
             async with run.lock:
                 await self._set(

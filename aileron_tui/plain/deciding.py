@@ -149,7 +149,8 @@ class LineDecisions:
         context, item = self._context, self._state.item
         if not context.availability(action).shown:
             context.say_unavailable(typed)
-        elif action == "refresh" and item is not None:
+        elif action == "refresh" and item is not None and item.approval is not None:
+            self._model.refetched[item.key] = item.approval
             context.port.submit(RefreshPreview(approval_id=item.key))
             context.say(words.plain.ASKED_AGAIN)
         elif (intent := intent_of(self._model, action)) is not None:

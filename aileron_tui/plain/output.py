@@ -133,7 +133,7 @@ class Output:
             return page or printer.row(table, now, unfold=unfold)
 
         self._drawn(table.version, print_it)
-        model.findings = printer.pages.file_findings
+        model.findings = printer.pages.page_findings
 
     def _drawn(self, version: Version, print_it: Callable[[], Layout | None]) -> Layout | None:
         """Print, and note that all of *version* was read; if printing fails, nothing can decide it."""

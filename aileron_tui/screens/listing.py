@@ -98,7 +98,6 @@ class ListScreen(ConsoleScreen):
         )
         self.reader.head.show(*head)
         self.query_one("#gap", Lines).show(())
-        self.model.findings = self.reader.cache.file_findings
         self.reader.show(layout, subject.version)
 
     def _page_of(self, options: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
@@ -109,6 +108,7 @@ class ListScreen(ConsoleScreen):
         if page is not None:
             return page
         layout = self.reader.cache.page(blocks, options, self.table.content)
+        self.model.findings = self.reader.cache.page_findings
         return self.table.head(options.width, now), layout
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:

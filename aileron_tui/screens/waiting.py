@@ -354,6 +354,7 @@ class WaitingScreen(ConsoleScreen):
     def _refetch(self) -> None:
         item = self.model.queue.current
         if item is not None and item.approval is not None:
+            self.model.refetched[item.key] = item.approval
             self.submit(RefreshPreview(approval_id=item.key))
 
     def _show_whole(self) -> None:

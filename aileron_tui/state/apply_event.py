@@ -74,6 +74,7 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
             model.pending_intents.on_refused(event.call_id)
             model.audit.on_refused()
             model.opened_call.on_refused()
+            model.refetched.pop(event.call_id, None)
             model.say(foreign_text(event.message, "attn"), at)
         case CoreLost():
             model.core_lost = event.message
@@ -91,6 +92,7 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     before = known.approval if known is not None else None
     if queue.is_new_difference(view):
         model.say(outcomes.read_back_differs(view), at)
+    _refetched(model, view, at)
     arrived = queue.update(view, now)
     model.opened_call.on_change(view.run_id)
     if view.decided_at is not None or view.ended_at is not None:
@@ -112,6 +114,20 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     ):
         model.say(failure, at)
     return arrived
+
+
+def _refetched(model: Model, view: ApprovalView, at: float) -> None:
+    """Report a preview that was fetched again and is the same: nothing else on screen says so."""
+    before, preview = model.refetched.get(view.call_id), view.preview
+    if before is None:
+        return
+    fetched = preview.status != "fetching" and preview.updated_at > before.preview.updated_at
+    if view.state in WAITING_STATES and not fetched:
+        return
+    del model.refetched[view.call_id]
+    same = preview.fields == before.preview.fields and view.drift == before.drift
+    if fetched and same and preview.status == before.preview.status == "ready":
+        model.say(outcomes.same_preview(view), at)
 
 
 def _ended(model: Model, view: ApprovalView, at: float) -> None:

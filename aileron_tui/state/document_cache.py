@@ -29,6 +29,8 @@ FINDINGS_KEPT = 200
 LARGE_CHARACTERS = 40_000
 """Characters that are laid out at once: about a twentieth of a second on a slow machine."""
 
+_PAGE = "page"
+"""Under which the findings of the file that a page shows are kept."""
 CONVERSION_FACTOR = 10
 """How much longer than to lay it out it takes at the worst to make readable text of HTML."""
 
@@ -58,8 +60,6 @@ class _Document:
     layout: Layout
     has_marks: bool
     is_converted: bool
-    findings: tuple[str, ...] = ()
-    """Of the file that it is about."""
 
 
 def _make(blocks: tuple[Block, ...], options: LayoutOptions) -> _Document:
@@ -109,30 +109,33 @@ class DocumentCache:
         """Something in the document is drawn as a mark."""
         self.is_converted = False
         """Something in it is drawn as another text than its source."""
-        self.file_findings: tuple[str, ...] = ()
-        """What makes a yes to the file of the present page more than a plain one, as `findings_in`."""
+        self.page_findings: tuple[str, ...] = ()
+        """What was found in the file that `page` showed last, most dangerous first."""
 
     def findings(self, item: Item) -> HiddenCharacters:
-        known, shown = self._findings.get(item.key), shown_by(item)
+        return self._hidden(item.key, shown_by(item)) or HiddenCharacters()
+
+    def _hidden(self, key: str, shown: "Shown") -> HiddenCharacters | None:
+        """Return the hidden characters of *shown*, kept by *key*; None while a large text is rendered."""
+        known = self._findings.get(key)
         if known is None or known[0] is not shown:
-            counts = self._find(item)
+            counts = self._find(key, shown)
             if counts is None:
-                return HiddenCharacters()
+                return None
             known = (shown, counts)
-            self._findings[item.key] = known
+            self._findings[key] = known
             if len(self._findings) > FINDINGS_KEPT:
                 del self._findings[next(iter(self._findings))]
         return known[1]
 
-    def _find(self, item: Item) -> HiddenCharacters | None:
-        """Return the hidden characters; None while a large text is rendered."""
-        shown, room = shown_by(item), self._findings_room
+    def _find(self, key: str, shown: "Shown") -> HiddenCharacters | None:
+        room = self._findings_room
         if room is None or not is_large(shown):
             return _hidden_in(shown)
-        done = room.request(item.key, IdentityKey(shown), lambda: _hidden_in(shown))
+        done = room.request(key, IdentityKey(shown), lambda: _hidden_in(shown))
         if done is None:
             return None
-        room.forget(item.key)
+        room.forget(key)
         return done.get()
 
     def findings_in(self, item: Item | None) -> tuple[str, ...]:
@@ -188,13 +191,14 @@ class DocumentCache:
 
         The same object while they are equal; a large content is laid out in the background.
         """
-        self.is_complete = True
+        hidden = self._hidden(_PAGE, content)
+        self.page_findings = hidden.findings() if hidden is not None else ()
+        self.is_complete = hidden is not None
         made_from = (blocks, IdentityKey(content), options.width, options.gutter, options.unfold)
         if self._of != made_from:
 
             def make() -> _Document:
-                made = _make(with_content(blocks, content, unfold=options.unfold), options)
-                return replace(made, findings=_hidden_in(content).findings())
+                return _make(with_content(blocks, content, unfold=options.unfold), options)
 
             made = self._done(made_from, make, large=is_large(content))
             if made is None:
@@ -245,7 +249,7 @@ class DocumentCache:
         """Return the document of *item*; None while a large one is being made."""
         shown = shown_by(item)
         large = is_large(shown)
-        if large and self._layout_room is not None and self._find_known(item) is None:
+        if large and self._layout_room is not None and self._hidden(item.key, shown) is None:
             return None  # they are part of it
         warnings = self.warnings(item, file_changed=options.file_changed)
         key = (
@@ -258,11 +262,6 @@ class DocumentCache:
         return self._done(
             key, lambda: _make(self._blocks_of(item, options, now, warnings), options), large=large
         )
-
-    def _find_known(self, item: Item) -> HiddenCharacters | None:
-        self.findings(item)
-        known = self._findings.get(item.key)
-        return known[1] if known is not None and known[0] is shown_by(item) else None
 
     def _start_of(self, item: Item, options: LayoutOptions, now: float) -> Layout:
         """Return the layout of the document's start, while the rest is laid out."""
@@ -281,7 +280,6 @@ class DocumentCache:
         self._of, self._blocks = made_from, made.blocks
         self.has_marks = made.has_marks
         self.is_converted = made.is_converted
-        self.file_findings = made.findings
         self._main = self._whole = made.layout
         self._context = ((), 0, 0)
         self._tail_blocks = ()
@@ -307,6 +305,10 @@ class DocumentCache:
         self._blocks = (first, *self._blocks[1:])
         self._main = self._whole = head.with_tail(self._main.without_first(old), 0)
         self._context = ((), 0, 0)
+
+    def key_label(self, command: str) -> str:
+        """Return the key of *command* as a person writes it."""
+        return self._registry.key_label(command)
 
     def _blocks_of(
         self, item: Item, options: LayoutOptions, now: float, warnings: list[Line]

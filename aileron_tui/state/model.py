@@ -102,6 +102,8 @@ class Model:
             "library": self.library,
             "sessions": self.sessions_table,
         }
+        self.refetched: dict[str, ApprovalView] = {}
+        """Calls whose preview is being fetched again, as they were when that was asked for."""
         self.core_lost: str | None = None
         self.arming = Arming(rest=arm_seconds)
         self.view: View = "waiting"

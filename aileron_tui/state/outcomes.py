@@ -55,6 +55,11 @@ def acknowledged(view: ApprovalView) -> Line:
     return (Piece(words.status.acknowledged(escape(view.title)), "ok"),)
 
 
+def same_preview(view: ApprovalView) -> Line:
+    """Return the report that the preview was fetched again and is as it was."""
+    return (Piece(words.status.same_preview(changed_before=view.drift is not None), "ok"),)
+
+
 def read_back_differs(view: ApprovalView) -> Line:
     """Return the report that the service does not hold what was approved."""
     return (Piece(words.status.read_back_differs(escape(view.title)), "attn"),)

@@ -43,6 +43,11 @@ def acknowledged(title: str) -> str:
     return f"✓ Acknowledged: {title}. Its outcome stays on record as unknown."
 
 
+def same_preview(*, changed_before: bool) -> str:
+    """Return the report that a preview fetched again is as it was; *changed_before*: in drift before that."""
+    return f"Fetched again: nothing {'else ' if changed_before else ''}changed."
+
+
 def read_back_differs(title: str) -> str:
     """Return the report that the service does not hold what was approved."""
     return f"▲ {title}: the service does not hold what you approved."

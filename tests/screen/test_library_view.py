@@ -2,7 +2,12 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import Accept, LibraryUpdated, WithdrawAcceptance
+from aileron_core.console_port import (
+    Accept,
+    FileContentView,
+    LibraryUpdated,
+    WithdrawAcceptance,
+)
 from tests.screen.driving import NOW, Console, console, start
 from tests.support.screens.home import library, not_accepted, problems
 
@@ -137,6 +142,27 @@ async def test_unread_facts_want_a_second_press() -> None:
         await shown.rest()
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents))
+
+
+async def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
+    """Although every line was read; the first press names what was found."""
+    content = FileContentView(text="Posts an\u202e invoice")
+    items = tuple(
+        replace(item, content=content) if item.name == "post-invoice" else item
+        for item in STATE.library
+    )
+
+    async with console(replace(STATE, library=items), size=(120, 60)) as shown:
+        await to(shown, "post-invoice")
+        await shown.go("enter", "THE FILE")
+        await shown.read_all()
+        await shown.press_alone("t")
+        await shown.shows("RLO. Press t again")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert isinstance(shown.port.intents[0], Accept)
 
 
 async def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:

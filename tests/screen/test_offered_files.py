@@ -83,11 +83,11 @@ def test_the_lines_that_differ_name_their_place_and_fold_what_stays() -> None:
     """`u` unfolds: then every line is there, and its code points."""
     shown = shown_lines(changed())
     assert any(line.startswith(" line 7 ") and "name = " in line for line in shown)
-    assert any("‹12 lines that stay›" in line for line in shown)
+    assert any("‹12 unchanged lines›" in line for line in shown)
     folded = len(file_blocks(changed()))
     unfolded = file_blocks(changed(), unfold=True)
     assert len(unfolded) > folded
-    assert not any("lines that stay" in plain_text(each.pieces) for each in unfolded)
+    assert not any("unchanged lines" in plain_text(each.pieces) for each in unfolded)
 
 
 def test_where_nothing_allows_more_the_item_says_so_and_still_shows_the_difference() -> None:
@@ -168,28 +168,6 @@ async def test_the_view_of_actions_shows_the_same_before_it_is_accepted() -> Non
         await shown.rest()
         await shown.press_alone("t")
         await shown.shows("not seen. Press t again")
-
-
-async def test_what_is_hidden_in_a_file_wants_a_second_press_in_the_view_of_actions_too() -> None:
-    """Wherever it is accepted, one press is for a plain file."""
-    text = SEND.replace("# ", "# \u202e", 1)
-    items = tuple(
-        replace(each, content=FileContentView(text=text)) if each.name == "post-invoice" else each
-        for each in library(NOW)
-    )  # fmt: skip
-    async with console(start(held=(), library=items), size=(120, 200)) as shown:
-        await shown.go("4", "post-invoice")
-        while "post-invoice" not in shown.row:
-            await shown.press_alone("j")
-        await shown.press_alone("enter")
-        await shown.shows("Then")
-        await shown.read_all()
-        await shown.press_alone("t")
-        await shown.shows("Hidden text in the file: RLO. Press t again")
-        assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.until(lambda: any(isinstance(each, Accept) for each in shown.port.intents))
 
 
 async def test_an_acceptance_is_withdrawn_at_once_however_much_of_the_file_is_unread() -> None:

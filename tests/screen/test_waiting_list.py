@@ -4,12 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import ApprovalUpdated, Recorded, RecordView, RefreshPreview
+from aileron_core.console_port import (
+    ApprovalUpdated,
+    ApprovalView,
+    Recorded,
+    RecordView,
+    RefreshPreview,
+)
 from aileron_tui.draw.bars import banner_lines, startup_warnings
 from aileron_tui.draw.text import plain_text
 from aileron_tui.state.model import Model
 from aileron_tui.state.queue import ELSEWHERE_SECONDS, Queue
 from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.support.screens.calls import drifted
 
 
 def key(number: int) -> str:
@@ -81,6 +88,34 @@ async def test_refresh_asks_the_core_for_the_item_under_the_cursor(shown: Consol
     await shown.press_alone("r")
     await shown.until(lambda: bool(shown.port.intents))
     assert shown.port.intents == [RefreshPreview(approval_id=key(1))]
+
+
+@pytest.mark.parametrize("changed_before", [False, True])
+async def test_a_preview_that_was_fetched_again_and_is_the_same_says_so(
+    *, changed_before: bool
+) -> None:
+    """Also where it had changed before that; one that differs is shown instead."""
+    drift = drifted(NOW) if changed_before else None
+    view = short(1, drift=drift)
+    sentence = f"Fetched again: nothing {'else ' if changed_before else ''}changed."
+
+    async def fetch(view: ApprovalView, seconds: float) -> ApprovalView:
+        """Press `r`, and let the core answer with *view*, fetched *seconds* later."""
+        fetching = replace(view.preview, status="fetching", fields=(), updated_at=NOW + seconds - 1)
+        preview = replace(view.preview, updated_at=NOW + seconds)
+        await shown.rest()
+        await shown.press_alone("r")
+        for each in (replace(view, drift=drift, preview=fetching), replace(view, preview=preview)):
+            shown.port.tell(ApprovalUpdated(view=each))
+        await shown.settled()
+        return replace(view, preview=preview)
+
+    async with console(start(view), size=(120, 36)) as shown:
+        view = await fetch(view, 10)
+        await shown.shows(sentence)
+        other = replace(drifted(NOW), same_count=9)
+        await fetch(replace(view, drift=other), 20)
+        assert "Fetched again" not in shown.text
 
 
 async def test_the_detail_says_how_often_and_by_whom_it_was_asked() -> None:

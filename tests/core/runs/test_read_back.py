@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from time import time
 from typing import Any
 
 import pytest
@@ -269,3 +270,23 @@ async def test_an_output_without_the_value_that_is_named_is_said_to_lack_it(home
             assert read.status == "unavailable"
             assert "lacks a value" in read.reason
             assert writes(mailbox)[-1] == PUT
+
+
+async def test_a_difference_keeps_its_call_until_a_person_saw_it(changing: Path) -> None:
+    """However old it is; then it is deleted as any other."""
+    clock = FrozenClock(time())
+    query = "SELECT args IS NOT NULL, output IS NOT NULL FROM runs"
+    with Mailbox() as mailbox:
+        async with Core.open(changing, mailbox) as core:
+            view = await asked(core)
+            meddle(mailbox, to="eve@evil.example")
+            await core.approve(view)
+            assert (await read_back(core, view)).status == "differs"
+        clock.advance(40 * 86400)
+        async with Core.open(changing, mailbox, clock=clock) as core:
+            assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(1, 1)]
+            await core.app.console.carry_out(MarkReadBackSeen(run_id=view.run_id))
+            clock.advance(3601)
+            await core.app.retention.sweep()
+            assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(0, 0)]
+            assert (await core.app.audit.verify()).problems == ()
