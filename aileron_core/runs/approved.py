@@ -121,7 +121,7 @@ class ApprovedRunner:
                 run,
                 RunEvent.RECHECK_MATCHED,
                 AuditEvent.RECHECK_HELD,
-                "What the person saw still holds",
+                "What the person saw is unchanged",
             )
             self._pause.require_starts_allowed()
             run.started_at = self._clock.now()
@@ -335,7 +335,7 @@ async def write_outcome(store: RunStore, run: LiveRun, outcome: RunOutcome, now:
     if outcome.last_status is not None:
         extra["status"] = outcome.last_status
     action = run.row.action
-    asked = f", having asked {short_hosts(outcome.hosts_asked)}" if outcome.hosts_asked else ""
+    asked = f"; it contacted {short_hosts(outcome.hosts_asked)}" if outcome.hosts_asked else ""
     if outcome.kind == "completed":
         await store.transition_with_retries(
             run,

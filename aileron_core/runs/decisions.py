@@ -262,7 +262,7 @@ class ApprovalService:
             self.registry.mark_delivered(run)
             try:
                 await self.store.update(
-                    run, AuditEvent.RUN_DELIVERED, "The agent was told", delivered=True
+                    run, AuditEvent.RUN_DELIVERED, "The agent received the outcome", delivered=True
                 )
             except AileronError as error:
                 _log.warning("delivery is not on record: %s", type(error).__name__)

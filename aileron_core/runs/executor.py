@@ -284,8 +284,8 @@ def _failed_outcome(step: Step, result: OpResult, outputs: Mapping[str, Json]) -
             kind="failed", steps=outputs, failure=failure, last_status=result.last_status
         )
     message = (
-        f"A request had been sent when the step {step.id} ended ({failure.message}). Whether it "
-        "took effect is not known. It is not repeated; look at the service before you try again."
+        f"The step {step.id} failed after it had sent a request ({failure.message}). Whether the request "
+        "took effect is unknown. It is not repeated; check the service before you try again."
     )
     unknown = replace(
         failure,

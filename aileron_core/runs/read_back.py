@@ -157,7 +157,7 @@ class ReadBackService:
             "hosts_asked": list(preview.hosts_asked),
         }
         event = next(event for event, status in _EVENTS.items() if status == read.status)
-        host = f", asked {short_hosts(preview.hosts_asked)}" if preview.hosts_asked else ""
+        host = f" (asked {short_hosts(preview.hosts_asked)})" if preview.hosts_asked else ""
         try:
             async with run.lock:
                 await self._set(
@@ -182,6 +182,9 @@ class ReadBackService:
             reason = "what its steps returned lacks a value that `read_back` names"
         except AileronError as error:
             reason = error.message
+        except Exception as error:  # noqa: BLE001 - a run must not be under reading for ever
+            _log.error("reading back ended with %s", type(error).__name__)
+            reason = "Aileron met an internal error; see its log"
         return PreviewResult(status="unavailable", reason=reason, fetched_at=self._clock.now())
 
     def _compare(

@@ -41,7 +41,7 @@ def run_example(context: CommandContext, port: int) -> int:
         else:
             drafts = len(mailbox.state()["drafts"])
             context.say(f"An example mail service with {drafts} drafts runs at {mailbox.url}.")
-            context.say(f"Lead the console to it with --route {route}. Ctrl-C ends it.")
+            context.say(f"Connect the console to it with --route {route}. Ctrl-C ends it.")
         # Not on the service's thread: a terminal that stands still must not stop the service.
         printing = threading.Thread(target=_print_all, args=(context, sent), daemon=True)
         printing.start()

@@ -13,6 +13,7 @@ from aileron_tui.draw.document import (
     context_blocks,
     decision_rows,
     field_blocks,
+    open_question_blocks,
     recheck_blocks,
 )
 from aileron_tui.draw.foreign_text import foreign_text
@@ -23,6 +24,9 @@ from aileron_tui.draw.times import clock_seconds, seconds_taken
 
 Parts = tuple[tuple[Block, ...], tuple[Block, ...], tuple[Block, ...]]
 """What stands before the document, the document, and what stands after it."""
+
+
+_WITH_RESULT = ("completed", "failed", "unknown")
 
 
 def call_parts(
@@ -36,6 +40,7 @@ def call_parts(
     record: Sequence[Block],
     warnings: Sequence[Line],
     unfold: bool,
+    look_key: str = "l",
 ) -> Parts:
     """Return the page of *call*; only the document between its other parts says what must be seen.
 
@@ -46,8 +51,9 @@ def call_parts(
         context: what stood beside it then.
         record: the opened record as it is stored, for the end of the page.
         warnings: those that the head has no room for.
+        look_key: as a person writes the key that looks at the service again.
     """
-    lead = [*outcome_blocks(call, now, unfold=unfold)]
+    lead = [*outcome_blocks(call, now, unfold=unfold, look_key=look_key)]
     if shown is not None:
         lead += recheck_blocks(call.approval, unfold=unfold)
         document = approval_blocks(shown, shown_at, warnings, unfold=unfold)
@@ -62,13 +68,13 @@ def _unread(block: Block) -> Block:
     return replace(block, must_be_seen=False)
 
 
-def outcome_blocks(call: CallView, now: float, *, unfold: bool) -> Iterator[Block]:
+def outcome_blocks(call: CallView, now: float, *, unfold: bool, look_key: str) -> Iterator[Block]:
     """Yield how *call* ended or how far it is, then what it returned: the service's own words."""
     view = call.approval
     role: Role = "fact" if call.result else STATE_ROLES.get(view.state, "fact")
     remark = words.item.how_it_ended(view.state, _ended_at(view), _took(call, now))
-    differs = view.read_back is not None and view.read_back.status == "differs"
-    if differs:  # before a result of any length
+    read_first = view.read_back is not None and view.read_back.status != "unavailable"
+    if read_first:  # before a result of any length
         yield from _read_back(view, unfold=unfold)
         yield blank()
     yield heading(words.item.OUTCOME, (Piece(remark, "muted"),), role)
@@ -76,19 +82,20 @@ def outcome_blocks(call: CallView, now: float, *, unfold: bool) -> Iterator[Bloc
         yield value("", (Piece(words.views.EDITED, "danger"),))
     if view.outcome:
         yield value("", foreign_text(view.outcome, role))
-    if view.forgotten and view.state == "completed":
+    if view.awaits_acknowledgement:
+        yield from open_question_blocks(view, look_key)
+    if view.forgotten and not view.outcome and view.state in _WITH_RESULT:
         yield value("Result", (Piece(words.views.FORGOTTEN, "muted"),), "record")
     yield from field_blocks(call.result, "fact", unfold=unfold)
     yield from decision_rows(view)
-    if not differs:
+    if not read_first and view.read_back is not None:
+        yield blank()
         yield from _read_back(view, unfold=unfold)
 
 
 def _read_back(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
     """Yield what the service held after the run, where it was asked."""
     if view.read_back is not None:
-        if view.read_back.status != "differs":
-            yield blank()
         yield read_back_heading(view.read_back, view.ended_at)
         yield from read_back_blocks(view.read_back, unfold=unfold)
 
@@ -124,7 +131,7 @@ def _kept_blocks(
 
 def record_blocks(records: Sequence[RecordView]) -> Iterator[Block]:
     """Yield all that is on record of a call, oldest first."""
-    yield heading(words.views.SO_FAR, (Piece(words.views.SO_FAR_REMARK, "muted"),), "muted")
+    yield heading(words.views.HISTORY, (Piece(words.views.HISTORY_REMARK, "muted"),), "muted")
     for each in records:
         yield value(clock_seconds(each.at), foreign_text(each.summary), "record")
         by = words.views.ACTORS.get(each.actor, words.views.NAME)

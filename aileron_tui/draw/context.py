@@ -75,7 +75,7 @@ def _who(view: ApprovalView, process: ProcessView | None) -> Iterator[Detail]:
         yield _own("process", process_chain(process))
         if process.executable:
             yield _own("program", foreign_text(process.executable))
-    if view.session_label:
+    if view.session_label and not view.self_opened:  # the name that a launcher gave it
         yield _own("session", foreign_text(view.session_label))
     folder = process.cwd if process is not None and process.cwd else view.cwd
     if folder:

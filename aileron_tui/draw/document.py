@@ -205,7 +205,7 @@ def _outcome_section(view: ApprovalView, look_key: str, *, unfold: bool) -> Iter
     if _has_outcome(view):
         yield value("", foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
         if view.awaits_acknowledgement:
-            yield from _open_question(view, look_key)
+            yield from open_question_blocks(view, look_key)
     elif view.read_back is not None:
         yield from read_back_blocks(view.read_back, unfold=unfold)
     else:
@@ -215,10 +215,11 @@ def _outcome_section(view: ApprovalView, look_key: str, *, unfold: bool) -> Iter
         yield _was_shown(view)
 
 
-def _open_question(view: ApprovalView, look_key: str) -> Iterator[Block]:
+def open_question_blocks(view: ApprovalView, look_key: str) -> Iterator[Block]:
+    """Yield what is known of a call whose outcome nobody knows, and what a person can check."""
     if not view.approval_id:
         yield value("Ran", (Piece(words.item.NOT_GATED),))
-    yield from _rows("Went to", (foreign_text(host) for host in view.hosts_asked), "fact")
+    yield from _rows("Contacted", (foreign_text(host) for host in view.hosts_asked), "fact")
     if view.was_looked_at_again and view.preview.status == "ready":
         text = words.item.CHECK_LOOKED
     elif view.can_fetch_again:
@@ -309,14 +310,14 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     runs = [f"{step.connector}.{step.op}" for step in view.steps] or [f"{view.connector}.{view.op}"]
     yield from op_blocks(runs, "text", "record")
     yield from host_blocks(view.hosts, "text", "record")
-    yield from _rows("Went to", (foreign_text(host) for host in view.hosts_asked), "record")
+    yield from _rows("Contacted", (foreign_text(host) for host in view.hosts_asked), "record")
     yield from _rows("Previews", map(_read_by_post, view.preview.accepted_reads), "record")
     yield from _rows("Routed", (foreign_text(route, "attn") for route in view.routed), "record")
     again = f"  {words.item.asked_times(view.times_asked)}" if view.times_asked > 1 else ""
     asked = Piece(clock_seconds(view.requested_at))
     yield value("Asked", line(asked, Piece(again, "muted")), "record")
     if view.expires_at is not None:
-        yield value("Ends", line(clock_seconds(view.expires_at)), "record")
+        yield value("Expires", line(clock_seconds(view.expires_at)), "record")
     if view.approval_id:
         yield value("Approval", foreign_text(view.approval_id), "record")
     yield value("Run", foreign_text(view.run_id), "record")

@@ -47,7 +47,7 @@ def approval_head(
         if view.containment != "verified":
             # Before the session's label, which may be cut at the end of the line.
             about.append(Piece(f" · {containment}", "muted"))
-        if view.session_label:
+        if view.session_label and not view.self_opened:  # such a session has no name
             about += [Piece(" · session ", "muted"), *brief(view.session_label, "muted")]
         if view.cwd:
             about += [Piece(" · in ", "muted"), *brief(view.cwd, "muted")]
@@ -83,10 +83,7 @@ def file_head(
         Piece(_question(file), "strong"),
     )
     second = line(" ", Piece("file ", "muted"), *brief(file.file))
-    why = line(" ", Piece(words.files.why_not_accepted(file.kind, file.change), "muted"))
     lines = [justify(first, (), width), truncate(second, width - 1)]
-    if not compact:
-        lines.extend(_wrapped(why, width))
     lines.extend(draw_warnings(warning_lines, width, compact=compact))
     return tuple(lines)
 

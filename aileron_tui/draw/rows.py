@@ -53,6 +53,10 @@ def effect_word(effect: str) -> str:
     return effect if effect in EFFECTS else "ASK"
 
 
+_INDENT = 9
+"""Of a row's second line: below the summary; less where the line would not fit."""
+
+
 def row_lines(
     item: Item,
     width: int,
@@ -76,17 +80,22 @@ def row_lines(
     if view is None:
         if compact:
             return (justify(first, line(*_remark(item), " "), width),)
-        second = line(_edge(selected), " " * 9, *_remark(item))
+        second = line(_edge(selected), " " * _INDENT, *_remark(item))
         return (truncate(first, width - 1), justify(truncate(second, width - 1), (), width))
     if compact:
-        agent = truncate(_agent(view), 9)
         has_ended = view.state in words.item.ROW_STATES
         right = _tag(item, now, hidden=False) if has_ended else _left(view, now, item)
+        taken = cell_width(line(*first, *same, *right))
+        agent = truncate(_agent(view), max(9, width - taken - 4))
         gap = Piece(" " * max(1, 16 - cell_width(agent) - cell_width(right)))
         return (justify(first, line(*same, *agent, gap, *right, " "), width),)
-    about = line(*truncate(_agent(view), 12), Piece(f" · {age(now - view.requested_at)}", "muted"))
+    since = Piece(f" · {age(now - view.requested_at)}", "muted")
     tag = _tag(item, now, hidden=hidden)
-    second = line(_edge(selected), " " * 9, *about, "  " if tag else "", *tag)
+    tag = line("  ", *tag) if tag else ()
+    room = width - 1 - cell_width(line(since, *tag, *_left(view, now, item))) - 2
+    agent = truncate(_agent(view), max(12, room - 1))
+    indent = max(1, min(_INDENT, room - cell_width(agent)))
+    second = line(_edge(selected), " " * indent, *agent, since, *tag)
     first = justify(first, same, width) if same else truncate(first, width - 1)
     return (first, justify(second, line(*_left(view, now, item), " "), width))
 

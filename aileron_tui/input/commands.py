@@ -72,11 +72,11 @@ COMMANDS: tuple[Command, ...] = (
     # Reading
     Command(
         id="read_on", moves=True, keys=("space",), label="read on", footer_rank=0,
-        help="read on: one pane less two lines", contexts=_MOVE,
+        help="read on by one pane less two lines", contexts=_MOVE,
     ),
     Command(
-        id="read_back", moves=True, keys=("b", "shift+space"), label="read back",
-        help="read back", contexts=_MOVE,
+        id="read_back", moves=True, keys=("b", "shift+space"), label="page back",
+        help="back by one pane less two lines", contexts=_MOVE,
     ),
     Command(
         id="line_down", moves=True, keys=("J",), label="scroll", paired_with="line_up",
@@ -99,7 +99,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="search", keys=("slash",), label="search", footer_rank=60,
-        help="search in the document, where it has the keys", contexts=_DOCUMENT,
+        help="search in the document, while the keys move it (tab)", contexts=_DOCUMENT,
     ),
     Command(
         id="next_match", moves=True, keys=("n",), label="next match", paired_with="previous_match",

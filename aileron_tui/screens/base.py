@@ -15,7 +15,7 @@ from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.guide import guide_rows
 from aileron_tui.draw.status_line import status_line
-from aileron_tui.draw.text import Line, Piece, wrap
+from aileron_tui.draw.text import Line, Piece, plain_text, wrap
 from aileron_tui.draw.times import clock_minutes, clock_seconds
 from aileron_tui.input.commands import PANEL_CONTEXTS, CommandHandlers, key_label
 from aileron_tui.input.refusals import is_refused, no_move, refusal
@@ -347,8 +347,14 @@ class ConsoleScreen(Screen[None]):
             self.draw_view()
         self.draw_foot()
         self.reader.wait_for_paint()
-        if (seen := seen_difference(self.model)) is not None:
+        if self._is_before_a_person and (seen := seen_difference(self.model)) is not None:
             self.submit(seen)
+
+    @property
+    def _is_before_a_person(self) -> bool:
+        """Whether a person may be reading what is drawn: it is not locked, covered or too small."""
+        model = self.model
+        return self.reader.is_uncovered and not model.too_small and model.arming.focused
 
     def _read_call(self) -> None:
         """Ask for the call that is shown whole, where that was not read yet or differs by now."""
@@ -381,6 +387,8 @@ class ConsoleScreen(Screen[None]):
             now, model.status_message, self.clock.now(), self.rows_status(), width=width
         )
         digest_words = view.words if view is not None and not self.reader.shows_words else None
+        if digest_words and " · ".join(digest_words) in plain_text(status):
+            digest_words = None  # the report of what was approved has them
         self.query_one("#status", Lines).show(bars.status_row(status, digest_words, width))
         self.query_one("#keys", Lines).show(bars.footer_line(now.context, now, width))
 

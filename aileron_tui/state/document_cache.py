@@ -306,6 +306,10 @@ class DocumentCache:
         self._main = self._whole = head.with_tail(self._main.without_first(old), 0)
         self._context = ((), 0, 0)
 
+    def key_label(self, command: str) -> str:
+        """Return the key of *command* as a person writes it."""
+        return self._registry.key_label(command)
+
     def _blocks_of(
         self, item: Item, options: LayoutOptions, now: float, warnings: list[Line]
     ) -> tuple[Block, ...]:

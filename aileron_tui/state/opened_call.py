@@ -129,6 +129,7 @@ class OpenedCall:
                 record=record,
                 warnings=beyond,
                 unfold=options.unfold,
+                look_key=cache.key_label("look_again"),
             )
 
         # While a call is not over, its page shows how long that has been so.

@@ -11,7 +11,7 @@ OLDEST_FIRST: Final = "oldest first"
 DECIDED: Final = "DECIDED"
 NEWEST_FIRST: Final = "newest first"
 NOTHING_YET: Final = "nothing yet"
-FIRST_ENDS: Final = "first expires in"
+FIRST_ENDS: Final = "next expiry in"
 TAGS: Final = {
     "changed": "▲ changed",
     "hidden": "▲ hidden text",
@@ -60,14 +60,14 @@ WILL_HAPPEN: Final = "WILL HAPPEN"
 NOW: Final = "NOW"
 CHANGED: Final = "CHANGED"
 RECORD: Final = "RECORD"
-CHANGED_REMARK: Final = "after you looked. Nothing has run. Then and now:"
-GONE_REMARK: Final = "after you looked. Nothing has run. The preview is gone:"
+CHANGED_REMARK: Final = "nothing has run"
+GONE_REMARK: Final = "nothing has run; the preview can no longer be fetched"
 SENT_REMARK: Final = "the agent's words, exactly as they go out; not checked"
 SENT_NOTHING: Final = "nothing"
 NOT_KEPT: Final = "not kept any more"
 WANTS_NOTHING_ELSE: Final = "nothing else"
 WANTS_REMARK: Final = f"what will be there: {SENT_REMARK}"
-STAYS_REMARK: Final = "the fields that stay, as fetched"
+STAYS_REMARK: Final = "the fields that do not change, as fetched"
 NOTHING_CHANGES: Final = "Nothing: each new value is the one that is there."
 SAME_VALUE: Final = "‹the new value is the same›"
 EMPTY: Final = "‹empty›"
@@ -113,7 +113,7 @@ IS_NOT: Final = ", not "
 READ_BACK: Final = "AFTER THE RUN"
 READING_BACK: Final = "asking the service what it holds now"
 READ_BACK_TAGS: Final[Mapping[str, str]] = MappingProxyType(
-    {"reading": "reading back", "held": "as approved", "unavailable": "not read back"}
+    {"reading": "comparing", "held": "as approved", "unavailable": "not compared"}
 )
 WAS_APPROVED: Final = "what you approved"
 IS_HELD: Final = "what the service holds"
@@ -149,7 +149,7 @@ def how_it_ended(state: str, at: str, took: str) -> str:
         return f"running for {took}"
     if state not in OUTCOMES or not at:
         return "not over yet"
-    after = f", after {took}" if took else ""
+    after = f", took {took}" if took else ""
     whose = "; what the service returned:" if state == "completed" else ""
     return f"{OUTCOMES[state]} at {at}{after}{whose}"
 
@@ -178,7 +178,7 @@ def read_back_differs(count: int, compared: int) -> str:
 
 def read_back_unavailable(*, why: bool) -> str:
     """Return that nobody knows what the service holds; *why*: a reason follows."""
-    return "What the service holds could not be read back" + (": " if why else ".")
+    return "What the service holds now could not be fetched" + (": " if why else ".")
 
 
 def fields_differ(count: int) -> str:
@@ -225,7 +225,7 @@ def compared(fetched: str, agent: str) -> str:
 
 def lines_stay(count: int) -> str:
     """Return the mark in place of lines that a change leaves as they are."""
-    return f"‹{count} lines that stay›"
+    return f"‹{count} unchanged lines›"
 
 
 def sent_heading(agent: str) -> str:

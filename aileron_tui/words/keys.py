@@ -31,7 +31,7 @@ HELP_GLYPHS: Final = (
     ("✗", "denied, failed or refused"),
     ("–", "expired"),
     ("←", "withdrawn by its agent"),
-    ("?", "unknown whether it ran"),
+    ("?", "unknown outcome; unverified agent"),
     ("!", "a file with a problem"),
     ("┃", "fetched or computed by Aileron"),
     ("│", "from the audit"),

@@ -22,8 +22,8 @@ ACTIVITY_REMARK: Final = "Newest first."
 GLYPHS: Final = {"changed": "▲", "refused": "✗"}
 STATES: Final = {"pending": "waiting", "changed": "changed", "refused": "refused"}
 OTHER: Final = "·"
-SO_FAR: Final = "SO FAR"
-SO_FAR_REMARK: Final = "its records, oldest first"
+HISTORY: Final = "HISTORY"
+HISTORY_REMARK: Final = "every record, oldest first"
 YOU_SAID: Final = "you: "
 ITS_FILE_ASKS: Final = "its action file asks you"
 
@@ -40,16 +40,14 @@ WHAT: Final = "WHAT"
 WHAT_REMARK: Final = "from the record"
 CHAIN: Final = "CHAIN"
 CHAIN_REMARK: Final = "each record's hash covers the one before it"
-SHOWN_NOT_KEPT: Final = (
-    "Not kept: what was shown stays in memory until the console in which you decided closes."
-)
+SHOWN_NOT_KEPT: Final = "Not kept: what was shown is only in the memory of the console in which you decided, until it closes."
 NOTHING_SHOWN: Final = "Nothing: the action is not gated, so nobody was asked."
 FORGOTTEN: Final = "not kept any more; the audit has its hash"
 EDITED: Final = (
     "▲ Another program changed this call in the database: what is below may not be what happened. "
     "`aileron audit verify` says more."
 )
-AS_SEEN: Final = "This is what you saw when you decided. Nothing is decided here."
+AS_SEEN: Final = "This is what you saw when you decided. Nothing can be decided here."
 AS_STORED: Final = "AS STORED"
 AS_STORED_REMARK: Final = "the text that the hash was made from"
 

@@ -95,7 +95,7 @@ async def test_an_opened_call_tells_its_whole_story_and_esc_goes_back_to_its_row
         await shown.go("2", "Newest first.")
         await shown.go("j", "f follow")
         row = shown.row
-        await shown.go("enter", "SO FAR")
+        await shown.go("enter", "HISTORY")
         for words in ("waits for a person", "approved send-draft", "outcome unknown"):
             assert words in shown.text
         shown.port.tell(recorded(101, "run.requested", "run-a"))
@@ -223,3 +223,13 @@ async def test_a_copy_of_the_whole_audit_is_reported_with_its_place() -> None:
         )
         assert shown.port.intents == []
         assert "export" in shown.keys
+
+
+async def test_an_opened_row_says_who_did_what_no_agent_did() -> None:
+    accepted = replace(
+        record(1, "library.accepted"), run_id=None, actor="person", agent="", action=None
+    )
+    async with console(start(records=(accepted,))) as shown:
+        await shown.go("2", "library.accepted")
+        await shown.go("enter", "HISTORY")
+        assert "by you" in shown.text

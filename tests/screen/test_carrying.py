@@ -72,7 +72,7 @@ async def test_copying_works_in_an_opened_row_and_is_not_offered_over_a_list() -
     async with console(start(short())) as shown:
         await shown.go("2", "Newest first.")
         assert "y copy" not in shown.keys
-        await shown.go("enter", "SO FAR")
+        await shown.go("enter", "HISTORY")
         written = listen(shown)
         await shown.go("y", "Copied")
         assert copies(written)

@@ -236,3 +236,24 @@ async def test_with_all_colour_taken_away_no_two_states_look_the_same(
     if glyphs.ascii:
         ours = {name: text.replace("→", "") for name, text in texts.items()}
         assert {name: text for name, text in ours.items() if not text.isascii()} == {}
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_no_name_in_a_row_is_cut_that_has_blanks_beside_it(size: tuple[int, int]) -> None:
+    async with console(start(short(agent="office-assistant")), size=size) as shown:
+        row = "".join(line[:80] for line in shown.lines if line.startswith("▌"))
+        assert "office-assistant" in row
+
+
+async def test_a_tag_moves_its_line_to_the_left_before_it_is_cut() -> None:
+    gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
+    view = mail(agent="office-assistant", preview=gone)
+    async with console(start(view), size=LARGE) as shown:
+        row = next(line for line in shown.lines if "▲ no preview" in line)
+        assert "  ▲ no preview" in row
+        assert "office-assistant · " in row
+
+
+async def test_the_order_of_the_list_is_not_cut() -> None:
+    async with console(start(mail(expires_at=NOW + 1700)), size=LARGE) as shown:
+        assert "WAITING  oldest first  " in shown.text

@@ -83,11 +83,11 @@ def test_the_lines_that_differ_name_their_place_and_fold_what_stays() -> None:
     """`u` unfolds: then every line is there, and its code points."""
     shown = shown_lines(changed())
     assert any(line.startswith(" line 7 ") and "name = " in line for line in shown)
-    assert any("‹12 lines that stay›" in line for line in shown)
+    assert any("‹12 unchanged lines›" in line for line in shown)
     folded = len(file_blocks(changed()))
     unfolded = file_blocks(changed(), unfold=True)
     assert len(unfolded) > folded
-    assert not any("lines that stay" in plain_text(each.pieces) for each in unfolded)
+    assert not any("unchanged lines" in plain_text(each.pieces) for each in unfolded)
 
 
 def test_where_nothing_allows_more_the_item_says_so_and_still_shows_the_difference() -> None:

@@ -194,3 +194,13 @@ async def test_later_decisions_do_not_move_the_cursor_from_its_call() -> None:
         shown.port.tell(ApprovalUpdated(view=end))
         await shown.until(lambda: "– 14:0" in shown.text, "the later decision")
         assert "not to the board" in shown.text
+
+
+async def test_the_three_words_stand_once_in_the_line_that_reports_a_yes() -> None:
+    """Not again as those to compare, where the record is out of sight."""
+    async with console(start(mail(1)), size=(120, 36), answers=True) as shown:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.rest()
+        await decide(shown, "a", "✓ Approved")
+        assert shown.text.count(" · ".join(mail(1).words or ())) == 1

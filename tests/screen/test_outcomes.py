@@ -185,7 +185,7 @@ async def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> N
 
     gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
     async with console(start(short(version=2, preview=gone, drift=vanished()))) as shown:
-        await shown.shows("CHANGED  after you looked. Nothing has run. The preview is gone:")
+        await shown.shows("CHANGED  nothing has run; the preview can no longer be fetched")
         for old in ("− sam@helio.example", "− n/a", "− Hi Sam,", "− the invoice"):
             assert old in shown.text
         assert "What you saw, and" not in shown.text

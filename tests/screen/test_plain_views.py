@@ -36,7 +36,7 @@ def test_each_view_is_listed_row_by_row_and_one_row_is_opened_whole(person: Read
     assert "7 calls in the last hour" in listed
     assert rows(person.answers("2")) == rows(listed)  # listed again, as often as it is asked for
     opened = person.answers(f"2 {number_of(listed, 'not gated')}")
-    assert "SO FAR" in opened
+    assert "HISTORY" in opened
     assert "list-drafts completed" in opened
     files = person.answers("4")
     assert "● 3 ready · ▲ 1 not accepted · ! 1 in error" in files

@@ -8,11 +8,14 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
+    CallView,
     MarkReadBackSeen,
     ReadBackFieldView,
     ReadBackView,
     RecordView,
 )
+from aileron_tui.draw.call_page import outcome_blocks
+from aileron_tui.draw.text import plain_text
 from tests.screen.driving import NOW, Console, console, short, start
 from tests.screen.test_effects import SIZES, TO, change
 from tests.screen.test_reserved_columns import ATTACKS, allowed
@@ -68,7 +71,7 @@ def decided(shown: Console) -> list[str]:
         (HELD, "✓ The service now holds what you approved (3 fields compared)."),
         (
             ReadBackView(status="unavailable", at=NOW - 3, reason="timed out"),
-            "What the service holds could not be read back: timed out",
+            "What the service holds now could not be fetched: timed out",
         ),
         (
             differing("eve@evil.example"),
@@ -113,7 +116,7 @@ async def test_what_the_service_holds_reaches_no_column_of_ours(attack: int) -> 
         assert all("Ж" not in allowed(row, 13) for row in rows(shown))
         gone = ReadBackView(status="unavailable", at=NOW - 3, reason=ATTACKS[attack])
         shown.port.tell(ApprovalUpdated(view=done(1, gone, version=10)))
-        await shown.shows("could not be read")
+        await shown.shows("could not be fetched")
         assert all("Ж" not in allowed(row, 13) for row in rows(shown))
         assert "Ж" not in shown.status_line
 
@@ -198,3 +201,36 @@ async def test_a_row_stays_until_its_reading_was_shown() -> None:
         assert before is not None
         assert after is not None
         assert after > before
+
+
+def marked(shown: Console) -> list[MarkReadBackSeen]:
+    return [each for each in shown.port.intents if isinstance(each, MarkReadBackSeen)]
+
+
+async def test_nobody_sees_a_difference_behind_the_lock_or_in_a_small_window() -> None:
+    """That a person saw it is on record, so it is said only of what was in front of one."""
+    even, odd = done(1, HELD), done(1, differing("eve@evil.example"), version=9)
+    async with console(start(even), answers=True, lock_seconds=60.0) as shown:
+        await shown.press("h")
+        await shown.rest()
+        shown.port.intents.clear()
+        shown.clock.advance(70)
+        await shown.shows("Locked.")
+        shown.port.tell(ApprovalUpdated(view=odd))
+        await shown.passes(1.0)
+        assert marked(shown) == []
+        await shown.pilot.resize_terminal(40, 10)
+        await shown.press_alone("space")
+        await shown.passes(1.0)
+        assert marked(shown) == []
+        await shown.pilot.resize_terminal(120, 36)
+        await shown.until(lambda: bool(marked(shown)))
+        assert marked(shown) == [MarkReadBackSeen(run_id=odd.run_id)]
+
+
+def test_what_the_service_holds_comes_before_a_result_of_any_length() -> None:
+    for read_back in (HELD, differing("eve@evil.example")):
+        call = CallView(approval=done(1, read_back), gated=True, records=())
+        made = outcome_blocks(call, NOW, unfold=False)
+        headings = [plain_text(each.label) for each in made if each.kind == "heading"]
+        assert headings == ["AFTER THE RUN", "OUTCOME"]

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from aileron_core.console_port import Containment, EndSession, SessionsUpdated
+from aileron_tui.draw.context import Section, requester_section
+from aileron_tui.draw.text import plain_text
 from tests.screen.driving import NOW, console, mail, start
 from tests.support.screens.home import sessions
 
@@ -129,3 +131,16 @@ async def test_a_question_about_a_session_that_has_ended_closes() -> None:
         await shown.press_alone("enter")
         await shown.passes(1)
         assert shown.port.intents == []
+
+
+def _facts(section: Section) -> list[str]:
+    return [plain_text(each.label) for each in section.details if not each.claim]
+
+
+def test_the_name_that_an_agent_gave_its_session_is_no_fact() -> None:
+    """It is a claim, which the list of sessions shows as one: the kernel confirms nothing of it."""
+    named = {"session_label": "approved by root"}
+    launched = requester_section(mail(**named))
+    assert "session" in _facts(launched)
+    own = requester_section(mail(self_opened=True, **named))
+    assert "session" not in _facts(own)

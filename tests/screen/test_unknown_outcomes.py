@@ -9,6 +9,7 @@ from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     PreviewView,
+    Recorded,
     RefetchPreview,
 )
 from aileron_tui.input.situation import availability
@@ -16,8 +17,8 @@ from aileron_tui.state.situation import situation_of
 from tests.screen.driving import NOW, Console, console, mail, short, start
 
 LOST = (
-    "A request had been sent when the step send ended (the time limit of 60 s was over). Whether it "
-    "took effect is not known. It is not repeated; look at the service before you try again."
+    "The step send failed after it had sent a request (the time limit of 60 s was over). Whether the "
+    "request took effect is unknown. It is not repeated; check the service before you try again."
 )
 
 
@@ -51,9 +52,9 @@ async def test_it_stands_first_and_its_answer_is_in_view(size: tuple[int, int]) 
         assert shown.selected == lost(3).approval_id
         assert " 3 " in shown.lines[0]
         assert "? 1 unknown" in shown.lines[0]
-        for text in ("OUTCOME  unknown", "A request had been sent", "Went to", "Check"):
+        for text in ("OUTCOME  unknown", "after it had sent a request", "Contacted", "Check"):
             assert text in shown.text
-        assert shown.text.count("A request had been sent") == 1
+        assert shown.text.count("after it had sent a request") == 1
         assert "l looks again, m acknowledges." in shown.status_line
         assert "l look again" in shown.keys
         assert "m  acknowledge" in shown.keys
@@ -168,3 +169,29 @@ async def test_it_is_not_counted_as_something_that_can_be_denied_or_expires() ->
         model = shown.app._model
         assert model is not None
         assert (model.queue.waiting, model.queue.undecided) == (2, 1)
+
+
+async def test_its_page_in_the_activity_says_what_to_check_too() -> None:
+    """Until a person acknowledged it; then there is no open question."""
+    view = lost(3)
+    async with console(start(view), size=(120, 40)) as shown:
+        last = shown.port.snapshot.records[-1]
+        ended = replace(
+            last, seq=4000, event="run.unknown", run_id=view.run_id, session_id=view.session_id
+        )
+        shown.port.tell(Recorded(record=ended, head_words=("olive", "pixel")))
+        await shown.go("2", "calls in the last hour")
+        await shown.press("home")
+        await shown.go("enter", "Went to")
+        for text in (
+            "OUTCOME",
+            "mail.example.com:443",
+            "l fetches from the service how it is now.",
+        ):
+            assert text in shown.text, text
+        assert shown.text.count("A request had been sent") == 1
+        known = replace(view, awaits_acknowledgement=False, version=9)
+        shown.port.tell(ApprovalUpdated(view=known))
+        noted = replace(ended, seq=4001, event="run.acknowledged", actor="person")
+        shown.port.tell(Recorded(record=noted, head_words=("olive", "pixel")))
+        await shown.until(lambda: "Went to" not in shown.text)

@@ -265,9 +265,8 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             return ()
         title = foreign_text(item.first.action or item.first.event, "strong")
         first = line(" ", *_state(item), "  ", *title)
-        by = line(
-            " ", Piece("by ", "muted"), *foreign_text(item.first.agent or "aileron", "strong")
-        )
+        who = item.first.agent or words.views.ACTORS.get(item.first.actor, words.views.NAME)
+        by = line(" ", Piece("by ", "muted"), *foreign_text(who, "strong"))
         since = Piece(f", {age(now - item.first.at)} ago", "muted")
         return (truncate(first, width - 1), truncate(line(*by, since), width - 1))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from time import time
 from typing import Any
 
 import pytest
@@ -188,6 +189,24 @@ async def test_what_cannot_be_read_back_is_said_to_be_so(changing: Path) -> None
             ] * 2
 
 
+async def test_a_fault_of_our_own_ends_the_reading_and_is_on_record(
+    changing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would be under way for ever, and nothing on record; what went wrong quotes nothing."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError(NEW)
+
+    with Mailbox() as mailbox:
+        async with Core.open(changing, mailbox) as core:
+            monkeypatch.setattr(core.app.previews, "read_back", fail)
+            read = await read_back(core, await approved(core))
+            assert read.status == "unavailable"
+            assert NEW not in read.reason
+            (record,) = await outcomes(core)
+            assert record["event"] == "read_back.unavailable"
+
+
 async def test_nothing_is_asked_through_an_action_that_is_not_accepted_any_more(
     changing: Path,
 ) -> None:
@@ -251,3 +270,23 @@ async def test_an_output_without_the_value_that_is_named_is_said_to_lack_it(home
             assert read.status == "unavailable"
             assert "lacks a value" in read.reason
             assert writes(mailbox)[-1] == PUT
+
+
+async def test_a_difference_keeps_its_call_until_a_person_saw_it(changing: Path) -> None:
+    """However old it is; then it is deleted as any other."""
+    clock = FrozenClock(time())
+    query = "SELECT args IS NOT NULL, output IS NOT NULL FROM runs"
+    with Mailbox() as mailbox:
+        async with Core.open(changing, mailbox) as core:
+            view = await asked(core)
+            meddle(mailbox, to="eve@evil.example")
+            await core.approve(view)
+            assert (await read_back(core, view)).status == "differs"
+        clock.advance(40 * 86400)
+        async with Core.open(changing, mailbox, clock=clock) as core:
+            assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(1, 1)]
+            await core.app.console.carry_out(MarkReadBackSeen(run_id=view.run_id))
+            clock.advance(3601)
+            await core.app.retention.sweep()
+            assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(0, 0)]
+            assert (await core.app.audit.verify()).problems == ()

@@ -151,7 +151,7 @@ _RECORDS = (
     (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
     (AuditEvent.RECHECK_DIFFERED, "Nothing ran: what would happen is not what was seen"),
     (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
-    (AuditEvent.RECHECK_HELD, "What the person saw still holds"),
+    (AuditEvent.RECHECK_HELD, "What the person saw is unchanged"),
     (AuditEvent.RUN_STARTED, "Started send-draft"),
     (AuditEvent.RUN_COMPLETED, "send-draft completed"),
     (AuditEvent.RUN_REQUESTED, "send-draft waits for a person"),
