@@ -182,6 +182,9 @@ class ReadBackService:
             reason = "what its steps returned lacks a value that `read_back` names"
         except AileronError as error:
             reason = error.message
+        except Exception as error:  # noqa: BLE001 - a run must not be under reading for ever
+            _log.error("reading back ended with %s", type(error).__name__)
+            reason = "Aileron met an internal error; see its log"
         return PreviewResult(status="unavailable", reason=reason, fetched_at=self._clock.now())
 
     def _compare(

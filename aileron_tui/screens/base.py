@@ -347,8 +347,14 @@ class ConsoleScreen(Screen[None]):
             self.draw_view()
         self.draw_foot()
         self.reader.wait_for_paint()
-        if (seen := seen_difference(self.model)) is not None:
+        if self._is_before_a_person and (seen := seen_difference(self.model)) is not None:
             self.submit(seen)
+
+    @property
+    def _is_before_a_person(self) -> bool:
+        """Whether a person may be reading what is drawn: it is not locked, covered or too small."""
+        model = self.model
+        return self.reader.is_uncovered and not model.too_small and model.arming.focused
 
     def _read_call(self) -> None:
         """Ask for the call that is shown whole, where that was not read yet or differs by now."""

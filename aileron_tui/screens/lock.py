@@ -27,6 +27,8 @@ class LockScreen(Screen[None]):
         self.redraw()
 
     def redraw(self) -> None:
+        if not self.query("#locked"):
+            return  # an update came between its mounting and that of its lines, or as it closes
         rows: list[Line] = [
             (Piece(words.panels.locked(self._model.queue.waiting), "strong"),),
             (),

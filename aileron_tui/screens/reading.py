@@ -206,7 +206,7 @@ class DocumentReader:
         subject = model.subject if model.document_shown else None
         if subject is not None and model.laid_out_version != subject.version:
             return  # just mounted, without a size: its lines come with the next drawing
-        if not self._has_widgets or not self._screen.is_current or version != model.screen_version:
+        if not self._has_widgets or not self.is_uncovered or version != model.screen_version:
             return
         model.arming.on_drawn(version, at)
         view = (version, *self.document.rows_in_view)
@@ -214,6 +214,11 @@ class DocumentReader:
             self._in_view, self._in_view_since = view, at
         self._on_rest()
         self._wake()
+
+    @property
+    def is_uncovered(self) -> bool:
+        """Whether nothing stands over the screen; to Textual the one below a lock is current too."""
+        return self._screen.is_active
 
     @property
     def _has_widgets(self) -> bool:
@@ -236,7 +241,7 @@ class DocumentReader:
 
     def _look(self) -> None:
         """Mark what has been in view for long enough."""
-        if not self._has_widgets:
+        if not self._has_widgets or not self.is_uncovered:
             return
         at, model = self._clock.monotonic(), self._model
         version, first, last = self._in_view

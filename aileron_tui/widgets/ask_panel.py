@@ -27,6 +27,8 @@ from aileron_tui.widgets.line_view import Lines
 
 FILTER_LIMIT = 200
 """Characters of a filter."""
+_ROWS_BESIDE_LINK = 8
+"""Rows of the screen that are no part of the question about a link."""
 _WITH_FIELD: frozenset[Panel] = frozenset({"deny", "filter", "search"})
 _ASKING: frozenset[Panel] = frozenset({"deny", "filter", "stop", "end", "search", "link"})
 
@@ -58,6 +60,8 @@ class AskPanel(Vertical):
         """The number of the match in view, and how many there are, for the question of a search."""
         self._links: tuple[str, ...] = ()
         """The addresses that can be opened, the one that is asked about first."""
+        self._shows_link = False
+        """Every character of that one is on screen."""
         self._model = model
         self._clock = clock
         self._question = Lines(id="question", grows=True)
@@ -170,7 +174,11 @@ class AskPanel(Vertical):
         )
         for pieces in (*((each,) for each in warned), foreign_text(target.url, "strong")):
             rows += [(Piece("  "), *each.pieces) for each in wrap(pieces, width - 4)]
-        return tuple(rows)
+        self._shows_link = len(rows) <= self.screen.size.height - _ROWS_BESIDE_LINK
+        if self._shows_link:
+            return tuple(rows)
+        remark = words.panels.long_link(target.host, len(target.url))
+        return bars.panel_question(words.panels.LINK_TOO_LONG, remark, width, "attn")
 
     # Opening and closing
 
@@ -187,7 +195,7 @@ class AskPanel(Vertical):
     def _open_link(self) -> None:
         target = parse_link(self._links[0]) if self._links else None
         self.close()
-        if target is not None:
+        if target is not None and self._shows_link:
             self.post_message(LinkRequested(target.url))
 
     def _ask_search(self) -> None:

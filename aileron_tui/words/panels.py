@@ -90,6 +90,14 @@ def matches(number: int, count: int) -> str:
     return f"{number} of {count}" if count else "not found"
 
 
+LINK_TOO_LONG: Final = "This address is too long for the window, so it is not opened."
+
+
+def long_link(host: str, size: int) -> str:
+    """Return what is known of an address of *size* characters that cannot be shown whole."""
+    return f"It leads to {host} and has {size:,} characters. Enlarge the window to see all of it."
+
+
 def link_question(host: str) -> str:
     """Return the question before a link is opened. *host* is ASCII."""
     return f"Open this address in your browser? It leads to {host}."

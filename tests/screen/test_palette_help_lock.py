@@ -11,7 +11,9 @@ from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import DEFAULT_REGISTRY, VIEW_CONTEXTS
 from aileron_tui.input.keymap import remap_keys
 from aileron_tui.input.situation import Situation, availability
+from aileron_tui.screens.base import ConsoleScreen
 from aileron_tui.screens.help import help_lines
+from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.palette import commands
 from aileron_tui.widgets.line_input import LineInput
 from tests.screen.driving import NOW, console, short, start
@@ -160,6 +162,35 @@ async def test_a_console_that_is_used_does_not_lock_and_without_a_setting_none_d
     async with console(start(replace(short(), expires_at=None))) as shown:
         await shown.passes(100_000)
         assert "Locked" not in shown.text
+
+
+async def test_nothing_counts_as_seen_behind_the_lock() -> None:
+    """What changes meanwhile is unread when the person comes back."""
+    view = replace(short(), expires_at=None)
+    async with console(start(view), lock_seconds=60.0) as shown:
+        model = shown.app._model
+        assert model is not None
+        await shown.read_all()
+        assert model.reading.unseen == 0
+        shown.clock.advance(70)
+        await shown.shows("Locked.")
+        shown.port.tell(ApprovalUpdated(view=replace(view, version=2, digest="7" * 64)))
+        page = shown.app.screen_stack[-2]
+        assert isinstance(page, ConsoleScreen)
+        for _ in range(3):
+            await shown.passes(1.0)
+            page.reader._look()
+        assert model.reading.unseen > 0
+        await shown.press_alone("space")
+        await shown.read_all()
+        assert model.reading.unseen == 0
+
+
+async def test_an_update_while_the_lock_comes_or_goes_does_not_end_the_console() -> None:
+    """It is drawn with every update, also before it has lines to draw."""
+    async with console(STATE) as shown:
+        assert shown.app._model is not None
+        LockScreen(shown.app._model).redraw()
 
 
 async def test_the_lock_covers_what_stood_over_the_page() -> None:

@@ -203,6 +203,31 @@ async def test_a_row_stays_until_its_reading_was_shown() -> None:
         assert after > before
 
 
+def marked(shown: Console) -> list[MarkReadBackSeen]:
+    return [each for each in shown.port.intents if isinstance(each, MarkReadBackSeen)]
+
+
+async def test_nobody_sees_a_difference_behind_the_lock_or_in_a_small_window() -> None:
+    """That a person saw it is on record, so it is said only of what was in front of one."""
+    even, odd = done(1, HELD), done(1, differing("eve@evil.example"), version=9)
+    async with console(start(even), answers=True, lock_seconds=60.0) as shown:
+        await shown.press("h")
+        await shown.rest()
+        shown.port.intents.clear()
+        shown.clock.advance(70)
+        await shown.shows("Locked.")
+        shown.port.tell(ApprovalUpdated(view=odd))
+        await shown.passes(1.0)
+        assert marked(shown) == []
+        await shown.pilot.resize_terminal(40, 10)
+        await shown.press_alone("space")
+        await shown.passes(1.0)
+        assert marked(shown) == []
+        await shown.pilot.resize_terminal(120, 36)
+        await shown.until(lambda: bool(marked(shown)))
+        assert marked(shown) == [MarkReadBackSeen(run_id=odd.run_id)]
+
+
 def test_what_the_service_holds_comes_before_a_result_of_any_length() -> None:
     for read_back in (HELD, differing("eve@evil.example")):
         call = CallView(approval=done(1, read_back), gated=True, records=())

@@ -145,6 +145,28 @@ async def test_a_link_is_opened_after_all_of_it_was_shown(
         assert opened == [TARGET]
 
 
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 36)])
+@pytest.mark.parametrize("length", [600, 6000])
+async def test_a_link_that_cannot_be_shown_whole_is_not_opened(
+    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], length: int
+) -> None:
+    """What is opened was on screen to its last character; the keys stay in view either way."""
+    url = f"https://a.example/{'x' * length}?last=9"
+    async with console(start(body(url)), size=size) as shown:
+        opened: list[str] = []
+        monkeypatch.setattr(AileronApp, "on_link_requested", _noting(opened))
+        await shown.press("L")
+        await shown.rest()
+        whole = "?last=9" in "".join(shown.text.split()).partition("Openthisaddress")[2]
+        assert "leads to a.example" in " ".join(shown.text.split())
+        assert "esc leave it" in shown.text
+        assert whole == ("too long for the window" not in shown.text)
+        await shown.press("enter")
+        await shown.quiet()
+        assert opened == ([url] if whole else [])
+        assert whole == (length == 600 and size[1] > 16)
+
+
 LETTER = (
     "<style>p{margin:0}</style><h2>Invoice 881</h2><p>Dear <b>Ana</b>, your invoice of "
     "<s>EUR 100</s> EUR 200 is due. Please pay at "

@@ -189,6 +189,24 @@ async def test_what_cannot_be_read_back_is_said_to_be_so(changing: Path) -> None
             ] * 2
 
 
+async def test_a_fault_of_our_own_ends_the_reading_and_is_on_record(
+    changing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would be under way for ever, and nothing on record; what went wrong quotes nothing."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError(NEW)
+
+    with Mailbox() as mailbox:
+        async with Core.open(changing, mailbox) as core:
+            monkeypatch.setattr(core.app.previews, "read_back", fail)
+            read = await read_back(core, await approved(core))
+            assert read.status == "unavailable"
+            assert NEW not in read.reason
+            (record,) = await outcomes(core)
+            assert record["event"] == "read_back.unavailable"
+
+
 async def test_nothing_is_asked_through_an_action_that_is_not_accepted_any_more(
     changing: Path,
 ) -> None:
