@@ -231,6 +231,6 @@ async def test_nobody_sees_a_difference_behind_the_lock_or_in_a_small_window() -
 def test_what_the_service_holds_comes_before_a_result_of_any_length() -> None:
     for read_back in (HELD, differing("eve@evil.example")):
         call = CallView(approval=done(1, read_back), gated=True, records=())
-        made = outcome_blocks(call, NOW, unfold=False)
+        made = outcome_blocks(call, NOW, look_key="l", unfold=False)
         headings = [plain_text(each.label) for each in made if each.kind == "heading"]
         assert headings == ["AFTER THE RUN", "OUTCOME"]
