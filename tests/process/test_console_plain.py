@@ -26,6 +26,7 @@ class Plain(ScreenConsole):
         self.pty = Pty([*self._words, "--plain", *more])
         self.process = self.pty.process
         self.pty.until(lambda: ASKS in self.output, "the first question")
+        self.pty.until((self.home / "daemon.json").exists, "its address")
         self.url = json.loads((self.home / "daemon.json").read_text())["url"]
         self.port = int(self.url.rpartition(":")[2])
 

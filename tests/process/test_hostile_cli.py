@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import sqlite3
@@ -42,7 +43,8 @@ def on_a_terminal(*words: str | bytes, home: Path, keys: bytes = b"") -> bytes:
                 found += data
         process.wait(30)
     os.close(ours)
-    return found
+    # A console says on its first line what it opens, and takes it back before anything else.
+    return re.sub(rb"^aileron: opening [^\r\n]*\r +\r", b"", found)
 
 
 def safe(*words: str | bytes, home: Path) -> str:

@@ -172,7 +172,7 @@ def test_a_text_without_end_leaves_the_console_at_work(
         console.pty.shows(shown)
         console.pty.settle(0.7)
     console.pty.type(b" ")
-    endings = ("not seen yet", "All seen")
+    endings = ("not seen yet", "All seen", "blank lines in Body. Press a")
     console.pty.until(
         lambda: any(each in console.pty.cells.lines[-2] for each in endings), "a status line"
     )

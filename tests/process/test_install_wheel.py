@@ -390,7 +390,9 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
             run_line, shell=True, cwd=home.parent, env=environment, stdout=subprocess.PIPE,
             text=True,
         )  # fmt: skip
-        screen = console.until(lambda shown: ARMED.search(shown) is not None)
+        console.until(lambda shown: "SEND" in shown)  # behind the row of the file, until a key
+        press(console, "j", lambda: ARMED.search(console.pane()) is not None)
+        screen = console.pane()
         assert re.search(r"To +┃ Anna Brandt <anna\.brandt@nordlicht\.example>", screen)
         press(console, "a", lambda: run.poll() is not None)
         assert mail.line()["sent"]["subject"] == "Q3 numbers"

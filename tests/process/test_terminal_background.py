@@ -36,7 +36,7 @@ def test_a_console_begins_in_the_look_of_its_terminal(home: Path, answer: bytes,
     try:
         pty.until(lambda: QUESTION in pty.raw, "the question")
         pty.type(b"5" + answer)
-        pty.shows("t  accept")
+        pty.shows("t accept…")
         other = GROUNDS["dark" if look == "light" else "light"]
         assert GROUNDS[look] in pty.raw
         assert other not in pty.raw
