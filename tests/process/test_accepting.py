@@ -149,7 +149,7 @@ async def test_agents_see_what_a_person_accepted_and_nothing_else(
         assert await agent.tools() == set()
         refused = await agent.client.call_tool("get_draft", {"id": DRAFT})
         assert refused.structured_content["error"]["class"] == "conflict"
-        await in_thread(lambda: console.until("action, changed"))
+        await in_thread(lambda: console.until("changed just now"))
 
     console = await in_thread(consoles)  # over a restart too
     await in_thread(lambda: console.until("action, changed"))

@@ -222,7 +222,7 @@ def test_an_answer_to_what_changed_meanwhile_decides_nothing(
     asked_to_send(console)
     mailbox.control(change={"id": DRAFT, "to": "eve@example.com"})
     console.answer("a")
-    output = console.read_until("CHANGED  after you looked.")
+    output = console.read_until("CHANGED  nothing has run")
     assert "Approved" not in output
     assert "eve@example.com" in console.asked()
     assert console.rows("state") == [("pending",)]

@@ -398,8 +398,7 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
         assert mail.line()["sent"]["subject"] == "Q3 numbers"
         assert run.returncode == 0
         assert "SENT" in run.communicate()[0]
-        console.press("q")
-        console.until("ended with 0")
+        press(console, "q", lambda: "ended with 0" in console.pane())
         assert mail.end() == 0
     finally:
         console.close()
