@@ -54,7 +54,9 @@ def effect_word(effect: str) -> str:
 
 
 _INDENT = 9
-"""Of a row's second line: below the summary; less where the line would not fit."""
+"""Of a row's second line: below the summary, clear of the columns of our own signs and words."""
+_LEAST_NAME = 6
+"""Cells of an agent's name that a row keeps, however little room there is."""
 
 
 def row_lines(
@@ -93,9 +95,8 @@ def row_lines(
     tag = _tag(item, now, hidden=hidden)
     tag = line("  ", *tag) if tag else ()
     room = width - 1 - cell_width(line(since, *tag, *_left(view, now, item))) - 2
-    agent = truncate(_agent(view), max(12, room - 1))
-    indent = max(1, min(_INDENT, room - cell_width(agent)))
-    second = line(_edge(selected), " " * indent, *agent, since, *tag)
+    agent = truncate(_agent(view), max(_LEAST_NAME, room - _INDENT))
+    second = line(_edge(selected), " " * _INDENT, *agent, since, *tag)
     first = justify(first, same, width) if same else truncate(first, width - 1)
     return (first, justify(second, line(*_left(view, now, item), " "), width))
 

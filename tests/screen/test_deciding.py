@@ -286,7 +286,7 @@ async def test_drift_disarms_and_shows_both_readings() -> None:
         assert shown.armed
         changed = replace(short(), version=2, drift=drifted(NOW), digest="f" * 64)
         shown.port.tell(ApprovalUpdated(view=changed))
-        await shown.shows("CHANGED  after you looked.")
+        await shown.shows("CHANGED  nothing has run")
         assert not shown.armed
         assert "+ k.varga@mailbox.example" in shown.text
         await shown.press_alone("a")

@@ -68,7 +68,8 @@ async def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None
         await shown.until(lambda: bool(shown.port.intents))
         wanted = [views[0], views[1], views[5]]
         assert shown.port.intents == [
-            Deny(approval_id=view.approval_id, reason="wrong list") for view in wanted
+            Deny(approval_id=view.approval_id, reason="wrong list", on_screen=view is views[0])
+            for view in wanted
         ]
 
 

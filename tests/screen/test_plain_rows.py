@@ -26,6 +26,7 @@ from aileron_tui.state.tables.audit import AuditTable
 from aileron_tui.state.tables.library import LibraryTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from aileron_tui.state.tables.table import Table
+from tests.fast.tui.test_plain_lines import cells_at_most
 from tests.support.attacks import ATTACKS
 from tests.support.screens.calls import approval, drifted, snapshot
 
@@ -65,16 +66,11 @@ def pages(text: str, columns: int) -> tuple[Line, ...]:
     return tuple(made)
 
 
-def widest(pieces: Line) -> int:
-    """The cells of a line on a terminal that draws every letter of others in two."""
-    return sum(len(p.text) * (2 if p.foreign and not p.text.isascii() else 1) for p in pieces)
-
-
 def holds(made: tuple[Line, ...], columns: int) -> None:
     for pieces in made:
         text = text_of(pieces)
         assert not text or text.startswith(" ")
-        assert widest(pieces) <= columns
+        assert cells_at_most(pieces) <= columns
         assert cell_width(pieces) <= columns
 
 
@@ -108,7 +104,7 @@ def test_a_long_sentence_of_ours_uses_the_whole_width() -> None:
     """Only what a terminal may draw wider than it is counts double."""
     rows = sentence_lines((Piece("word " * 25 + "end"),), 80)
     assert len(rows) == 2
-    assert all(widest(each) <= 80 for each in rows)
+    assert all(cells_at_most(each) <= 80 for each in rows)
 
 
 def test_a_session_that_named_itself_is_told_in_a_word_not_a_bar() -> None:

@@ -106,8 +106,8 @@ async def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen
         assert shown.selected == key(31)
 
 
-async def test_an_unaccepted_file_under_the_cursor_rests_anew_when_a_call_comes_above_it() -> None:
-    """Files stand behind calls; where that moves one, its key does not count for a moment."""
+async def test_an_unaccepted_file_under_the_cursor_keeps_its_place_when_a_call_comes() -> None:
+    """Files are listed behind calls: the call is at the end until the next key."""
     held = NotAcceptedView(
         kind="action",
         name="post-invoice",
@@ -128,8 +128,8 @@ async def test_an_unaccepted_file_under_the_cursor_rests_anew_when_a_call_comes_
         shown.app.draw_all()
         await shown.settled()
         assert shown.selected == "held:action:post-invoice"
-        assert not shown.armed
-        await shown.rest()
+        assert shown.app._model.queue.items[-1].key == short(9).approval_id
+        assert shown.armed
 
 
 async def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
