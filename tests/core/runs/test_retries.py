@@ -33,7 +33,7 @@ async def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(hom
             await core.approve(view)
             end = await core.ended(view)
             assert end.state == "unknown"
-            assert "not known" in end.outcome
+            assert "is unknown" in end.outcome
             row = await core.result(view.approval_id)
             assert row.failure is not None
             assert (row.failure.class_, row.failure.retriable) == ("outcome_unknown", False)

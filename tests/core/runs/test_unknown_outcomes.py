@@ -189,7 +189,7 @@ async def test_it_waits_for_a_person_over_restarts_until_they_acknowledge_it(hom
                 assert await unknown_calls(core) == [(end.approval_id, True)]
         async with Core.open(home, mailbox, clock=clock) as core:
             (view,) = (await core.app.console.snapshot()).approvals
-            assert "not known" in view.outcome
+            assert "is unknown" in view.outcome
             await core.app.console.carry_out(acknowledgement(view))
             seen = core.views(end.approval_id)[-1]
             assert (seen.state, seen.awaits_acknowledgement) == ("unknown", False)
@@ -272,7 +272,7 @@ async def test_a_run_that_asked_nobody_waits_in_the_same_way(home: Path) -> None
         async with Core.open(home, mailbox, clock=clock) as core:
             (view,) = (await core.app.console.snapshot()).approvals
             assert (view.call_id, view.awaits_acknowledgement) == (end.run_id, True)
-            assert "not known" in view.outcome
+            assert "is unknown" in view.outcome
             clock.advance(1)
             await core.app.console.carry_out(RefetchPreview(call_id=view.call_id))
             seen = core.views("")[-1]
