@@ -106,7 +106,7 @@ class Settings:
     """By the agent's name."""
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     history_days: int = 30
-    """How long the content of a call is kept after its end; 0: for an hour, in which agents fetch results."""
+    """How long the content of a call is kept after its end; 0: not at all, once its agent has the answer."""
 
     def is_tool(self, action: str, tool: str) -> bool:
         """Return whether agents get *action* as an MCP tool, which is named *tool* there."""

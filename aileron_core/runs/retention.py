@@ -16,7 +16,9 @@ from aileron_core.storage.migrations import KEEP_COPIES_DAYS, forget_copies
 _INTERVAL_SECONDS = 3600.0
 _SHORT_INTERVAL_SECONDS = 60.0
 _LEAST_SECONDS = 3600.0
-"""What even 0 days keep: an agent that waits, or lost its connection, still gets its result."""
+"""How long even 0 days keep an answer that its agent does not have yet."""
+_ANSWERED_SECONDS = 60.0
+"""How long 0 days keep a call whose agent has its answer: longer than an answer is on its way."""
 
 
 class Retention:
@@ -39,6 +41,7 @@ class Retention:
         self._backups = backups
         self._seconds = max(days * 86400.0, _LEAST_SECONDS)
         self._copy_seconds = min(self._seconds, KEEP_COPIES_DAYS * 86400.0)
+        self._answered_seconds = self._seconds if days else _ANSWERED_SECONDS
         self._interval = _INTERVAL_SECONDS if days else _SHORT_INTERVAL_SECONDS
         self._swept_at = float("-inf")
 
@@ -51,18 +54,17 @@ class Retention:
         now = self._clock.now()
         if now - self._swept_at <= self._interval:
             return
-        before = now - self._seconds
-        await self._forget_contents(before)
+        await self._forget_contents(now - self._seconds, now - self._answered_seconds)
         await asyncio.to_thread(forget_copies, self._backups, now - self._copy_seconds)
         self._swept_at = now
 
-    async def _forget_contents(self, before: float) -> None:
-        ended = [run for run in self._registry if (run.row.ended_at or before) < before]
+    async def _forget_contents(self, before: float, answered: float) -> None:
+        ended = [run for run in self._registry if (run.row.ended_at or answered) < answered]
         async with AsyncExitStack() as locks:
             for run in sorted(ended, key=lambda run: run.row.run_id):
                 # Nobody may write back what is being removed (a delivery, say).
                 await locks.enter_async_context(run.lock)
-            removed = await self._database.write(lambda tx: self._forget(tx, before))
+            removed = await self._database.write(lambda tx: self._forget(tx, before, answered))
             live = [run for run_id in removed if (run := self._registry.get(run_id)) is not None]
             for run in live:
                 run.row = run.row.without_contents()
@@ -71,8 +73,8 @@ class Retention:
         for run in live:
             self._store.notify(run, rearm=False)
 
-    def _forget(self, tx: Tx, before: float) -> list[str]:
-        removed = run_table.forget_contents_before(tx, before)
+    def _forget(self, tx: Tx, before: float, answered: float) -> list[str]:
+        removed = run_table.forget_contents_before(tx, before, answered)
         if count := len(removed):
             tx.erases = True
             tx.record(
@@ -80,7 +82,7 @@ class Retention:
                     at=rfc3339(self._clock.now()),
                     event=AuditEvent.ARGUMENTS_FORGOTTEN,
                     summary=f"Deleted what {count} old runs contained: arguments, results, reasons",
-                    extra={"count": count, "ended_before": rfc3339(before)},
+                    extra={"count": count, "ended_before": rfc3339(answered)},
                 )
             )
         return removed

@@ -120,20 +120,22 @@ def calls_by_action(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT action, count(*) FROM runs GROUP BY action"))
 
 
-def forget_contents_before(tx: Tx, moment: float) -> list[str]:
-    """Remove what runs that ended before *moment* contained; return their ids.
+def forget_contents_before(tx: Tx, moment: float, answered: float = 0.0) -> list[str]:
+    """Remove what runs contained that ended before *moment*; return their ids.
 
+    Also of those whose agent has its answer and that ended before *answered*.
     Not of one that waits for a person: its outcome is unknown and not acknowledged, or the service
     differs from what was approved and nobody has seen how.
     """
     recorded = "EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event = ?)"
     due = (
-        "ended_at < ? AND (args IS NOT NULL OR progress IS NOT NULL OR output IS NOT NULL "
+        "(ended_at < ? OR (ended_at < ? AND (delivered = 1 OR gated = 0))) AND (args IS NOT NULL OR progress IS NOT NULL OR output IS NOT NULL "
         "OR failure IS NOT NULL OR reason IS NOT NULL OR note != '') "
         f"AND (state != ? OR {recorded}) AND ({recorded} OR NOT {recorded})"
     )
     parameters = (
         moment,
+        answered,
         str(RunState.UNKNOWN),
         AuditEvent.RUN_ACKNOWLEDGED,
         AuditEvent.READ_BACK_SEEN,

@@ -112,7 +112,27 @@ async def test_failures_and_reasons_are_deleted_too_and_agents_still_read_the_st
         assert (await core.app.audit.verify()).problems == ()
 
 
-async def test_no_days_keep_a_call_for_an_hour_in_which_its_agent_gets_the_result(
+async def test_no_days_keep_nothing_of_a_call_whose_agent_has_its_answer(
+    home: Path, mailbox: Mailbox
+) -> None:
+    """A minute later it is gone from rows, memory and file; nothing is left to open."""
+    install_examples(home)
+    clock = FrozenClock()
+    settings = Settings(history_days=0)
+    async with Core.open(home, mailbox, clock=clock, settings=settings) as core:
+        view = await core.ask()
+        await core.approve(view)
+        await core.ended(view)
+        await core.app.approvals.mark_delivered(view.approval_id)
+        clock.advance(30)
+        await core.app.retention.sweep()
+        clock.advance(61)
+        await core.app.retention.sweep()
+        assert (await core.result(view.approval_id)).output is None
+        assert DRAFT.encode() not in bytes_of(home)
+
+
+async def test_no_days_keep_an_answer_for_an_hour_that_its_agent_does_not_have(
     home: Path, mailbox: Mailbox
 ) -> None:
     install_examples(home)
