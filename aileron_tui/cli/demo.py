@@ -34,12 +34,12 @@ _TERMINAL_BACK = (
     "\x1b[?1049l\x1b[?7h\x1b[?25h\x1b[0m"  # alternate screen, wrapping, cursor, colour
 )
 """What a console that was killed could not take back of the terminal any more."""
-_LOST = "The demo cannot go on: an agent lost its session. q quits."
+_LOST = "The demo cannot continue, because an agent lost its session. Press q to quit."
 _NEXT = (
     "",
-    "Next, with an agent of yours:",
+    "Next, with your own agent:",
     "    aileron launch codex      (or claude, opencode, goose, pi, gemini)",
-    "or step by step, with the same mail service:",
+    "Or step by step, with the same mail service:",
     "    aileron init --example",
 )
 
@@ -51,10 +51,10 @@ def run_demo(context: CommandContext) -> int:
         CliError: there is no terminal, or JSON was asked for.
     """
     if context.json:
-        raise CliError(EXIT.USAGE, "The demo draws on a terminal and prints no object.")
+        raise CliError(EXIT.USAGE, "The demo draws on the terminal and cannot print JSON.")
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise CliError(
-            EXIT.FAILED, "The demo opens the console and waits for your keys: run it in a terminal."
+            EXIT.FAILED, "The demo opens the console, which needs a terminal. Run it in one."
         )
     context.say("Starting the demo in a temporary home ...")
     # The examples import their modules by the name of their folder.
