@@ -53,9 +53,7 @@ def run_demo(context: CommandContext) -> int:
     if context.json:
         raise CliError(EXIT.USAGE, "The demo runs in a terminal and has no JSON output.")
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        raise CliError(
-            EXIT.FAILED, "The demo is interactive. Run it in a terminal."
-        )
+        raise CliError(EXIT.FAILED, "The demo is interactive. Run it in a terminal.")
     context.say("Starting the demo in a temporary home ...")
     # The examples import their modules by the name of their folder.
     sys.path.insert(0, str(examples().parent))
