@@ -49,9 +49,9 @@ def init(context: CommandContext, example: bool) -> int:
 @aileron.command()
 @command_options
 def demo(context: CommandContext) -> int:
-    """Try the console in six scenes, with a temporary home.
+    """Play six scenes in the real console, in a temporary home.
 
-    The demo runs three agents and a mail service. It does not touch your own home.
+    It starts three agents and a mail service, and does not touch your own home.
     """
     from aileron_tui.cli.demo import run_demo
 
