@@ -87,7 +87,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="read_whole", keys=("v",), label="whole screen",
-        help="show the document full screen; press again to go back", contexts=VIEW_CONTEXTS,
+        help="show the document full screen; again: go back", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="reader_leave", keys=("escape", "v"), label="back", footer_rank=1, fixed=True,
@@ -95,11 +95,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="switch_pane", keys=("tab",), label="document",
-        help="switch the keys that move between list and document", contexts=("waiting",),
+        help="switch the movement keys to the document or back", contexts=("waiting",),
     ),
     Command(
         id="search", keys=("slash",), label="search", footer_rank=60,
-        help="search the document, while the keys that move scroll it (tab)", contexts=_DOCUMENT,
+        help="search the document (in a list, press tab first)", contexts=_DOCUMENT,
     ),
     Command(
         id="next_match", moves=True, keys=("n",), label="next match", paired_with="previous_match",
@@ -117,7 +117,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="links", keys=("L",), label="links", footer_rank=64, asks=True,
-        help="show the address of the next link; enter then opens it",
+        help="show the next link's address; enter opens it",
         contexts=_DOCUMENT,
     ),
     # Deciding
@@ -151,7 +151,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="whole", keys=("x",), label="whole", footer_rank=35,
-        help="switch between what changed and the whole new preview", contexts=("waiting",),
+        help="show the whole new preview; again: the changes", contexts=("waiting",),
     ),
     Command(
         id="refresh", keys=("r",), label="refetch", footer_rank=40,
@@ -174,7 +174,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="show_record", keys=("s",), label="the record", footer_rank=7,
-        help="show the record as it is stored; press again for its call",
+        help="switch between the stored record and its call",
         contexts=("audit",),
     ),
     Command(
@@ -195,7 +195,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="unfold", keys=("u",), label="code points", footer_rank=35,
-        help="show the source: each mark with its code point, nothing folded or converted", contexts=_DOCUMENT,
+        help="show the source, unfolded, with code points", contexts=_DOCUMENT,
     ),
     Command(
         id="wrap_marks", keys=("w",), label="wrap marks", contexts=_DOCUMENT,
@@ -256,7 +256,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="view_library", keys=("4",), label="actions", footer_rank=83,
-        help="installed actions and connectors, each with its state", contexts=VIEW_CONTEXTS,
+        help="installed actions and connectors", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="view_sessions", keys=("5",), label="sessions", footer_rank=84,
@@ -268,7 +268,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="stop_everything", keys=("ctrl+k",), label="stop everything", asks=True,
-        help="deny every call, end every session, stop every run", contexts=_DOCUMENT,
+        help="deny all calls, end all sessions, stop all runs", contexts=_DOCUMENT,
     ),
     Command(
         id="palette", keys=("colon", "ctrl+p"), label="commands", footer_rank=70,
@@ -371,7 +371,7 @@ COMMANDS: tuple[Command, ...] = (
 
 NEXT_SCENE = Command(
     id="next_scene", keys=("S",), label="next scene", footer_rank=31,
-    help="next scene of the demo; skips one that you have not answered",
+    help="go to the next scene, or skip this one",
     contexts=VIEW_CONTEXTS,
 )  # fmt: skip
 """A key that only the console of `aileron demo` has."""
