@@ -107,4 +107,4 @@ def left_other_row(key: str, *, another: bool) -> str:
 
 def in_reader(key: str) -> str:
     """Return why a key does nothing while the document has the whole screen; *key* leaves it."""
-    return f"you can only read here; {key} goes back"
+    return f"here one only reads; {key} leads back"

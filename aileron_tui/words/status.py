@@ -206,4 +206,4 @@ def ends_session(key: str, agent: str) -> str:
 
 def read_whole(key: str) -> str:
     """Return what the reader says once all of a document was seen; *key* leaves it."""
-    return f"✓ All seen. Press {key} to go back and decide."
+    return f"✓ All seen. {key} leads back to the item, to decide it."
