@@ -72,11 +72,11 @@ COMMANDS: tuple[Command, ...] = (
     # Reading
     Command(
         id="read_on", moves=True, keys=("space",), label="read on", footer_rank=0,
-        help="scroll down by one page", contexts=_MOVE,
+        help="read on by a page, keeping two lines", contexts=_MOVE,
     ),
     Command(
         id="read_back", moves=True, keys=("b", "shift+space"), label="page back",
-        help="scroll up by one page", contexts=_MOVE,
+        help="back by a page, keeping two lines", contexts=_MOVE,
     ),
     Command(
         id="line_down", moves=True, keys=("J",), label="scroll", paired_with="line_up",
@@ -87,11 +87,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="read_whole", keys=("v",), label="whole screen",
-        help="show the document full screen; again: go back", contexts=VIEW_CONTEXTS,
+        help="read the document full screen; again: back", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="reader_leave", keys=("escape", "v"), label="back", footer_rank=1, fixed=True,
-        help="go back to the item", contexts=("reader",),
+        help="back to the item, where you can decide", contexts=("reader",),
     ),
     Command(
         id="switch_pane", keys=("tab",), label="document",
@@ -99,7 +99,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="search", keys=("slash",), label="search", footer_rank=60,
-        help="search the document (in a list, press tab first)", contexts=_DOCUMENT,
+        help="search the document (after tab)", contexts=_DOCUMENT,
     ),
     Command(
         id="next_match", moves=True, keys=("n",), label="next match", paired_with="previous_match",
@@ -135,7 +135,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="accept_rest", keys=("T",), label="accept the rest", decides=True, footer_rank=20,
-        help="accept all files added together, except those to review first", contexts=("waiting",),
+        help="accept what was added together, except what to review first", contexts=("waiting",),
     ),
     Command(
         id="withdraw_acceptance", keys=("x",), label="withdraw", decides=True, footer_rank=21,
@@ -143,7 +143,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="end_session", keys=("x",), label="end the session", asks=True, footer_rank=22,
-        help="end the session", contexts=("sessions",),
+        help="end the session; asks first", contexts=("sessions",),
     ),
     Command(
         id="deny", keys=("d",), label="deny", asks=True, footer_rank=30,
@@ -164,7 +164,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="acknowledge", keys=("m",), label="acknowledge", decides=True, footer_rank=7,
-        help="acknowledge an unknown outcome; it then stops waiting for you",
+        help="acknowledge an unknown outcome: the call no longer waits",
         contexts=("waiting",),
     ),
     # The rows of the lists
@@ -179,7 +179,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="decided", keys=("h",), label="decided", footer_rank=56,
-        help="switch between waiting and decided calls", contexts=("waiting",),
+        help="the decided calls with their results; again: what waits", contexts=("waiting",),
     ),
     Command(
         id="verify", keys=("V",), label="verify", footer_rank=23,
@@ -199,7 +199,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="wrap_marks", keys=("w",), label="wrap marks", contexts=_DOCUMENT,
-        help="show ↩ where a line is wrapped",
+        help="show ↩ where a long line continues",
     ),
     Command(
         id="next", moves=True, keys=("j", "down"), label="move", paired_with="previous", footer_rank=50,
@@ -218,7 +218,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(id="page_down", moves=True, keys=("pagedown",), label="page down", contexts=_MOVE),
     Command(
         id="order", keys=("o",), label="order",
-        help="sort by deadline; press again to sort by arrival", contexts=("waiting",),
+        help="sort the list by deadline; again: by arrival", contexts=("waiting",),
     ),
     Command(
         id="filter", keys=("slash",), label="filter", footer_rank=60,
@@ -231,7 +231,7 @@ COMMANDS: tuple[Command, ...] = (
     # What can be done with the item in view
     Command(
         id="copy", keys=("y",), label="copy", footer_rank=62,
-        help="copy a field as shown; press again for the next one", contexts=_DOCUMENT,
+        help="copy a field as shown; again: the next one", contexts=_DOCUMENT,
     ),
     Command(
         id="pager", keys=("p",), label="page", footer_rank=63,
@@ -239,7 +239,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="open_review", keys=("O",), label="open in the browser",
-        help="open the page of this call in the browser", contexts=("waiting",),
+        help="open this call's page in the browser", contexts=("waiting",),
     ),
     # Everywhere
     Command(
@@ -256,7 +256,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="view_library", keys=("4",), label="actions", footer_rank=83,
-        help="installed actions and connectors", contexts=VIEW_CONTEXTS,
+        help="actions and connectors: ready, not accepted, invalid", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="view_sessions", keys=("5",), label="sessions", footer_rank=84,
@@ -268,7 +268,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="stop_everything", keys=("ctrl+k",), label="stop everything", asks=True,
-        help="deny all calls, end all sessions, stop all runs", contexts=_DOCUMENT,
+        help="deny all, end every session, stop every run; asks first", contexts=_DOCUMENT,
     ),
     Command(
         id="palette", keys=("colon", "ctrl+p"), label="commands", footer_rank=70,
@@ -276,7 +276,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="quit", keys=("q", "ctrl+q", "ctrl+c"), label="quit", footer_rank=90,
-        help="quit; asks first if anything is waiting", contexts=_DOCUMENT,
+        help="quit; asks first if anything waits", contexts=_DOCUMENT,
     ),
     Command(
         id="help", keys=("question_mark",), label="help", footer_rank=99,
@@ -289,7 +289,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="deny_equal", keys=("ctrl+s",), label="equal calls too", decides=True, footer_rank=1, fixed=True,
-        help="deny this call and the session's equal calls with this reason", contexts=("deny",),
+        help="deny with this reason, and identical calls of this session too", contexts=("deny",),
     ),
     Command(
         id="reason_earlier", moves=True, keys=("up",), label="earlier", footer_rank=2, fixed=True,
@@ -297,7 +297,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="reason_later", moves=True, keys=("down",), label="later", fixed=True,
-        help="go to a later reason, and last to what you wrote", contexts=("deny",),
+        help="a later reason, and last what you had typed", contexts=("deny",),
     ),
     Command(
         id="deny_leave", keys=("escape",), label="leave it waiting", footer_rank=3, fixed=True,
