@@ -273,9 +273,7 @@ def test_words_of_the_command_line_are_drawn_escaped(tmp_path: Path) -> None:
 # Removing a connector
 
 
-def test_removing_a_connector_is_the_opposite_of_installing_it(
-    home: Path, tmp_path: Path
-) -> None:
+def test_removing_a_connector_is_the_opposite_of_installing_it(home: Path, tmp_path: Path) -> None:
     """By any of its names; what had named it is said; what is not there is a sentence."""
     source = Path(__file__).resolve().parents[2] / "examples" / "connector"
     store = home / "store" / "connectors" / "sha256"
