@@ -328,7 +328,7 @@ COMMANDS: tuple[Command, ...] = (
         contexts=("filter",),
     ),
     Command(
-        id="search_enter", keys=("enter",), label="go to the match", footer_rank=0, fixed=True,
+        id="search_enter", keys=("enter",), label="go to match", footer_rank=0, fixed=True,
         contexts=("search",),
     ),
     Command(
