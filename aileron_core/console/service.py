@@ -237,7 +237,7 @@ class ConsoleService:
         self.events.publish(PauseChanged(paused_at=self.pause.paused_since))
         try:
             await self.records.record_by_person(
-                AuditEvent.CONSOLE_PAUSED, "A person paused all calls"
+                AuditEvent.CONSOLE_PAUSED, "A person put all calls on hold"
             )
         except StorageUnavailable as error:
             raise StorageUnavailable(

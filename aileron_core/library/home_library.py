@@ -346,8 +346,8 @@ class HomeLibrary:
         if gone := [file for file, digest in files if (file, digest) not in waiting]:
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             raise Conflict(
-                f"Accepted {len(found)} of {len(files)}. {gone[0]}{more} changed or went while you "
-                "looked: look at the list again."
+                f"Accepted {len(found)} of {len(files)}. {gone[0]}{more} changed or disappeared "
+                "while you looked. Check the list again."
             )
 
     async def accept_all(self) -> int:
@@ -384,7 +384,7 @@ class HomeLibrary:
         records = (self._accepted.records.get((kind, each)) for each in sorted(names))
         found = next((each for each in records if each and each.digest == digest), None)
         if found is None:
-            raise Conflict(f"{name} does not count in the form that you saw. Nothing changed.")
+            raise Conflict(f"{name} is not accepted in the form that you saw. Nothing changed.")
         await self._accepted.withdraw(found)
         await self._collect_copies()
         await self._judge()

@@ -58,7 +58,7 @@ class ApprovalService:
                     "or accept the action again and have the agent ask anew."
                 )
             if run.preview.status == "fetching" or run.row.digest is None:
-                raise Conflict("Still looking. Nothing was decided.")
+                raise Conflict("The preview is still being fetched. Nothing was decided.")
             if digest != run.row.digest:
                 raise Conflict("It changed while you answered. Nothing was decided.")
             if self._is_late(run):
@@ -184,7 +184,7 @@ class ApprovalService:
         run = self._live_call(call_id)
         async with run.lock:
             if not run.awaits_acknowledgement:
-                raise Conflict("Its outcome is no open question. Nothing changed.")
+                raise Conflict("Its outcome does not need to be acknowledged. Nothing changed.")
             if run.preview.fetched_at != preview_at:
                 raise Conflict("It was looked at again while you answered. Nothing changed.")
             ended = run.row.ended_at or 0.0

@@ -219,7 +219,7 @@ class Gate:
         limit = self.settings.pending_per_session
         if self.registry.count_waiting(row.session_id) >= limit:
             raise RateLimited(
-                f"{limit} gated calls of this session are open already. Wait for an answer, or "
+                f"{limit} gated calls of this session are already waiting. Wait for an answer, or "
                 "withdraw one.",
             )
         if not self.is_session_open(row.session_id):
@@ -245,7 +245,7 @@ class Gate:
         if self.registry.count_unacknowledged(row.session_id) >= limit:
             # Each is an item before all that waits for an answer, which a session must not push away.
             raise RateLimited(
-                f"{limit} calls of this session ended in a way that nobody knows. A person has to "
+                f"The outcome of {limit} calls of this session is unknown. A person has to "
                 "acknowledge them in the console before more calls run.",
             )
         run = self._register(call, resolved, row, PreviewResult(status="none"))

@@ -139,7 +139,7 @@ class ReadBackService:
         async with run.lock:
             before = run.read_back
             if before is None or not before.waits_to_be_seen:
-                raise Conflict("Nothing that was read back waits to be seen. Nothing changed.")
+                raise Conflict("There is no read-back difference to acknowledge. Nothing changed.")
             summary = f"A person saw that the service differs from the approved {run.row.action}"
             await self._set(run, replace(before, seen=True), AuditEvent.READ_BACK_SEEN, summary, {})
         self._registry.mark_finished(run)

@@ -142,8 +142,8 @@ class AgentApi:
             return pending_body(row, self._app.address.url, attached=answer.attached)
         if row.failure is None:
             raise Conflict(
-                f"{row.run_id} ended as {row.state}; how was deleted since. Nothing ran again. "
-                "Use a new idempotency key to call it anew.",
+                f"{row.run_id} ended as {row.state}. Its result has been deleted since. Nothing ran "
+                "again. To call it again, use a new idempotency key.",
                 details={"outcome": str(row.state)},
             )
         return row.failure

@@ -89,10 +89,10 @@ def check_address(scope: Scope, hosts: Collection[str]) -> None:
         named = [value.strip(b" \t") for name, value in scope["headers"] if name == b"host"]
         if len(named) != 1 or named[0].decode("latin-1") not in hosts:
             raise Forbidden(
-                "This Host is not answered here; use the address that the console shows."
+                "Requests for this Host are refused. Use the address that the console shows."
             )
     if any(name == b"origin" for name, _ in scope["headers"]):
-        raise Forbidden("Requests from a web page are not answered.")
+        raise Forbidden("Requests from a web page are refused.")
 
 
 class Guard:

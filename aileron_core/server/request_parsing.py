@@ -40,7 +40,7 @@ def require_peer(request: Request) -> Peer:
     if principal.session is not None:
         raise Forbidden("A session may not do this.")
     if principal.peer is None:
-        raise Unauthorized("This is answered on the home's Unix socket only.")
+        raise Unauthorized("This route answers only on the home's Unix socket.")
     return principal.peer
 
 

@@ -139,7 +139,7 @@ async def test_what_was_not_accepted_after_all_is_said() -> None:
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents), "handed over")
         shown.port.tell(library(held_file(held[0].name, suite=None, text="2")))
-        sentence = f"Took in 2 of 3. {held[0].file} changed or went while you looked"
+        sentence = f"Took in 2 of 3. {held[0].file} changed or disappeared while you looked"
         shown.port.tell(IntentRefused(call_id="", message=sentence))
         await shown.shows(sentence)
         assert shown.selected == f"held:action:{held[0].name}"

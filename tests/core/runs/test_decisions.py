@@ -103,7 +103,7 @@ async def test_approving_before_the_first_answer_does_nothing(core: Core, mailbo
         answer = await core.call()
         approval_id = answer.row.approval_id or ""
         assert answer.row.state == "pending"
-        with pytest.raises(Conflict, match="Still looking"):
+        with pytest.raises(Conflict, match="still being fetched"):
             await core.app.approvals.approve(approval_id, "")
     view = await core.looked(approval_id)
     with pytest.raises(Conflict, match="It changed"):
