@@ -288,7 +288,7 @@ def test_removing_a_connector_is_the_opposite_of_installing_it(home: Path) -> No
         assert not list((home / "store" / "connectors" / "sha256").iterdir())
         aileron("connector", "install", str(source), home=home)
     text = aileron("connector", "remove", "mail-drafts", home=home).stdout
-    assert "cannot be used without it: get-draft, list-drafts, send-draft" in text
+    assert "cannot run without it: get-draft, list-drafts, send-draft" in text
     for name in (
         "mail-drafts",
         "sha256:" + "0" * 64,
