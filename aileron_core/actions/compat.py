@@ -110,12 +110,12 @@ def _findings_of_inputs(stated: Sequence[Input], softened: Sequence[Input]) -> I
             message = f"{quoted(ANY)} must be one of {'|'.join(INPUT_TYPES)}, or JSON for any JSON"
             yield KeyProblem(path=(*path, "type"), message=message)
     read_as = "; ".join(
-        f"{spelling} is read as {_SPELLINGS[spelling]}"
+        f"{spelling} is accepted and read as {_SPELLINGS[spelling]}"
         for spelling in dict.fromkeys(spelling for _, spelling in spellings)
     )
     yield from _warning(names, f"is accepted, but a strict name matches {STRICT_NAME.pattern}")
     if spellings:
-        yield _leniency(spellings[0][0], f"is accepted leniently: {read_as}")
+        yield _leniency(spellings[0][0], read_as)
     yield from _warning(
         any_json,
         f"is not a type that can be checked ({'|'.join(INPUT_TYPES)}): any JSON is accepted",

@@ -221,11 +221,11 @@ class _FrontMatterTable:
             if key in self._known:
                 continue
             if (next(iter(self._path), ""), key) in _RESERVED:
-                self.add_problem(key, "unknown frontmatter key: reserved for a later version")
+                self.add_problem(key, "unknown front matter key: reserved for a later version")
             else:
                 allowed = ", ".join(self._known)
                 self.add_problem(
-                    key, f"unknown frontmatter key {quoted(key)}; expected one of {allowed}"
+                    key, f"unknown front matter key {quoted(key)}; expected one of {allowed}"
                 )
 
     def _typed(self, key: str, type_: type[_T], expected: str) -> _T | None:

@@ -245,7 +245,7 @@ def _fault_problem(fault: SyntaxProblem, frame: _Frame, file: str) -> Problem:
     first = f", first on line {fault.first_line + before}" if fault.first_line else ""
     return Problem(
         file=file,
-        message=f"invalid TOML frontmatter: {fault.message}{first}",
+        message=f"invalid TOML front matter: {fault.message}{first}",
         class_="parse_error",
         line=fault.line + before,
         column=fault.column,

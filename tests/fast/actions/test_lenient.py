@@ -63,7 +63,7 @@ def test_a_type_of_graphql_is_read_as_ours(read: Read, spelling: str, type_: str
     schema: Any = input_schema(loaded(reading))
     assert schema["properties"]["a"] == {"type": type_, "description": "d"}
     problem = only(reading)
-    assert f"{spelling} is read as {type_}" in problem.message
+    assert f"{spelling} is accepted and read as {type_}" in problem.message
     assert (problem.line, problem.key) == (23, "inputs[0].type")
 
 

@@ -14,7 +14,7 @@ Place = tuple[int, int, str]
 
 def faults_of(data: bytes) -> list[Place]:
     problems = read_action(data, "send-note.md").problems
-    assert all(problem.message.startswith("invalid TOML frontmatter: ") for problem in problems)
+    assert all(problem.message.startswith("invalid TOML front matter: ") for problem in problems)
     return [(problem.line, problem.column, problem.key) for problem in problems]
 
 
