@@ -189,7 +189,7 @@ def run_op(
     for line in lines.messages:
         click.echo(f"log: {escape(line)}", err=True)
     status = "" if result.last_status is None else f", last HTTP status: {result.last_status}"
-    click.echo(f"Requests sent: {result.requests_sent}, writes among them: {result.writes_sent}{status}", err=True)  # fmt: skip
+    click.echo(f"Requests sent: {result.requests_sent} (writes: {result.writes_sent}){status}", err=True)  # fmt: skip
     if failure is not None:
         click.echo(f"aileron: {failure.class_}: {escape(failure.message)}", err=True)
         for key, value in failure.details.items():

@@ -106,7 +106,7 @@ def test_an_op_is_run_against_a_route(mailbox: Any) -> None:
     plain = aileron("run", str(EXAMPLE), "get_draft", "--args", "-", "--route", route,
                     stdin=json.dumps({"id": first}))  # fmt: skip
     assert json.loads(plain.stdout)["id"] == first
-    assert "Requests sent: 1, writes among them: 0" in plain.stderr
+    assert "Requests sent: 1 (writes: 0)" in plain.stderr
 
 
 def test_read_only_lets_no_write_leave(mailbox: Any) -> None:
