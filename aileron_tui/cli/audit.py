@@ -44,7 +44,9 @@ def show_audit(context: CommandContext, run: str) -> int:
         known = (
             each for each, _ in (*newest_ids(context.home, "run"), *newest_ids(context.home, "act"))
         )
-        raise NotFound(f"No record names {run}.{did_you_mean(run, known, likeness=0.9)}")
+        raise NotFound(
+            f"There is no audit record of {run}.{did_you_mean(run, known, likeness=0.9)}"
+        )
     if context.json:
         context.show({"call": call, "items": records})
         return EXIT.DONE
@@ -96,7 +98,10 @@ def verify_audit(context: CommandContext) -> int:
     for problem in report.problems:
         context.say(f"✗ {problem.seq:>7}  {problem.kind:<9}  {escape(problem.message)}", fg="red")
     if report.ok:
-        context.say(f"✓ {report.records} records, no gap. Head {report.head[:16]}…", fg="green")
-        context.say("  Until a vault holds a key, this finds accidents and carelessness, not a")
+        context.say(
+            f"✓ {report.records} records, no gap, chain verified. Head {report.head[:16]}…",
+            fg="green",
+        )
+        context.say("  Without a vault key, this detects accidents and carelessness, but not a")
         context.say("  program of your own account that rewrites everything.")
     return EXIT.DONE if report.ok else EXIT.FAILED
