@@ -186,7 +186,7 @@ async def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_i
         "sha256:" + "0" * 64: "error",
     }
     assert said["new-one"].reason == "It has not been accepted."
-    assert said["list-drafts"].reason == "It is not what was accepted: its bytes differ."
+    assert said["list-drafts"].reason == "Its bytes differ from those that were accepted."
     assert said["list-drafts"].accepted_at is not None
     assert said["broken.md"].reason
     assert said["sha256:" + "0" * 64].reason
