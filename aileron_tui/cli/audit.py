@@ -9,7 +9,6 @@ from aileron_core.home.layout import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.completing import newest_ids
-from aileron_tui.cli.kept_call import call_lines, read_call
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, local_time
 
 
@@ -34,6 +33,8 @@ def list_audit(context: CommandContext, limit: int) -> int:
 
 def show_audit(context: CommandContext, run: str) -> int:
     """Print what is kept of one call, then every record of it; *run* may be an approval's id."""
+    from aileron_tui.cli.kept_call import call_lines, read_call
+
     connection = open_reader(Home(context.home).database)
     try:
         records = run_records(connection, run)
