@@ -199,12 +199,21 @@ def _say_start(context: CommandContext, app: App) -> None:
         )
         return
     context.say(
-        f"Aileron serves {app.home.path} at {app.address.url}. Nobody can approve without a console."
+
+            f"Aileron serves {app.home.path} at {app.address.url}. Gated calls wait: only a "
+            "console can approve them."
+
     )
-    for route in app.options.routes_shown():
-        context.say(f"Routed: {route}, without credential.")
+    for each in app.options.routes:
+        text = f"Test route: {each.host} is answered by {each.address}:{each.port}, without credentials."
+        context.say(text)
     if app.options.accept_installed:
-        context.say("Everything installed was accepted without review (--accept-installed).")
+        context.say(
+
+                "All installed actions and connectors were accepted without review "
+                "(--accept-installed)."
+
+        )
 
 
 def run_console(

@@ -360,7 +360,7 @@ def test_a_lost_hold_ends_the_session_after_five_seconds(shared: Console) -> Non
         r for r in shared.records()
         if r["event"] == "session.ended" and r["session"] == lost["session_id"]
     ]  # fmt: skip
-    assert "agent was gone" in ended["summary"]
+    assert "agent disconnected" in ended["summary"]
 
 
 def test_after_a_restart_a_held_session_has_a_time_to_come_back(attended: Attended) -> None:
