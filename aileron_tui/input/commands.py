@@ -371,7 +371,7 @@ COMMANDS: tuple[Command, ...] = (
 
 NEXT_SCENE = Command(
     id="next_scene", keys=("S",), label="next scene", footer_rank=31,
-    help="go on to the next scene of the demo; one that still waits is skipped",
+    help="next scene of the demo; skips one that you have not answered",
     contexts=VIEW_CONTEXTS,
 )  # fmt: skip
 """A key that only the console of `aileron demo` has."""
