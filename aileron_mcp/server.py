@@ -231,7 +231,7 @@ class McpMount:
             # Not an empty list: an agent would take that for "there are no actions".
             status = STATUS[failure_from(error).class_]
             raise MCPError(
-                types.INTERNAL_ERROR, f"The console did not list its actions (HTTP {status})."
+                types.INTERNAL_ERROR, f"The console could not list its actions (HTTP {status})."
             ) from None
         tools = [action_tool(item) for item in items] + builtin_tools()
         return types.ListToolsResult(tools=[types.Tool.model_validate(entry) for entry in tools])

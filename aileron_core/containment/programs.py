@@ -27,10 +27,8 @@ def find_program(name: str, path: str, project: Path) -> Path:
     program = shutil.which(name, path=os.pathsep.join(folders)) if folders else None
     if program is None or _inside(Path(program).resolve(), project):
         raise NotFound(
-
-                f"{name} is not installed outside the project {project}. Aileron does not run an "
-                "agent that is installed in its own project."
-
+            f"{name} is not installed outside the project {project}. Aileron does not run an "
+            "agent that is installed in its own project."
         )
     return Path(program)
 

@@ -168,10 +168,8 @@ def _probe(support: SandboxSupport) -> None:
     if Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists():
         hint = " AppArmor forbids user namespaces here. Give bwrap a profile that allows `userns`."
     raise Forbidden(
-
-            f"bubblewrap cannot create a sandbox here ({message}).{hint} To run without a "
-            "sandbox, launch with --no-sandbox."
-
+        f"bubblewrap cannot create a sandbox here ({message}).{hint} To run without a "
+        "sandbox, launch with --no-sandbox."
     )
 
 

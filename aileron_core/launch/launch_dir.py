@@ -47,10 +47,8 @@ class LaunchDir:
     def __exit__(self, *_: object) -> None:
         if not remove_tree(self.path):
             self._say(
-
-                    f"{self.path} could not be removed completely. It is no longer needed; remove it "
-                    "yourself."
-
+                f"{self.path} could not be removed completely. It is no longer needed; remove it "
+                "yourself."
             )
 
     def write(self, name: str, content: str | bytes, *, mode: int = 0o600) -> Path:
@@ -308,10 +306,8 @@ def copy_back(copied: Iterable[_Copied], say: Callable[[str], None] = lambda _: 
                 except OSError as error:
                     shown = each.home / each.path
                     say(
-
-                            f"The agent's renewed login could not be written to {shown} ({error.strerror}). You "
-                            "may have to sign in again."
-
+                        f"The agent's renewed login could not be written to {shown} ({error.strerror}). You "
+                        "may have to sign in again."
                     )
                     continue
                 written.append(each.home / each.path)

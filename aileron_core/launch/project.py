@@ -86,18 +86,14 @@ def small_text(path: Path) -> str | None:
     try:
         if not path.is_file() or path.stat().st_size > _SETTINGS_BYTES:
             raise Forbidden(
-
-                    f"{path} is not a regular file or is too large, so its settings cannot be checked. "
-                    "Remove or replace it, then launch again."
-
+                f"{path} is not a regular file or is too large, so its settings cannot be checked. "
+                "Remove or replace it, then launch again."
             )
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Forbidden(
-
-                f"{path} cannot be read ({error}), so its settings cannot be checked. Fix that, then "
-                "launch again."
-
+            f"{path} cannot be read ({error}), so its settings cannot be checked. Fix that, then "
+            "launch again."
         ) from None
 
 

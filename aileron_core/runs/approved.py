@@ -88,7 +88,7 @@ class ApprovedRunner:
         """
         assert run.resolved is not None
         if changed := await self._library.changed_since(run.resolved):
-            raise Conflict(f"Nothing was asked: {changed}. Look at the service itself.")
+            raise Conflict(f"Nothing was fetched: {changed}. Check the service itself.")
         preview = await self._previews.fetch(run)
         async with run.lock:
             before, run.preview = run.preview, preview
@@ -96,7 +96,7 @@ class ApprovedRunner:
                 await self._store.update(
                     run,
                     AuditEvent.OUTCOME_LOOKED_AT,
-                    f"A person looked again at what {run.row.action} was to do",
+                    f"A person fetched the preview of {run.row.action} again",
                     {"preview": preview.status},
                 )
             except AileronError:
@@ -121,7 +121,7 @@ class ApprovedRunner:
                 run,
                 RunEvent.RECHECK_MATCHED,
                 AuditEvent.RECHECK_HELD,
-                "What the person saw is unchanged",
+                "The preview is the same as the person saw",
             )
             self._pause.require_starts_allowed()
             run.started_at = self._clock.now()

@@ -141,8 +141,8 @@ class AgentApi:
             return pending_body(row, self._app.address.url, attached=answer.attached)
         if row.failure is None:
             raise Conflict(
-                f"{row.run_id} ended as {row.state}; how was deleted since. Nothing ran again. "
-                "Use a new idempotency key to call it anew.",
+                f"{row.run_id} ended as {row.state}, and its details have been deleted. Nothing ran "
+                "again. To call the action again, use a new idempotency key.",
                 details={"outcome": str(row.state)},
             )
         return row.failure
@@ -225,4 +225,4 @@ class AgentApi:
 
 def _check_id(approval_id: str) -> None:
     if not APPROVAL_ID.fullmatch(approval_id):
-        raise NotFound(f"There is no approval {approval_id[:40]} of this session.")
+        raise NotFound(f"This session has no approval {approval_id[:40]}.")

@@ -81,7 +81,7 @@ class EmbeddedServer:
         while not self._server.started:
             if self._task.done():
                 await self._task
-                raise ServerStartError("The server stopped before it had started.")
+                raise ServerStartError("The server stopped while it was starting.")
             await asyncio.sleep(0.005)
         return self
 

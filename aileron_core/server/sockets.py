@@ -27,7 +27,7 @@ def bind_tcp(host: str, port: int) -> socket.socket:
         except OSError as error:
             listener.close()
             if candidate == 0:
-                raise ServerStartError(f"{host} cannot be listened on: {error}") from error
+                raise ServerStartError(f"Aileron cannot listen on {host}: {error}") from error
         else:
             listener.listen(_BACKLOG)
             return listener
@@ -54,7 +54,10 @@ def bind_unix(path: Path) -> socket.socket:
         listener.close()
         if error.errno == errno.ENAMETOOLONG:
             raise ServerStartError(
-                f"{path} is too long for a socket here. Set AILERON_HOME to a shorter path."
+
+                    f"The socket path {path} is too long for this system. Set AILERON_HOME to a shorter "
+                    "path."
+
             ) from error
-        raise ServerStartError(f"{path} cannot be listened on: {error}") from error
+        raise ServerStartError(f"Aileron cannot listen on {path}: {error}") from error
     return listener

@@ -72,8 +72,8 @@ class AileronSession:
                 if self._token != rejected:
                     return
         raise RequestDenied(
-            "The console does not know this session (any more): start the agent again,"
-            " with a token of an open session or with none."
+            "The console does not know this session, or it has ended. Start the agent again, "
+            "with the token of an open session or without a token."
         )
 
     def _from_file(self) -> str:
@@ -84,8 +84,8 @@ class AileronSession:
             token = ""
         if not token:  # an empty one may be being written: the next request reads it again
             raise RequestDenied(
-                "AILERON_TOKEN_FILE cannot be read or is empty: the session has ended. Start the"
-                " agent again, with a token of an open session or with none."
+                "AILERON_TOKEN_FILE cannot be read or is empty, so the session has probably ended. "
+                "Start the agent again, with the token of an open session or without a token."
             )
         return token
 
@@ -103,10 +103,12 @@ class AileronSession:
             except ConnectionDropped:  # what it opened, if anything, ended with it or is nobody's
                 self._stop.wait(STREAM_RETRY_SECONDS)
         else:
-            raise RequestDenied("The console went away while a session was being opened.")
+            raise RequestDenied("The console stopped while the session was being opened.")
         session, token = answer.get("session_id"), answer.get("token")
         if status != 201 or not isinstance(session, str) or not isinstance(token, str):
-            raise RequestDenied(f"The console opened no session: {error_reason(answer, status)}")
+            raise RequestDenied(
+                f"The console did not open a session: {error_reason(answer, status)}"
+            )
         self._own_session = session
         self._start(self._hold_session_open, session, token)
         return token

@@ -89,15 +89,15 @@ class ConsoleFinder:
         match error.reason:
             case "free":
                 return (
-                    f"No console holds {self._home}: start one with `aileron console`,"
-                    " then start the agent again."
+                    f"No console is running on {self._home}. Start one with `aileron console`, then start "
+                    "the agent again."
                 )
             case "silent":
                 return _no_answer(path, error.__cause__)
             case "other_user" | "impostor":
                 return (
-                    f"What answers at {path} is not the console that holds {self._home}, so nothing"
-                    " was sent to it: stop that program, then start the agent again."
+                    f"The program that answers at {path} is not the console of {self._home}, so nothing "
+                    "was sent to it. Stop that program, then start the agent again."
                 )
             case "foreign_home" | "unknown":
                 return str(error)
@@ -137,11 +137,14 @@ def _connect_unix(path: str) -> socket.socket:
 
 def _no_answer(path: str, error: BaseException | None) -> str:
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return f"The socket path {path} is too long for this system: use a shorter home."
+        return (
+            f"The socket path {path} is too long for this system. Set AILERON_HOME to a shorter "
+            "path."
+        )
     why = error.strerror if isinstance(error, OSError) else error
     return (
-        f"No console answers at {path} ({why}): start one with `aileron console`,"
-        " then start the agent again."
+        f"No console answers at {path} ({why}). Start one with `aileron console`, then start "
+        "the agent again."
     )
 
 
@@ -183,8 +186,8 @@ def _prove_token_known(sock: socket.socket, port: int, token: str | None) -> Htt
     if not isinstance(proof, str) or not hmac.compare_digest(proof.encode(), expected.encode()):
         sock.close()
         raise ConsoleNotFound(
-            f"What answers at 127.0.0.1:{port} does not prove that it is the console of this session,"
-            " so no token was sent to it."
+            f"The program that answers at 127.0.0.1:{port} did not prove that it is the console "
+            "of this session, so no token was sent to it."
         )
     return connection
 
@@ -206,7 +209,7 @@ def _with_certificate(
         wrapped.settimeout(None)
     except OSError as error:
         sock.close()
-        raise ConsoleNotFound(f"{host}:{port} does not speak TLS.") from error
+        raise ConsoleNotFound(f"{host}:{port} does not support TLS.") from error
     certificate = wrapped.getpeercert(binary_form=True) or b""
     if not hmac.compare_digest(hashlib.sha256(certificate).hexdigest(), certificate_hash):
         wrapped.close()

@@ -199,20 +199,16 @@ def _say_start(context: CommandContext, app: App) -> None:
         )
         return
     context.say(
-
-            f"Aileron serves {app.home.path} at {app.address.url}. Gated calls wait: only a "
-            "console can approve them."
-
+        f"Aileron serves {app.home.path} at {app.address.url}. Gated calls wait: only a "
+        "console can approve them."
     )
     for each in app.options.routes:
         text = f"Test route: {each.host} is answered by {each.address}:{each.port}, without credentials."
         context.say(text)
     if app.options.accept_installed:
         context.say(
-
-                "All installed actions and connectors were accepted without review "
-                "(--accept-installed)."
-
+            "All installed actions and connectors were accepted without review "
+            "(--accept-installed)."
         )
 
 

@@ -193,10 +193,7 @@ def _update_shallow(
     """Add *commits* to the person's `shallow` file; those *already_known* keep their full history."""
     if already_known:
         repository.record.add_notice(
-
-                "The agent made a shallow fetch that cuts off history. Your own history stays "
-                "complete."
-
+            "The agent made a shallow fetch that cuts off history. Your own history stays complete."
         )
     if not commits:
         return
@@ -345,10 +342,8 @@ def _report(
     folder = f"{PRESERVED_REFS}/{repository.folder.parent.name}/deleted"
     if len(changes.deletions) > _MAX_NAMED:
         record.add_notice(
-
-                f"The agent deleted {len(changes.deletions)} refs. Their old values are kept below "
-                f"{folder}/."
-
+            f"The agent deleted {len(changes.deletions)} refs. Their old values are kept below "
+            f"{folder}/."
         )
     for name in changes.deletions if len(changes.deletions) <= _MAX_NAMED else ():
         record.add_notice(
@@ -373,10 +368,8 @@ def _report_rejected(
     for name in changed:
         if name in names:
             repository.record.add_notice(
-
-                    f"{short_name(name)} keeps your value ({why}). The agent's is kept as "
-                    f"{escape(names[name])}."
-
+                f"{short_name(name)} keeps your value ({why}). The agent's is kept as "
+                f"{escape(names[name])}."
             )
         else:
             repository.record.add_notice(

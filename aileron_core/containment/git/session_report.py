@@ -22,10 +22,8 @@ def add_settings_notice(repository: SessionRepository) -> None:
         names = _settings(repository)
     except GitFailed as error:
         repository.record.add_notice(
-
-                f"The agent's git settings cannot be read ({error}). None was copied to your "
-                "repository."
-
+            f"The agent's git settings cannot be read ({error}). None was copied to your "
+            "repository."
         )
         names = []
     hooks = repository.session_git_dir / "hooks"
@@ -36,10 +34,8 @@ def add_settings_notice(repository: SessionRepository) -> None:
             names.append("hooks")
     if names:
         repository.record.add_notice(
-
-                "The agent's git settings and hooks were not copied to your repository: "
-                f"{_listed(names)}."
-
+            "The agent's git settings and hooks were not copied to your repository: "
+            f"{_listed(names)}."
         )
 
 
@@ -79,10 +75,8 @@ def repository_notices(record: RepositoryRecord, leftovers: Path | None) -> list
     for name, why in record.refused.items():
         what = "The agent's last changes in git" if name == ALL_CHANGES else short_name(name)
         notices.append(
-
-                f"{what} could not be copied to your repository ({why.rstrip('.')}). You find them in "
-                f"{leftovers}."
-
+            f"{what} could not be copied to your repository ({why.rstrip('.')}). You find them in "
+            f"{leftovers}."
         )
     where = "" if record.worktree == "." else f"In {escape(record.worktree)}: "
     return [f"{where}{sentence}" for sentence in notices]
