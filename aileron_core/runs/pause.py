@@ -75,8 +75,8 @@ class PauseSwitch:
                     await self._may_start.wait()
         except TimeoutError:
             raise Paused(
-                f"A person holds all calls. This one waited for {self.hold_seconds:g} s and did not "
-                "run. Try again later."
+                f"A person has put all calls on hold. This one waited for {self.hold_seconds:g} s and "
+                "did not run. Try again later."
             ) from None
         return max(0.0, deadline - loop.time())
 

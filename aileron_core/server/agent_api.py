@@ -89,7 +89,7 @@ class AgentApi:
             if action.name == name:
                 return action_body(action)
         raise NotFound(
-            f"There is no accepted action {name[:80]!r}. `aileron action list` shows every file."
+            f"There is no accepted action {name[:80]!r}. `aileron action list` lists all action files."
         )
 
     def watch_actions(self, changed: Callable[[], None]) -> Callable[[], None]:

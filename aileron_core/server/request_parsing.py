@@ -128,7 +128,9 @@ class RequestBody:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise InvalidRequest(f"{key!r} holds a lone surrogate, which is not text.") from error
+            raise InvalidRequest(
+                f"{key!r} contains a lone surrogate, which is not valid text."
+            ) from error
         return value
 
     def number(self, key: str) -> float | None:

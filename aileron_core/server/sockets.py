@@ -54,10 +54,8 @@ def bind_unix(path: Path) -> socket.socket:
         listener.close()
         if error.errno == errno.ENAMETOOLONG:
             raise ServerStartError(
-
-                    f"The socket path {path} is too long for this system. Set AILERON_HOME to a shorter "
-                    "path."
-
+                f"The socket path {path} is too long for this system. Set AILERON_HOME to a shorter "
+                "path."
             ) from error
         raise ServerStartError(f"Aileron cannot listen on {path}: {error}") from error
     return listener

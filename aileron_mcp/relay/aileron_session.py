@@ -84,7 +84,7 @@ class AileronSession:
             token = ""
         if not token:  # an empty one may be being written: the next request reads it again
             raise RequestDenied(
-                "AILERON_TOKEN_FILE cannot be read or is empty, so the session has probably ended. "
+                "AILERON_TOKEN_FILE cannot be read or is empty, so the session has ended. "
                 "Start the agent again, with the token of an open session or without a token."
             )
         return token

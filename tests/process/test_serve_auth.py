@@ -181,7 +181,7 @@ def test_an_equal_call_is_attached_and_a_key_asks_anew(shared: Console, token: s
     first = shared.run("send-draft", args, token).json
     again = shared.run("send-draft", args, token)
     assert again.json["approval_id"] == first["approval_id"]
-    assert "asked for before" in again.json["message"]
+    assert "already open" in again.json["message"]
     keyed = shared.run("send-draft", args, token, idempotency_key="a").json
     same = shared.run("send-draft", args, token, idempotency_key="a").json
     other = shared.run("send-draft", args, token, idempotency_key="b").json
