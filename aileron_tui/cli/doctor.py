@@ -128,7 +128,7 @@ def _say_controls(context: CommandContext, agent: Agent) -> None:
     if traffic.providers:
         passing = ", ".join(sorted(traffic.providers))
         context.say(
-            f"  ✓ Its model traffic, if launched here, goes through Aileron's gateway: {passing}."
+            f"  ✓ When launched here, its model traffic goes through Aileron's gateway: {passing}."
         )
     context.say("  Not controlled by Aileron:")
     for sentence in agent.not_controlled:
