@@ -165,12 +165,12 @@ def _unknown(path: Path, content: Mapping[str, Any]) -> list[Problem]:
     for section, table in content.items():
         known = _KEYS.get(section)
         if known is None or not isinstance(table, Mapping):
-            problems.append(_problem(path, "is not a section that Aileron knows", section))
+            problems.append(_problem(path, "is not a section of this file", section))
             continue
         keys = cast("Mapping[str, Any]", table)
         problems += [
             _problem(
-                path, f"is unknown; known here: {', '.join(sorted(known))}", f"{section}.{key}"
+                path, f"is unknown; use one of: {', '.join(sorted(known))}", f"{section}.{key}"
             )
             for key in keys
             if key not in known
@@ -250,7 +250,7 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
 def _tools(table: _SettingsTable) -> tuple[str, ...]:
     found = table.value("tools", ["*"])
     if not _are_words(found):
-        table.refuse("tools", 'must be a list of names of actions, as in ["issue-*", "send-draft"]')
+        table.refuse("tools", 'must be a list of action names, as in ["issue-*", "send-draft"]')
         return ()
     return tuple(found)
 
@@ -268,7 +268,7 @@ def parse_launch(path: Path, text: str) -> Mapping[str, LaunchSettings]:
             [_problem(path, f"cannot be read: {error}", class_="parse_error")]
         ) from error
     problems = [
-        _problem(path, "is nothing that a project's file may say; only [launch.<agent>] is", key)
+        _problem(path, "is not allowed in a project's file; only [launch.<agent>] is", key)
         for key in content
         if key != "launch"
     ]
@@ -298,10 +298,10 @@ def _launch(path: Path, content: object, problems: list[Problem]) -> Mapping[str
         if not isinstance(env, Mapping) or not _are_words(
             [*cast("Mapping[str, Any]", env).values()]
         ):
-            table.refuse("env", 'must be a table of texts, as in { NO_COLOR = "1" }')
+            table.refuse("env", 'must be a table of strings, as in { NO_COLOR = "1" }')
             env = {}
         for key in sorted(values.keys() - {"args", "env"}):
-            table.refuse(key, "is unknown; known here: args, env")
+            table.refuse(key, "is unknown; use one of: args, env")
         variables = cast("Mapping[str, str]", env)
         found[name] = LaunchSettings(args=tuple(args), env=tuple(variables.items()))
     return found
@@ -349,7 +349,9 @@ def _gateway(table: _SettingsTable) -> GatewaySettings:
             urls[key] = ""
     file = table.value("ca_file", "")
     if not isinstance(file, str) or (file and not _is_own_file(file)):
-        table.refuse("ca_file", "must be the absolute path of a file with certificates (PEM)")
+        table.refuse(
+            "ca_file", "must be the absolute path of a file that contains certificates (PEM)"
+        )
         file = ""
     return GatewaySettings(**urls, ca_file=file)
 

@@ -29,7 +29,7 @@ def _page(agent: Agent) -> Iterator[str]:
     yield "`docs/generate.py` makes this page from the code. [launch.md](../launch.md) describes what every launch does."
     yield ""
     yield f"    aileron launch {agent.name}"
-    yield f"    aileron launch {agent.name} -- ITS OWN ARGUMENTS"
+    yield f"    aileron launch {agent.name} -- AGENT ARGUMENTS"
     yield ""
     versions = " and ".join(agent.tested_versions)
     yield f"Install it with `{agent.package}`. Aileron is tested with version {versions}; `aileron doctor {agent.name}` shows the version that you have."

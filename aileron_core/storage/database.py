@@ -72,8 +72,8 @@ class Tx:
             )
         except sqlite3.IntegrityError as error:
             raise StorageUnavailable(
-                f"Another program put a record {seq} into the audit. Nothing runs until it is gone; "
-                "look at the database."
+                f"Another program wrote a record {seq} into the audit. Nothing runs until it is "
+                "removed. Inspect the database."
             ) from error
         self.head = ChainHead(seq=seq, hash=digest, at=record.at)
         self.committed.append(CommittedRecord(seq=seq, hash=digest, record=record))
@@ -133,7 +133,9 @@ class Database:
         if self._stopped is not None:
             raise self._stopped
         if self._closed:
-            raise StorageUnavailable(f"{self._path} was closed: the console stops. Nothing ran.")
+            raise StorageUnavailable(
+                f"{self._path} was closed because the console is stopping. Nothing ran."
+            )
         loop = asyncio.get_running_loop()
         job: _Job[_T] = _Job(unit, loop.create_future(), loop)
         self._jobs.put(job)
@@ -230,12 +232,12 @@ class Database:
         row = self._connection.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone()
         if row is None or int(row[0]) != self._epoch:
             self._stopped = OwnerLost(
-                "Another console has opened this home. This one has stopped; quit it."
+                "Another console has opened this home, so this one has stopped. Quit it."
             )
         elif self._schema_cookie() != self._schema:
             self._stopped = StorageUnavailable(
-                "Another program changed the database's schema (a planted trigger, say). Nothing "
-                "runs any more. Quit, and look at the database before you start again."
+                "Another program changed the database's schema (for example, it added a trigger). "
+                "Nothing can run. Quit, and inspect the database before you start again."
             )
         if self._stopped is not None:
             raise self._stopped
@@ -278,8 +280,8 @@ class Database:
         if isinstance(error, AileronError):
             return error
         return StorageUnavailable(
-            f"{self._path} cannot be written ({error}). Nothing runs until it can: "
-            "free some space or fix its permissions, then try again."
+            f"{self._path} cannot be written ({error}). Nothing can run until it is writable. "
+            "Free some space or fix its permissions, then try again."
         )
 
     def _answer(self, batch: list[_Job[Any]]) -> None:

@@ -173,8 +173,9 @@ def _carry(
         at=rfc3339(now),
         event=AuditEvent.STORAGE_MIGRATED,
         summary=(
-            f"The database went from schema {version} to {SCHEMA_VERSION}: "
-            f"{' '.join(step.summary for step in steps)} A copy from before is kept for {KEEP_COPIES_DAYS} days"
+            f"The database was converted from schema {version} to {SCHEMA_VERSION}: "
+            f"{' '.join(step.summary for step in steps)} A copy of the old one is kept for "
+            f"{KEEP_COPIES_DAYS} days"
         ),
         extra={"from": version, "to": SCHEMA_VERSION, "copy": f"{copy.parent.name}/{copy.name}"},
     )
@@ -207,13 +208,13 @@ def _copied(path: Path, folder: Path, version: int, now: float) -> Path:
         with suppress(OSError):
             copy.unlink()
         raise HomeError(
-            f"{path} has to be carried to a newer schema, and no copy of it could be made first "
-            f"({error}). Nothing was changed; free some space and start again."
+            f"{path} must be converted to a newer schema, but no copy of it could be made first "
+            f"({error}). Nothing was changed. Free some space, then start again."
         ) from error
     if found != "ok":
         copy.unlink()
         raise HomeError(
-            f"{path} is damaged ({found}). Nothing was changed; restore it from a copy."
+            f"{path} is damaged ({found}). Nothing was changed. Restore it from a copy."
         )
     return copy
 

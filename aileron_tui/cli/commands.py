@@ -78,7 +78,10 @@ def _console_options(function: Any) -> Any:
     function = click.option(
         "--accept-installed",
         is_flag=True,
-        help="Accept all installed actions and connectors without review, and every POST request of a preview (the screen and the audit say so).",
+        help=(
+            "Accept all installed actions and connectors, and every POST request of a preview, "
+            "without review. The console shows this, and the audit records it."
+        ),
     )(function)
     return click.option(
         "--route",
@@ -94,7 +97,7 @@ def _console_options(function: Any) -> Any:
 @click.option(
     "--plain",
     is_flag=True,
-    help="Print line by line, for screen readers and simple terminals.",
+    help="Print line by line instead, for screen readers and simple terminals.",
 )
 @command_options
 def console(
@@ -104,8 +107,8 @@ def console(
     if context.json:
         raise CliError(
             EXIT.USAGE,
-            "The console draws on a terminal and prints no object. `aileron status --json` says how "
-            "it is; `aileron serve --json` runs without one.",
+            "The console needs a terminal and cannot print JSON. Use `aileron status --json`, or "
+            "run the server with `aileron serve --json`.",
         )
     close_memory()
     drop_key_variables()
@@ -134,23 +137,27 @@ def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bo
 
 @aileron.command()
 @click.argument("agent", type=OneOf(AGENT_NAMES), metavar="AGENT")
-@click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- ITS OWN ARGUMENTS]")
-@click.option("--dry-run", is_flag=True, help="Print what would be done, and start nothing.")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- AGENT ARGUMENTS]")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what the launch would do, without starting the agent."
+)
 @click.option(
     "--sandbox",
     type=click.Choice(["on", "offline"]),
     default="on",
     show_default=True,
-    help="offline: no network except Aileron and, through it, the agent's models.",
+    help="offline: no network, except to Aileron and, through it, to the agent's models.",
 )
 @click.option(
-    "--no-sandbox", is_flag=True, help="Run without a sandbox: the agent can do whatever you can."
+    "--no-sandbox",
+    is_flag=True,
+    help="Run without a sandbox. The agent can then do whatever you can.",
 )
 @click.option("--no-gateway", is_flag=True, help="Do not send model traffic through Aileron.")
 @click.option(
     "--allow-abstract-sockets",
     is_flag=True,
-    help="Use the sandbox even if this kernel cannot block abstract sockets.",
+    help="Launch even if this kernel cannot keep the agent from abstract sockets.",
 )
 @click.option(
     "--accept-project",

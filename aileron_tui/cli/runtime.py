@@ -230,7 +230,7 @@ def run_console(
     """
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise CliError(
-            EXIT.FAILED, "The console needs a terminal. `aileron serve` runs without one."
+            EXIT.FAILED, "The console needs a terminal. To run without one, use `aileron serve`."
         )
     home = _prepare(context)
     gc.disable()

@@ -85,8 +85,8 @@ def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
         ("[history]\ndays = true", "history.days", "a whole number"),
         ("[history]\nhours = 1", "history.hours", "is unknown"),
         ("[mcp]\nhold_seconds = 601", "mcp.hold_seconds", "from 0 to 600"),
-        ('[mcp]\ntools = "issue-*"', "mcp.tools", "list of names of actions"),
-        ("[mcp]\ntools = [1]", "mcp.tools", "list of names of actions"),
+        ('[mcp]\ntools = "issue-*"', "mcp.tools", "list of action names"),
+        ("[mcp]\ntools = [1]", "mcp.tools", "list of action names"),
     ],
 )
 def test_what_the_file_may_not_say_is_refused_with_its_key(

@@ -36,7 +36,7 @@ def test_a_home_of_the_first_version_is_opened_and_goes_on(old: Path, serve: Ser
     assert report["problems"] == []
     assert console.end() == 0
     listed = aileron("audit", "list", home=old).stdout
-    assert f"The database went from schema 1 to {SCHEMA_VERSION}" in listed
+    assert f"The database was converted from schema 1 to {SCHEMA_VERSION}" in listed
     (copy,) = (old / "backups").iterdir()
     assert copy.stat().st_mode & 0o777 == 0o600
     serve(accept=False).end()
@@ -67,8 +67,8 @@ def test_a_home_of_a_newer_version_is_refused(old: Path, command: tuple[str, ...
     before = (old / "aileron.db").read_bytes()
     done = aileron(*command, home=old, code=1)
     assert done.stderr.count("\n") == 1
-    assert "was written by a newer Aileron (schema 99" in done.stderr
-    assert "Update Aileron; nothing was changed." in done.stderr
+    assert "was written by a newer version of Aileron (schema 99" in done.stderr
+    assert "Nothing was changed. Update Aileron." in done.stderr
     error = json.loads(aileron(*command, "--json", home=old, code=1).stdout)["error"]
     assert error["class"] == "unavailable"
     assert (old / "aileron.db").read_bytes() == before

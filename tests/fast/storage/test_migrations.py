@@ -125,7 +125,9 @@ def test_the_audit_of_a_carried_home_verifies_and_tells_of_it(old: Path) -> None
         "storage.migrated", "aileron", 31,
     )  # fmt: skip
     assert listed["at"] == "2026-11-24T06:00:00.000Z"
-    assert listed["summary"].startswith(f"The database went from schema 1 to {SCHEMA_VERSION}: ")
+    assert listed["summary"].startswith(
+        f"The database was converted from schema 1 to {SCHEMA_VERSION}: "
+    )
     assert MIGRATIONS[0].summary in listed["summary"]
     assert (body["from"], body["to"]) == (1, SCHEMA_VERSION)
     assert old.parent / body["copy"] == backups(old)[0]
@@ -213,7 +215,9 @@ def test_what_another_program_put_into_an_older_home_is_refused_before_any_step(
     with closing(sqlite3.connect(old)) as database:
         database.execute(planted)
     before = content(old)
-    with pytest.raises(HomeError, match=r"(holds what Aileron did not put there|lacks parts)"):
+    with pytest.raises(
+        HomeError, match=r"(contains objects that Aileron did not create|is missing parts)"
+    ):
         carried(old)
     assert content(old) == before
     assert backups(old) == []
@@ -269,7 +273,7 @@ def test_steps_that_lead_elsewhere_are_refused(old: Path, monkeypatch: pytest.Mo
         summary="Never.", statements=("ALTER TABLE runs ADD COLUMN other TEXT",)
     )
     monkeypatch.setattr(migrations, "MIGRATIONS", (other, *MIGRATIONS[1:]))
-    with pytest.raises(HomeError, match="holds what Aileron did not put there: runs"):
+    with pytest.raises(HomeError, match="contains objects that Aileron did not create: runs"):
         carried(old)
     assert schema(old) == set(SCHEMA_1)
 
@@ -323,13 +327,13 @@ def newer_without_our_tables(database: sqlite3.Connection) -> None:
 def test_a_newer_home_is_refused_and_not_changed(
     old: Path, make: Callable[[sqlite3.Connection], None]
 ) -> None:
-    """Neither the console nor a reader touches what a newer Aileron wrote."""
+    """Neither the console nor a reader touches what a newer version of Aileron wrote."""
     with closing(sqlite3.connect(carried(old))) as database:
         make(database)
         database.commit()
     before = old.read_bytes()
     for opening in (lambda: Database(old), lambda: open_reader(old)):
-        with pytest.raises(HomeError, match=r"newer Aileron \(schema 99, .* Update Aileron"):
+        with pytest.raises(HomeError, match=r"newer version of Aileron \(schema 99; .* Update Aileron"):
             opening()
     assert old.read_bytes() == before
     assert len(backups(old)) == 1
@@ -343,7 +347,7 @@ def test_a_version_that_somebody_wrote_by_hand_permits_nothing(old: Path, versio
         database.commit()
     carried(old)
     assert schema(old) == set(SCHEMA_1)
-    with pytest.raises(HomeError, match="holds what Aileron did not put there"):
+    with pytest.raises(HomeError, match="contains objects that Aileron did not create"):
         open_writer(old)
 
 
@@ -359,7 +363,7 @@ def test_a_damaged_home_is_not_carried(old: Path) -> None:
     start = (page - 1) * size
     data[start + 3 : start + 5] = b"\x00\x01"  # the index says that it has one entry
     old.write_bytes(data)
-    with pytest.raises(HomeError, match=r"is damaged .*Nothing was changed; restore it"):
+    with pytest.raises(HomeError, match=r"is damaged .*Nothing was changed. Restore it"):
         carried(old)
     assert backups(old) == []
     assert old.read_bytes() == data

@@ -49,7 +49,7 @@ def test_a_schema_that_is_not_word_for_word_ours_is_refused(tmp_path: Path, plan
     other = sqlite3.connect(path)
     other.execute(planted)
     other.close()
-    with pytest.raises(HomeError, match=r"a\.db (holds what|lacks parts)"):
+    with pytest.raises(HomeError, match=r"a\.db (contains objects|is missing parts)"):
         open_writer(path)
     again = sqlite3.connect(path)
     assert again.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone() == ("1",)
@@ -63,7 +63,7 @@ def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
     with other:
         other.execute("UPDATE meta SET value='99' WHERE key='schema_version'")
     other.close()
-    with pytest.raises(HomeError, match="newer Aileron"):
+    with pytest.raises(HomeError, match="newer version of Aileron"):
         open_writer(path)
 
 
