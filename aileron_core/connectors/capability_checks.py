@@ -64,7 +64,7 @@ def check_method(
         return
     if method in READ_METHODS:
         if any(map(is_method_override, headers)):
-            raise _only_reads(f"{method} with a header that may make another method of it", target)
+            raise _only_reads(f"{method} with a header that can change the method", target)
         return
     if method != "POST":
         raise _only_reads(method[:16], target)

@@ -93,10 +93,8 @@ def open_writer(path: Path) -> tuple[sqlite3.Connection, int, ChainHead]:
 def open_error(path: Path, error: Exception) -> HomeError:
     """Return the error for a database that SQLite or the system refused to open."""
     return HomeError(
-
-            f"{path} cannot be opened: {error}. Restore it from a copy, or move it away to start "
-            "with an empty one."
-
+        f"{path} cannot be opened: {error}. Restore it from a copy, or move it away to start "
+        "with an empty one."
     )
 
 

@@ -134,7 +134,7 @@ class OneOf(click.Choice[str]):
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Return what was meant perhaps, and what may stand there."""
         meant = did_you_mean(value, self.choices)
-        return f"{value!r} is not one of them.{meant} Choose {self._either()}."
+        return f"{value!r} is unknown.{meant} Choose {self._either()}."
 
     def _either(self) -> str:
         *others, last = self.choices

@@ -153,7 +153,7 @@ class OutgoingClient:
         how = (
             f"more than {max_redirects} times"
             if max_redirects
-            else "the request; that is not followed here"
+            else "the request; Aileron does not follow that"
         )
         raise _not_retriable(NetworkError(f"{target.host_port} redirected {how}"))
 
@@ -263,8 +263,8 @@ def _redirected(target: RequestTarget, location: str) -> RequestTarget:
         ) from error
     if target.scheme == "https" and following.scheme == "http":
         raise CapabilityDenied(
-            f"{target.host_port} redirected to {following.host_port} in plain HTTP, which is not "
-            "followed",
+            f"{target.host_port} redirected to {following.host_port} over plain HTTP, which "
+            "Aileron does not follow",
             details={"requested": f"network:{following.host_port}"},
         )
     return following
@@ -296,6 +296,6 @@ def _own_errors(target: RequestTarget, call: OutgoingCall) -> Generator[None]:
     except httpcore.ConnectError as error:
         raise NetworkError(f"{place} cannot be reached: {error}") from error
     except (httpcore.ProtocolError, httpcore.UnsupportedProtocol) as error:
-        raise NetworkError(f"{place} broke off or answered with something that is not HTTP") from error  # fmt: skip
+        raise NetworkError(f"{place} closed the connection early or did not answer in HTTP") from error  # fmt: skip
     except httpcore.NetworkError as error:
-        raise NetworkError(f"the connection to {place} broke") from error
+        raise NetworkError(f"the connection to {place} was lost") from error

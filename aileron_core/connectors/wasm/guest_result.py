@@ -100,7 +100,10 @@ def _host_failure(end: GuestExit, invocation: Invocation) -> AileronError | None
         configured = f"{limits.wall_seconds:g}s"
         message = f"the connector ran longer than {configured} and was stopped"
         if end.ending == "not_started" and not end.message:
-            message = f"the connector got no turn within {configured}, others had them all; nothing was done"
+            message = (
+                f"the connector could not start within {configured} because too many others were "
+                "running; nothing was done"
+            )
         return ResourceLimitExceeded(
             message,
             details={"limit": "wall_time", "configured": configured},
@@ -112,12 +115,12 @@ def _host_failure(end: GuestExit, invocation: Invocation) -> AileronError | None
             details={"limit": "requests", "configured": configured},
         )
     if invocation.stop_reason in {"cancelled", "closing"}:
-        return Unavailable("the call was stopped because the console is closing or gave it up")
+        return Unavailable("the call was stopped because the console is closing or cancelled it")
     if invocation.stop_reason == "person":
         return Unavailable("a person stopped everything while it ran")
     if invocation.stop_reason == "fault":
         return invocation.host_error or ConnectorRuntimeError(
-            "the connector was stopped after a fault of Aileron; please report it"
+            "the connector was stopped after an internal error of Aileron; please report it"
         )
     if invocation.stdout_overflow:
         configured = f"{limits.stdout_bytes} bytes"
@@ -177,8 +180,8 @@ def _read_stdout(end: GuestExit, invocation: Invocation) -> Json:
     except StructureTooLarge as error:
         configured = f"{MAX_STRUCTURE_BYTES} bytes"
         raise ResourceLimitExceeded(
-            f"the connector printed more than {configured}, its long texts not counted; print fewer "
-            "fields, or ask for less at once",
+            f"the connector printed more than {configured}, not counting long texts; print fewer "
+            "fields, or request less at once",
             details={"limit": "output_values", "configured": configured},
         ) from error
     except ValueError as error:
@@ -205,7 +208,7 @@ def _own_failure(value: Any, invocation: Invocation) -> AileronError:
     """Return the connector's own error; classes of errors that a connector cannot know become a runtime error."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {"message": value}
     words = fields.get("message")
-    message = words[:_MAX_MESSAGE] if isinstance(words, str) and words else "the connector failed and did not say why"  # fmt: skip
+    message = words[:_MAX_MESSAGE] if isinstance(words, str) and words else "the connector failed and gave no reason"  # fmt: skip
     class_ = fields.get("class")
     if class_ == ExternalApiError.class_:
         return ExternalApiError(message, status=invocation.last_status)
@@ -245,7 +248,7 @@ def _parse(text: bytearray, invocation: Invocation) -> dict[str, Any]:
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(parsed, dict):
-        raise ValueError("it is JSON, but no object")
+        raise ValueError("it is JSON, but not an object")
     # Counted from the output, so one level more for the object around it.
     if is_deeper_than(MAX_DEPTH + 1, cast("Json", parsed)):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
@@ -255,5 +258,5 @@ def _parse(text: bytearray, invocation: Invocation) -> dict[str, Any]:
 def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise ValueError("it holds a number that is too large")
+        raise ValueError("it contains a number that is too large")
     return number

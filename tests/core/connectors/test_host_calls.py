@@ -335,7 +335,7 @@ def test_a_listener_that_fails_stops_the_request(
         raise RuntimeError("s3cret detail")
 
     result = call(guest(requesting(envelope()), HOSTS, on=routed), on_request=refuse)
-    assert "fault" in failed(result).message
+    assert "internal error" in failed(result).message
     assert "s3cret" not in failed(result).message
     assert service.seen == []
 

@@ -251,7 +251,7 @@ def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
     result, still_asleep = asyncio.run(scenario())
     assert failure_of(result)[1]["limit"] == "wall_time"
     assert result.failure is not None
-    assert "got no turn within 0.3s" in result.failure.message
+    assert "could not start within 0.3s" in result.failure.message
     assert still_asleep
 
 

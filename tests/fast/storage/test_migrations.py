@@ -333,7 +333,9 @@ def test_a_newer_home_is_refused_and_not_changed(
         database.commit()
     before = old.read_bytes()
     for opening in (lambda: Database(old), lambda: open_reader(old)):
-        with pytest.raises(HomeError, match=r"newer version of Aileron \(schema 99; .* Update Aileron"):
+        with pytest.raises(
+            HomeError, match=r"newer version of Aileron \(schema 99; .* Update Aileron"
+        ):
             opening()
     assert old.read_bytes() == before
     assert len(backups(old)) == 1
