@@ -140,12 +140,12 @@ def _prepare(context: CommandContext) -> Home:
 
 
 def _log_start(app: App, how: str) -> None:
-    _log.info("%s %s began as process %d at %s", how, app.version, os.getpid(), app.address.url)
+    _log.info("%s %s started as process %d at %s", how, app.version, os.getpid(), app.address.url)
 
 
 def _log_end(core: CoreThread, how: str) -> None:
     if core.failure is not None:
-        _log.error("%s ended because its core did", how)
+        _log.error("%s ended because its core ended", how)
     else:
         _log.info("%s ended", how)
 
@@ -199,12 +199,20 @@ def _say_start(context: CommandContext, app: App) -> None:
         )
         return
     context.say(
+<<<<<<< HEAD
         f"Aileron serves {app.home.path} at {app.address.url}. Gated calls wait: only a "
         "console can approve them."
     )
     for each in app.options.routes:
         text = f"Test route: {each.host} is answered by {each.address}:{each.port}, without credentials."
         context.say(text)
+=======
+        f"Aileron is serving {app.home.path} at {app.address.url}. Nobody can approve without a console."
+    )
+    for route in app.options.routes:
+        answered_by = f"{route.address}:{route.port}"
+        context.say(f"Test route: {route.host} is answered by {answered_by}, without a credential.")
+>>>>>>> main
     if app.options.accept_installed:
         context.say(
             "All installed actions and connectors were accepted without review "
