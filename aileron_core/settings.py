@@ -165,26 +165,18 @@ def _unknown(path: Path, content: Mapping[str, Any]) -> list[Problem]:
     for section, table in content.items():
         known = _KEYS.get(section)
         if known is None or not isinstance(table, Mapping):
-<<<<<<< HEAD
-            problems.append(_problem(path, "is not a section of this file", section))
-=======
             problems.append(
                 _problem(
                     path, f"is not a section; the sections are {', '.join(sorted(_KEYS))}", section
                 )
             )
->>>>>>> main
             continue
         keys = cast("Mapping[str, Any]", table)
         problems += [
             _problem(
-<<<<<<< HEAD
-                path, f"is unknown; use one of: {', '.join(sorted(known))}", f"{section}.{key}"
-=======
                 path,
                 f"is not a key here; the keys are {', '.join(sorted(known))}",
                 f"{section}.{key}",
->>>>>>> main
             )
             for key in keys
             if key not in known
@@ -264,11 +256,7 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
 def _tools(table: _SettingsTable) -> tuple[str, ...]:
     found = table.value("tools", ["*"])
     if not _are_words(found):
-<<<<<<< HEAD
-        table.refuse("tools", 'must be a list of action names, as in ["issue-*", "send-draft"]')
-=======
         table.refuse("tools", 'must be a list of action names, such as ["issue-*", "send-draft"]')
->>>>>>> main
         return ()
     return tuple(found)
 
@@ -286,11 +274,7 @@ def parse_launch(path: Path, text: str) -> Mapping[str, LaunchSettings]:
             [_problem(path, f"cannot be read: {error}", class_="parse_error")]
         ) from error
     problems = [
-<<<<<<< HEAD
-        _problem(path, "is not allowed in a project's file; only [launch.<agent>] is", key)
-=======
         _problem(path, "is not allowed in a project's aileron.toml; only [launch.<agent>] is", key)
->>>>>>> main
         for key in content
         if key != "launch"
     ]
@@ -320,17 +304,10 @@ def _launch(path: Path, content: object, problems: list[Problem]) -> Mapping[str
         if not isinstance(env, Mapping) or not _are_words(
             [*cast("Mapping[str, Any]", env).values()]
         ):
-<<<<<<< HEAD
-            table.refuse("env", 'must be a table of strings, as in { NO_COLOR = "1" }')
-            env = {}
-        for key in sorted(values.keys() - {"args", "env"}):
-            table.refuse(key, "is unknown; use one of: args, env")
-=======
             table.refuse("env", 'must be a table of strings, such as { NO_COLOR = "1" }')
             env = {}
         for key in sorted(values.keys() - {"args", "env"}):
             table.refuse(key, "is not a key here; the keys are args, env")
->>>>>>> main
         variables = cast("Mapping[str, str]", env)
         found[name] = LaunchSettings(args=tuple(args), env=tuple(variables.items()))
     return found
@@ -380,13 +357,7 @@ def _gateway(table: _SettingsTable) -> GatewaySettings:
             urls[key] = ""
     file = table.value("ca_file", "")
     if not isinstance(file, str) or (file and not _is_own_file(file)):
-<<<<<<< HEAD
-        table.refuse(
-            "ca_file", "must be the absolute path of a file that contains certificates (PEM)"
-        )
-=======
         table.refuse("ca_file", "must be the absolute path of a PEM file with certificates")
->>>>>>> main
         file = ""
     return GatewaySettings(**urls, ca_file=file)
 

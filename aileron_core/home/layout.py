@@ -111,26 +111,16 @@ class Home:
                 folder.chmod(stat.S_IRWXU)
         except OSError as error:
             raise HomeError(
-<<<<<<< HEAD
-                f"{self.path} cannot be used as Aileron's home: {error.strerror}. Set AILERON_HOME "
-                "(or --home) to a folder that you can write to."
-=======
                 f"{self.path} cannot be used as Aileron's home: {error.strerror}. "
                 "Set AILERON_HOME (or --home) to a folder that you can write to."
->>>>>>> main
             ) from error
 
     def _refuse_foreign(self) -> None:
         names = {entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")}
         if foreign := sorted(names - _OURS):
             raise HomeError(
-<<<<<<< HEAD
-                f"{self.path} contains files of another program ({', '.join(foreign[:3])}). Nothing "
-                "was changed. Set AILERON_HOME (or --home) to another folder."
-=======
                 f"{self.path} contains files of another program ({', '.join(foreign[:3])}). "
                 "Nothing was changed. Set AILERON_HOME (or --home) to an empty folder."
->>>>>>> main
             )
 
 
@@ -160,13 +150,8 @@ class HomeLock:
                 if pid := lock_owner(self._home.path):
                     owner = f"process {pid}"
             raise HomeError(
-<<<<<<< HEAD
-                f"A console is already running on {self._home.path} ({owner}). Use that one, or set "
-                "AILERON_HOME to another folder."
-=======
                 f"A console is already running on {self._home.path} ({owner}). "
                 "Use that one, or set AILERON_HOME to another folder."
->>>>>>> main
             ) from error
         self._handle = handle
 

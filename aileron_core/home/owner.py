@@ -72,13 +72,7 @@ def connect_to_owner(home: _Path, timeout: float | None) -> socket.socket:
     connection.close()
     if peer is not None and peer.uid != os.getuid():
         raise OwnerNotVerified("other_user", f"A process of another user answers at {path}.")
-<<<<<<< HEAD
-    raise OwnerNotVerified(
-        "impostor", f"The process that answers at {path} is not the console of {home}."
-    )
-=======
     raise OwnerNotVerified("impostor", f"A process that does not own {home} answers at {path}.")
->>>>>>> main
 
 
 def connect_unix(path: _Path, timeout: float | None) -> socket.socket:
@@ -161,13 +155,8 @@ def lock_owner(home: _Path) -> int | None:
     except OSError as error:
         raise OwnerNotVerified(
             "unknown",
-<<<<<<< HEAD
-            f"The kernel does not say which process has {home} open ({error}). Mount /proc, or "
-            "set AILERON_URL to the session's own socket.",
-=======
             f"The kernel does not say which process owns {home} ({error}). Mount /proc, or set"
             " AILERON_URL to the session's own socket.",
->>>>>>> main
         ) from error
     finally:
         os.close(handle)

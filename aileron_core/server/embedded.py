@@ -83,13 +83,9 @@ class EmbeddedServer:
         while not self._server.started:
             if self._task.done():
                 await self._task
-<<<<<<< HEAD
-                raise ServerStartError("The server stopped while it was starting.")
-=======
                 raise ServerStartError(
                     "The server stopped while it was starting. See `aileron logs`."
                 )
->>>>>>> main
             await asyncio.sleep(0.005)
         return self
 

@@ -27,11 +27,7 @@ def bind_tcp(host: str, port: int) -> socket.socket:
         except OSError as error:
             listener.close()
             if candidate == 0:
-<<<<<<< HEAD
-                raise ServerStartError(f"Aileron cannot listen on {host}: {error}") from error
-=======
                 raise ServerStartError(f"Aileron cannot listen on {host}: {error}.") from error
->>>>>>> main
         else:
             listener.listen(_BACKLOG)
             return listener
@@ -58,14 +54,7 @@ def bind_unix(path: Path) -> socket.socket:
         listener.close()
         if error.errno == errno.ENAMETOOLONG:
             raise ServerStartError(
-<<<<<<< HEAD
-                f"The socket path {path} is too long for this system. Set AILERON_HOME to a shorter "
-                "path."
-            ) from error
-        raise ServerStartError(f"Aileron cannot listen on {path}: {error}") from error
-=======
                 f"{path} is too long a path for a socket. Set AILERON_HOME to a shorter one."
             ) from error
         raise ServerStartError(f"Aileron cannot listen on {path}: {error}.") from error
->>>>>>> main
     return listener

@@ -72,11 +72,7 @@ class Tx:
             )
         except sqlite3.IntegrityError as error:
             raise StorageUnavailable(
-<<<<<<< HEAD
-                f"Another program wrote a record {seq} into the audit. Nothing runs until it is "
-=======
                 f"Another program put a record {seq} into the audit. Nothing runs until that record is "
->>>>>>> main
                 "removed. Inspect the database."
             ) from error
         self.head = ChainHead(seq=seq, hash=digest, at=record.at)
@@ -138,11 +134,7 @@ class Database:
             raise self._stopped
         if self._closed:
             raise StorageUnavailable(
-<<<<<<< HEAD
-                f"{self._path} was closed because the console is stopping. Nothing ran."
-=======
                 f"{self._path} is closed, because the console is stopping. Nothing ran."
->>>>>>> main
             )
         loop = asyncio.get_running_loop()
         job: _Job[_T] = _Job(unit, loop.create_future(), loop)

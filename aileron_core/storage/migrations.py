@@ -208,22 +208,13 @@ def _copied(path: Path, folder: Path, version: int, now: float) -> Path:
         with suppress(OSError):
             copy.unlink()
         raise HomeError(
-<<<<<<< HEAD
-            f"{path} must be converted to a newer schema, but no copy of it could be made first "
-            f"({error}). Nothing was changed. Free some space, then start again."
-=======
             f"{path} needs an upgrade to a newer schema, but no backup could be made first "
             f"({error}). Nothing was changed. Free some disk space and start again."
->>>>>>> main
         ) from error
     if found != "ok":
         copy.unlink()
         raise HomeError(
-<<<<<<< HEAD
-            f"{path} is damaged ({found}). Nothing was changed. Restore it from a copy."
-=======
             f"{path} is damaged ({found}). Nothing was changed. Restore it from a backup."
->>>>>>> main
         )
     return copy
 

@@ -93,12 +93,7 @@ def open_writer(path: Path) -> tuple[sqlite3.Connection, int, ChainHead]:
 def open_error(path: Path, error: Exception) -> HomeError:
     """Return the error for a database that SQLite or the system refused to open."""
     return HomeError(
-<<<<<<< HEAD
-        f"{path} cannot be opened: {error}. Restore it from a copy, or move it away to start "
-        "with an empty one."
-=======
         f"{path} cannot be opened: {error}. Restore it from a backup, or move it away to start afresh."
->>>>>>> main
     )
 
 
@@ -155,13 +150,8 @@ def newest_head(connection: sqlite3.Connection, path: Path) -> ChainHead | None:
 
 def _spoilt(path: Path) -> HomeError:
     return HomeError(
-<<<<<<< HEAD
-        f"{path} was changed by another program: its owner or its newest record can no longer "
-        "be read. Nothing was started. Restore the file from a copy."
-=======
         f"{path} was changed by another program: its owner or its newest record is no longer "
         "readable. Nothing was started. Restore the file from a backup."
->>>>>>> main
     )
 
 
@@ -224,13 +214,8 @@ def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
     version = schema_version(connection)
     if version is not None and version > SCHEMA_VERSION:
         raise HomeError(
-<<<<<<< HEAD
-            f"{path} was written by a newer version of Aileron (schema {version}; this version "
-            f"supports {SCHEMA_VERSION}). Nothing was changed. Update Aileron."
-=======
             f"{path} was written by a newer Aileron (schema {version}; this version supports "
             f"{SCHEMA_VERSION}). Nothing was changed. Update Aileron."
->>>>>>> main
         )
 
 
@@ -242,14 +227,6 @@ def check_schema(found: Sequence[tuple[str, str]], expected: frozenset[str], pat
     """
     if strange := sorted(name for name, sql in found if sql not in expected):
         raise HomeError(
-<<<<<<< HEAD
-            f"{path} contains objects that Aileron did not create: {', '.join(strange[:5])}. "
-            "Another program changed the database. Nothing was started. Inspect the database "
-            "before you start again."
-        )
-    if len(found) != len(expected):
-        raise HomeError(f"{path} is missing parts of its schema. Restore it from a copy.")
-=======
             f"{path} contains parts that Aileron did not create: {', '.join(strange[:5])}. "
             "Another program changed it. Nothing was started. Inspect the file before you continue."
         )
@@ -257,4 +234,3 @@ def check_schema(found: Sequence[tuple[str, str]], expected: frozenset[str], pat
         raise HomeError(
             f"Parts of the schema of {path} are missing. Restore the file from a backup."
         )
->>>>>>> main

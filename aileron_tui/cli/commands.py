@@ -79,14 +79,7 @@ def _console_options(function: Any) -> Any:
     function = click.option(
         "--accept-installed",
         is_flag=True,
-<<<<<<< HEAD
-        help=(
-            "Accept all installed actions and connectors, and every POST request of a preview, "
-            "without review. The console shows this, and the audit records it."
-        ),
-=======
         help="Accept every installed action and connector, and every POST request of a preview, without review. The screen and the audit show this.",
->>>>>>> main
     )(function)
     return click.option(
         "--route",
@@ -112,13 +105,8 @@ def console(
     if context.json:
         raise CliError(
             EXIT.USAGE,
-<<<<<<< HEAD
-            "The console needs a terminal and cannot print JSON. Use `aileron status --json`, or "
-            "run the server with `aileron serve --json`.",
-=======
             "The console draws on the terminal and cannot print JSON. Use `aileron status --json` for "
             "its status, or `aileron serve --json` to run without a screen.",
->>>>>>> main
         )
     close_memory()
     drop_key_variables()
@@ -149,22 +137,14 @@ def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bo
 @click.argument("agent", type=OneOf(AGENT_NAMES), metavar="AGENT")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- AGENT ARGUMENTS]")
 @click.option(
-<<<<<<< HEAD
-    "--dry-run", is_flag=True, help="Show what the launch would do, without starting the agent."
-=======
     "--dry-run", is_flag=True, help="Print what a launch would do, without starting anything."
->>>>>>> main
 )
 @click.option(
     "--sandbox",
     type=click.Choice(["on", "offline"]),
     default="on",
     show_default=True,
-<<<<<<< HEAD
-    help="offline: no network, except to Aileron and, through it, to the agent's models.",
-=======
     help="offline: no network access except to Aileron and, through it, to the agent's models.",
->>>>>>> main
 )
 @click.option(
     "--no-sandbox",

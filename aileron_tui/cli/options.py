@@ -162,16 +162,10 @@ class OneOf(click.Choice[str]):
         return f"Choose {self._either()}."
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-<<<<<<< HEAD
-        """Return what was meant perhaps, and what may stand there."""
-        meant = did_you_mean(value, self.choices)
-        return f"{value!r} is unknown.{meant} Choose {self._either()}."
-=======
         """Return the words that are allowed, and the one that was perhaps meant."""
         return (
             f"{value!r} is not one of {', '.join(self.choices)}.{did_you_mean(value, self.choices)}"
         )
->>>>>>> main
 
     def _either(self) -> str:
         *others, last = self.choices

@@ -199,20 +199,11 @@ def _say_start(context: CommandContext, app: App) -> None:
         )
         return
     context.say(
-<<<<<<< HEAD
-        f"Aileron serves {app.home.path} at {app.address.url}. Gated calls wait: only a "
-        "console can approve them."
-    )
-    for each in app.options.routes:
-        text = f"Test route: {each.host} is answered by {each.address}:{each.port}, without credentials."
-        context.say(text)
-=======
         f"Aileron is serving {app.home.path} at {app.address.url}. Nobody can approve without a console."
     )
     for route in app.options.routes:
         answered_by = f"{route.address}:{route.port}"
         context.say(f"Test route: {route.host} is answered by {answered_by}, without a credential.")
->>>>>>> main
     if app.options.accept_installed:
         context.say(
             "All installed actions and connectors were accepted without review "

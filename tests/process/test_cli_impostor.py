@@ -98,7 +98,7 @@ def test_a_socket_of_another_process_than_the_owner_gets_not_one_byte(
         done = aileron(*command, home=home, code=69)
     assert listener.connections == 1
     assert listener.heard == b""
-    assert "is not the console of" in done.stderr
+    assert "does not own" in done.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -67,11 +67,7 @@ def test_a_home_of_a_newer_version_is_refused(old: Path, command: tuple[str, ...
     before = (old / "aileron.db").read_bytes()
     done = aileron(*command, home=old, code=1)
     assert done.stderr.count("\n") == 1
-<<<<<<< HEAD
-    assert "was written by a newer version of Aileron (schema 99" in done.stderr
-=======
     assert "was written by a newer Aileron (schema 99" in done.stderr
->>>>>>> main
     assert "Nothing was changed. Update Aileron." in done.stderr
     error = json.loads(aileron(*command, "--json", home=old, code=1).stdout)["error"]
     assert error["class"] == "unavailable"

@@ -93,7 +93,7 @@ async def test_a_planted_record_does_not_stop_the_clockwork(home: Path) -> None:
     async with Core.open(home, clock=clock) as core:
         planted = core.app.database.head.seq + 1
         _elsewhere(home, f"INSERT INTO audit(seq) VALUES({planted})")
-        with pytest.raises(StorageUnavailable, match="Another program wrote a record"):
+        with pytest.raises(StorageUnavailable, match="Another program put a record"):
             await core.call("list-drafts", {})
         # The session's time is over: its end cannot be written now, and is once it can be.
         clock.advance(2 * 86400)

@@ -216,11 +216,7 @@ def test_what_another_program_put_into_an_older_home_is_refused_before_any_step(
         database.execute(planted)
     before = content(old)
     with pytest.raises(
-<<<<<<< HEAD
-        HomeError, match=r"(contains objects that Aileron did not create|is missing parts)"
-=======
         HomeError, match=r"(contains parts that Aileron did not create|are missing)"
->>>>>>> main
     ):
         carried(old)
     assert content(old) == before
@@ -277,11 +273,7 @@ def test_steps_that_lead_elsewhere_are_refused(old: Path, monkeypatch: pytest.Mo
         summary="Never.", statements=("ALTER TABLE runs ADD COLUMN other TEXT",)
     )
     monkeypatch.setattr(migrations, "MIGRATIONS", (other, *MIGRATIONS[1:]))
-<<<<<<< HEAD
-    with pytest.raises(HomeError, match="contains objects that Aileron did not create: runs"):
-=======
     with pytest.raises(HomeError, match="contains parts that Aileron did not create: runs"):
->>>>>>> main
         carried(old)
     assert schema(old) == set(SCHEMA_1)
 
@@ -335,19 +327,13 @@ def newer_without_our_tables(database: sqlite3.Connection) -> None:
 def test_a_newer_home_is_refused_and_not_changed(
     old: Path, make: Callable[[sqlite3.Connection], None]
 ) -> None:
-    """Neither the console nor a reader touches what a newer version of Aileron wrote."""
+    """Neither the console nor a reader touches what a newer Aileron wrote."""
     with closing(sqlite3.connect(carried(old))) as database:
         make(database)
         database.commit()
     before = old.read_bytes()
     for opening in (lambda: Database(old), lambda: open_reader(old)):
-<<<<<<< HEAD
-        with pytest.raises(
-            HomeError, match=r"newer version of Aileron \(schema 99; .* Update Aileron"
-        ):
-=======
         with pytest.raises(HomeError, match=r"newer Aileron \(schema 99; .* Update Aileron"):
->>>>>>> main
             opening()
     assert old.read_bytes() == before
     assert len(backups(old)) == 1
@@ -361,11 +347,7 @@ def test_a_version_that_somebody_wrote_by_hand_permits_nothing(old: Path, versio
         database.commit()
     carried(old)
     assert schema(old) == set(SCHEMA_1)
-<<<<<<< HEAD
-    with pytest.raises(HomeError, match="contains objects that Aileron did not create"):
-=======
     with pytest.raises(HomeError, match="contains parts that Aileron did not create"):
->>>>>>> main
         open_writer(old)
 
 
@@ -381,11 +363,7 @@ def test_a_damaged_home_is_not_carried(old: Path) -> None:
     start = (page - 1) * size
     data[start + 3 : start + 5] = b"\x00\x01"  # the index says that it has one entry
     old.write_bytes(data)
-<<<<<<< HEAD
-    with pytest.raises(HomeError, match=r"is damaged .*Nothing was changed. Restore it"):
-=======
     with pytest.raises(HomeError, match=r"is damaged .*Nothing was changed\. Restore it"):
->>>>>>> main
         carried(old)
     assert backups(old) == []
     assert old.read_bytes() == data
