@@ -170,7 +170,7 @@ class HomeLibrary:
             return Conflict(
                 f"{name} cannot be used: {entry.problems[0].message}", details={"outcome": "error"}
             )
-        return NotFound(f"There is no action {name[:80]!r}. List the actions to see what there is.")
+        return NotFound(f"There is no action {name[:80]!r}. List the actions to see which exist.")
 
     def _routed(self, connectors: Mapping[str, Connector]) -> tuple[str, ...]:
         hosts = sorted({host for each in connectors.values() for host in each.hosts})

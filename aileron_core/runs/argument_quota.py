@@ -108,8 +108,8 @@ class ArgumentQuota:
                 at=rfc3339(self._clock.now()),
                 event=AuditEvent.ARGUMENTS_FORGOTTEN,
                 summary=(
-                    f"Deleted the arguments of {len(runs)} ended calls that nobody decided, because their "
-                    f"session has more than {self._max_bytes // 2**20} MiB"
+                    f"Deleted the arguments of {len(runs)} ended calls that nobody decided: their "
+                    f"session holds more than {self._max_bytes // 2**20} MiB"
                 ),
                 session=session,
                 extra={"runs": named, "count": len(runs)},

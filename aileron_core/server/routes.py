@@ -194,8 +194,8 @@ async def end_session(request: Request) -> Response:
             return Response(status_code=204)
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):
-            raise NotFound("This is not a session id.")
-    await _app(request).session_service.end(session_id, "its agent ended it")
+            raise NotFound("That is not a session id.")
+    await _app(request).session_service.end(session_id, "the agent ended it")
     return Response(status_code=204)
 
 

@@ -17,10 +17,7 @@ def _usage(arguments: list[str]) -> NoReturn:
         text, code = aileron_mcp.relay.__doc__ or "", 0
     else:
         text, code = (
-            (
-                "Usage: aileron-mcp [--help | --version]. An agent starts this program and talks MCP "
-                "to it."
-            ),
+            "Usage: aileron-mcp [--help | --version]. An agent starts it without arguments.",
             2,
         )
     os.write(2 if code else 1, f"{text.strip()}\n".encode())

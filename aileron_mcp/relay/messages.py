@@ -135,10 +135,9 @@ def error_response(id_: object, code: int, message: str, data: object = None) ->
 def unknown_outcome_response(call: Call) -> Message:
     """Return the result of a call whose connection dropped: it may have run, or wait for a person."""
     message = (
-        "The console stopped during this call, so its outcome is unknown. It may have run, "
-        "or it may be waiting for a person's approval. Do not repeat it. Call "
-        "check_action_status if you have an approval_id, or ask the user to check the "
-        "Aileron console."
+        "The console stopped during this call, so its outcome is not known here: it may have run,"
+        " or wait for a person. Do not repeat it. Use check_action_status if you have an"
+        " approval_id, or ask the user to look at the Aileron console."
     )
     failure: Message = {
         "class": "outcome_unknown",
