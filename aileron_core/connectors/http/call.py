@@ -72,7 +72,7 @@ class OutgoingCall:
         """
         left = self._deadline - self._clock.monotonic()
         if left <= 0 or self.is_stopped:
-            raise error("the time limit of this request is over")
+            raise error("the time for this request has run out")
         return left if cap is None else min(left, cap)
 
     def stop(self) -> None:
@@ -193,7 +193,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         if not future.done():
             future.cancel()
             call.remaining(httpcore.ConnectTimeout)
-            raise httpcore.ConnectTimeout("the name service did not answer in time")
+            raise httpcore.ConnectTimeout("the DNS lookup timed out")
         try:
             return future.result()
         except (OSError, UnicodeError) as error:
