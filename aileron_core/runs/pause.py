@@ -75,8 +75,8 @@ class PauseSwitch:
                     await self._may_start.wait()
         except TimeoutError:
             raise Paused(
-                f"A person put all calls on hold. This one waited for {self.hold_seconds:g} s and did not "
-                "run. Try again later."
+                f"A person has put all calls on hold. This one waited for {self.hold_seconds:g} s and "
+                "did not run. Try again later."
             ) from None
         return max(0.0, deadline - loop.time())
 
@@ -97,5 +97,5 @@ class PauseSwitch:
         """
         if self.is_on:
             raise Paused(
-                "All calls were put on hold before the run started. Nothing ran. Decide again."
+                "All calls were put on hold before the run began. Nothing ran. Decide again."
             )
