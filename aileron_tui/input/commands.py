@@ -72,11 +72,11 @@ COMMANDS: tuple[Command, ...] = (
     # Reading
     Command(
         id="read_on", moves=True, keys=("space",), label="read on", footer_rank=0,
-        help="read on by one pane less two lines", contexts=_MOVE,
+        help="read on by a page, keeping two lines", contexts=_MOVE,
     ),
     Command(
         id="read_back", moves=True, keys=("b", "shift+space"), label="page back",
-        help="back by one pane less two lines", contexts=_MOVE,
+        help="back by a page, keeping two lines", contexts=_MOVE,
     ),
     Command(
         id="line_down", moves=True, keys=("J",), label="scroll", paired_with="line_up",
@@ -86,12 +86,12 @@ COMMANDS: tuple[Command, ...] = (
         id="line_up", moves=True, keys=("K",), label="scroll back", contexts=_DOCUMENT,
     ),
     Command(
-        id="read_whole", keys=("v",), label="whole screen",
-        help="read the document on the whole screen; again: back", contexts=VIEW_CONTEXTS,
+        id="read_whole", keys=("v",), label="full screen",
+        help="read the document full screen; again: back", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="reader_leave", keys=("escape", "v"), label="back", footer_rank=1, fixed=True,
-        help="back to the item, to decide it", contexts=("reader",),
+        help="back to the item, where you can decide", contexts=("reader",),
     ),
     Command(
         id="switch_pane", keys=("tab",), label="document",
@@ -99,7 +99,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="search", keys=("slash",), label="search", footer_rank=60,
-        help="search in the document, while the keys move it (tab)", contexts=_DOCUMENT,
+        help="search the document (after tab)", contexts=_DOCUMENT,
     ),
     Command(
         id="next_match", moves=True, keys=("n",), label="next match", paired_with="previous_match",
@@ -135,7 +135,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="accept_rest", keys=("T",), label="accept the rest", decides=True, footer_rank=20,
-        help="accept what was added together, but those to review first", contexts=("waiting",),
+        help="accept what was added together, except what to review first", contexts=("waiting",),
     ),
     Command(
         id="withdraw_acceptance", keys=("x",), label="withdraw", decides=True, footer_rank=21,
@@ -143,7 +143,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="end_session", keys=("x",), label="end the session", asks=True, footer_rank=22,
-        help="end the session; asks once", contexts=("sessions",),
+        help="end the session; asks first", contexts=("sessions",),
     ),
     Command(
         id="deny", keys=("d",), label="deny", asks=True, footer_rank=30,
@@ -164,7 +164,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="acknowledge", keys=("m",), label="acknowledge", decides=True, footer_rank=7,
-        help="acknowledge that nobody knows how a call ended: it waits no more",
+        help="acknowledge an unknown outcome: the call no longer waits",
         contexts=("waiting",),
     ),
     # The rows of the lists
@@ -179,7 +179,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="decided", keys=("h",), label="decided", footer_rank=56,
-        help="the decided calls, each with its result; again: what waits", contexts=("waiting",),
+        help="the decided calls with their results; again: what waits", contexts=("waiting",),
     ),
     Command(
         id="verify", keys=("V",), label="verify", footer_rank=23,
@@ -199,7 +199,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="wrap_marks", keys=("w",), label="wrap marks", contexts=_DOCUMENT,
-        help="show ↩ where a line goes on in the next one",
+        help="show ↩ where a long line continues",
     ),
     Command(
         id="next", moves=True, keys=("j", "down"), label="move", paired_with="previous", footer_rank=50,
@@ -218,7 +218,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(id="page_down", moves=True, keys=("pagedown",), label="page down", contexts=_MOVE),
     Command(
         id="order", keys=("o",), label="order",
-        help="order of the list: by deadline, again: by arrival", contexts=("waiting",),
+        help="sort the list by deadline; again: by arrival", contexts=("waiting",),
     ),
     Command(
         id="filter", keys=("slash",), label="filter", footer_rank=60,
@@ -231,15 +231,15 @@ COMMANDS: tuple[Command, ...] = (
     # What can be done with the item in view
     Command(
         id="copy", keys=("y",), label="copy", footer_rank=62,
-        help="copy a field as it is drawn; again: the next one", contexts=_DOCUMENT,
+        help="copy a field as shown; again: the next one", contexts=_DOCUMENT,
     ),
     Command(
-        id="pager", keys=("p",), label="page", footer_rank=63,
+        id="pager", keys=("p",), label="pager", footer_rank=63,
         help="read the longest field in view in $PAGER", contexts=_DOCUMENT,
     ),
     Command(
         id="open_review", keys=("O",), label="open in the browser",
-        help="open the page of this call in the browser", contexts=("waiting",),
+        help="open this call's page in the browser", contexts=("waiting",),
     ),
     # Everywhere
     Command(
@@ -256,7 +256,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="view_library", keys=("4",), label="actions", footer_rank=83,
-        help="actions and connectors: accepted or not, in error", contexts=VIEW_CONTEXTS,
+        help="actions and connectors: ready, not accepted, invalid", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="view_sessions", keys=("5",), label="sessions", footer_rank=84,
@@ -268,7 +268,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="stop_everything", keys=("ctrl+k",), label="stop everything", asks=True,
-        help="deny all, end every session, stop every run; asks once", contexts=_DOCUMENT,
+        help="deny all, end every session, stop every run; asks first", contexts=_DOCUMENT,
     ),
     Command(
         id="palette", keys=("colon", "ctrl+p"), label="commands", footer_rank=70,
@@ -276,7 +276,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="quit", keys=("q", "ctrl+q", "ctrl+c"), label="quit", footer_rank=90,
-        help="quit; asks once more if anything waits", contexts=_DOCUMENT,
+        help="quit; asks first if anything waits", contexts=_DOCUMENT,
     ),
     Command(
         id="help", keys=("question_mark",), label="help", footer_rank=99,
@@ -288,8 +288,8 @@ COMMANDS: tuple[Command, ...] = (
         help="deny with this reason", contexts=("deny",),
     ),
     Command(
-        id="deny_equal", keys=("ctrl+s",), label="equal calls too", decides=True, footer_rank=1, fixed=True,
-        help="deny with this reason, and equal calls of this session too", contexts=("deny",),
+        id="deny_equal", keys=("ctrl+s",), label="identical calls too", decides=True, footer_rank=1, fixed=True,
+        help="deny with this reason, and identical calls of this session too", contexts=("deny",),
     ),
     Command(
         id="reason_earlier", moves=True, keys=("up",), label="earlier", footer_rank=2, fixed=True,
@@ -297,7 +297,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="reason_later", moves=True, keys=("down",), label="later", fixed=True,
-        help="a later reason, at the end what you had written", contexts=("deny",),
+        help="a later reason, and last what you had typed", contexts=("deny",),
     ),
     Command(
         id="deny_leave", keys=("escape",), label="leave it waiting", footer_rank=3, fixed=True,
@@ -328,7 +328,7 @@ COMMANDS: tuple[Command, ...] = (
         contexts=("filter",),
     ),
     Command(
-        id="search_enter", keys=("enter",), label="go there", footer_rank=0, fixed=True,
+        id="search_enter", keys=("enter",), label="go to match", footer_rank=0, fixed=True,
         contexts=("search",),
     ),
     Command(
@@ -344,7 +344,7 @@ COMMANDS: tuple[Command, ...] = (
         help="the next link in the document", contexts=("link",),
     ),
     Command(
-        id="link_leave", keys=("escape",), label="leave it", footer_rank=2, fixed=True,
+        id="link_leave", keys=("escape",), label="cancel", footer_rank=2, fixed=True,
         contexts=("link",),
     ),
     Command(
@@ -371,7 +371,7 @@ COMMANDS: tuple[Command, ...] = (
 
 NEXT_SCENE = Command(
     id="next_scene", keys=("S",), label="next scene", footer_rank=31,
-    help="go on to the next scene of the demo; one that still waits is skipped",
+    help="go to the next scene of the demo; skips one that still waits",
     contexts=VIEW_CONTEXTS,
 )  # fmt: skip
 """A key that only the console of `aileron demo` has."""

@@ -7,8 +7,8 @@ from aileron_core.text import escape
 
 PALETTE: Final = "every command by name"
 PALETTE_NONE: Final = "No command matches here."
-IN_DOCUMENT: Final = "The keys that move are the document's now; / searches in it. tab: the list."
-IN_LIST: Final = "The keys that move are the list's again."
+IN_DOCUMENT: Final = "The keys now move in the document; / searches it. tab: back to the list."
+IN_LIST: Final = "The keys move in the list again."
 SOURCE: Final = "source"
 """What the key of `unfold` shows where a text is drawn in another form."""
 FOLD: Final = "fold again"
@@ -68,16 +68,16 @@ def no_key(text: str) -> str:
 
 def not_alone(text: str) -> str:
     """Return that a key cannot decide."""
-    message = f"{escape(text)} cannot be a deciding key: that is one character alone"
-    return f"{message}, without ctrl or alt, and neither esc nor enter"
+    message = f"{escape(text)} cannot decide: use a single character"
+    return f"{message}, without ctrl or alt, other than esc and enter"
 
 
 def shared(key: str, other: str, *, both: bool) -> str:
     """Return that two actions would share a key."""
-    text = f"{key} is the key of {other} already"
+    text = f"{key} is already the key of {other}"
     if both:
         return f"{text}; two actions that decide cannot share a key"
-    return f"{text}; give that another one as well"
+    return f"{text}; give {other} another key too"
 
 
 def press_key(key: str, label: str) -> str:

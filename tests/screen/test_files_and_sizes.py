@@ -114,7 +114,7 @@ def test_an_unaccepted_connector_stands_before_the_actions_that_use_it() -> None
 
 async def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
     """As soon as the file counts no more; the key rests anew, for the item looks different."""
-    warning = "Its action file changed; approving will not run it"
+    warning = "Its action file has changed; approving would run nothing"
 
     async with console(start(short(1))) as shown:
         await shown.rest()

@@ -13,7 +13,7 @@ SCREENS = {
     "waiting": "WILL HAPPEN",
     "activity": "Newest first.",
     "audit": "not verified since the console started",
-    "library": "in error",
+    "library": "invalid",
     "sessions": "sessions open",
     "help": "KEYS",
     "palette": "every command by name",

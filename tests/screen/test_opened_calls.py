@@ -146,7 +146,7 @@ async def test_what_is_not_kept_any_more_is_not_called_empty() -> None:
     """A call whose arguments were deleted did not come without any."""
     gone = denied(2, arguments=(), forgotten=True)
     async with console(start(short(), gone), (120, 40)) as shown:
-        await shown.go("h", "CODEX SENT  not kept any more")
+        await shown.go("h", "CODEX SENT  no longer kept")
 
 
 async def test_a_result_is_hostile_text() -> None:

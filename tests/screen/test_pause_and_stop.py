@@ -23,7 +23,7 @@ async def test_p_holds_all_calls_at_once_and_a_banner_says_so_in_every_view() ->
         await shown.shows("WILL HAPPEN")
         await shown.press_alone("P")
         await shown.until(lambda: shown.port.intents == [SetPause(paused=True)])
-        await shown.shows("▲ All calls are on hold. P resumes. On hold since 14:02.")
+        await shown.shows("▲ All calls have been on hold since 14:02. P resumes them.")
         for view in "2345":
             await shown.go(view, "All calls are on hold.")
         await shown.go("1", "WILL HAPPEN")

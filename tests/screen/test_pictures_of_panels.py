@@ -223,7 +223,7 @@ async def test_a_question_counts_equal_calls_and_offers_earlier_reasons(shown: C
     await shown.until(lambda: shown.selected != short(1).approval_id, "the next call")
     await shown.passes(10)  # the row of the first one has left
     await shown.rest()
-    await shown.go("d", "2 equal calls of this session wait too.")
+    await shown.go("d", "2 identical calls of this session wait too.")
     await shown.type("too early")
     await shown.rest()
 

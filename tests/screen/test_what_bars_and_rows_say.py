@@ -189,8 +189,8 @@ async def test_no_key_of_the_page_is_named_while_help_covers_it(shown: Console) 
 @pytest.mark.parametrize(
     ("key", "drawn"),
     [
-        ("2", "Nothing is on record yet."),
-        ("3", "Nothing is on record yet."),
+        ("2", "No records yet."),
+        ("3", "No records yet."),
         ("4", "No actions are installed."),
         ("5", "No agent is connected."),
     ],
