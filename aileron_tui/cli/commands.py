@@ -48,9 +48,9 @@ def init(context: CommandContext, example: bool) -> int:
 @aileron.command()
 @command_options
 def demo(context: CommandContext) -> int:
-    """Play six scenes in the real console, on a temporary home.
+    """Play six scenes in the real console, in a temporary home.
 
-    Three agents and a mail service run beside it; your own home stays as it is.
+    It starts three agents and a mail service, and does not touch your own home.
     """
     from aileron_tui.cli.demo import run_demo
 
