@@ -6,14 +6,13 @@ from aileron_tui.words.bars import calls_waiting
 
 REASON_PLACEHOLDER: Final = "optional"
 
-PAUSED: Final = "All calls are on hold."
 LOCKED: Final = "Locked."
 LOCKED_KEY: Final = "Press any key to show everything again; it does nothing else."
 
 
 def paused(key: str, since: str) -> str:
     """Return the banner of a pause."""
-    return f"All calls have been on hold since {since}. {key} resumes them."
+    return f"All calls are on hold (since {since}). {key} resumes them."
 
 
 def paused_first(key: str, approve: str) -> str:

@@ -172,8 +172,8 @@ async def test_a_link_that_cannot_be_shown_whole_is_not_opened(
         await shown.rest()
         whole = "?last=9" in "".join(shown.text.split()).partition("Openthisaddress")[2]
         assert "leads to a.example" in " ".join(shown.text.split())
-        assert "esc leave it" in shown.text
-        assert whole == ("too long for the window" not in shown.text)
+        assert "esc cancel" in shown.text
+        assert whole == ("too long for this window" not in shown.text)
         await shown.press("enter")
         await shown.quiet()
         assert opened == ([url] if whole else [])
