@@ -264,7 +264,7 @@ def test_arrivals_are_announced_between_items_and_next_goes_round(console: Plain
     listed = console.asked()
     assert " * 1. SEND, the agent, " in listed
     assert "   3. SEND, the agent, " in listed
-    assert "2 more calls came; the newest: send-draft." in listed
+    assert "2 more calls arrived; the newest: send-draft." in listed
     for _ in range(3):
         console.answer("n")
         console.read_until("WILL HAPPEN  fetched")

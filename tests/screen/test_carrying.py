@@ -50,7 +50,7 @@ async def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> Non
         assert body.startswith("Hi Sam,‹ESC›[2K‹CR›‹ESC›[1A the invoice is ready at\n")
         assert "‹412 blank lines›" in body
         assert all(char == "\n" or char.isprintable() for char in body)
-        assert " marks in it." in shown.status_line
+        assert " marks." in shown.status_line
         await shown.go("y", "Copied Hidden")
         assert shown.port.intents == []
 

@@ -96,7 +96,7 @@ async def test_a_change_stands_there_before_and_after(size: tuple[int, int]) -> 
         assert (
             text.index("− ben@")
             < text.index("+ ana@")
-            < text.index("NOW  the fields that do not change")
+            < text.index("NOW  unchanged fields")
         )
         assert "┃ Workshop in May" in text
         assert "┊ r-8842190312" in text

@@ -17,7 +17,7 @@ SCREENS = {
     "sessions": "sessions open",
     "help": "KEYS",
     "palette": "every command by name",
-    "lock": "Any key shows it again",
+    "lock": "Press any key to show",
 }
 """Each screen with what stands on no other."""
 LEAVES = {"help": b"q", "palette": b"\x1b", "lock": b"q"}

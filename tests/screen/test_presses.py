@@ -273,7 +273,7 @@ async def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_dec
         assert shown.selected == short(1).approval_id
         await shown.press_alone("a")
         await shown.shows(
-            "a decided nothing: that row had ended. Now the next that waits is shown."
+            "a decided nothing: that row had ended. The next waiting item is now shown."
         )
         assert shown.selected == short(2).approval_id
         assert rows(shown) == [short(2).approval_id]
@@ -294,7 +294,7 @@ async def test_the_last_row_that_ended_leaves_at_the_next_key() -> None:
         await shown.passes(600)
         assert "withdrawn" in shown.text
         await shown.press_alone("escape")
-        await shown.shows("esc decided nothing: that row had ended. Nothing else waits.")
+        await shown.shows("esc decided nothing: that row had ended. Nothing else is waiting.")
         assert rows(shown) == []
 
 

@@ -95,7 +95,7 @@ def test_where_the_kernel_saw_nothing_nobody_says_that_it_did() -> None:
     assert "agent     codex" in lines
     seen = rail_text(requester_section(mail(self_opened=True, process=PROCESS)))
     assert seen[:2] == ["WHO ASKS  confirmed by the kernel", "agent     codex  not checked"]
-    assert "waits     its agent's session has ended" in lines
+    assert "waits     the agent's session has ended" in lines
 
 
 def test_the_last_runs_of_its_session_are_reported_as_far_as_they_came() -> None:

@@ -114,7 +114,7 @@ async def test_a_call_whose_action_file_changed_is_not_said_to_run() -> None:
 
     async with console(start(short(1), held=(held,))) as shown:
         await shown.rest()
-        assert "Its action file changed: a would run nothing." in shown.status_line
+        assert "Its action file has changed: a would run nothing." in shown.status_line
         assert "Press a to send" not in shown.text
 
 
