@@ -39,7 +39,7 @@ _NEXT = (
     "",
     "Next, with your own agent:",
     "    aileron launch codex      (or claude, opencode, goose, pi, gemini)",
-    "or step by step, with the same mail service:",
+    "Or step by step, with the same mail service:",
     "    aileron init --example",
 )
 

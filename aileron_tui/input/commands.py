@@ -80,10 +80,10 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="line_down", moves=True, keys=("J",), label="scroll", paired_with="line_up",
-        help="scroll the document by one line", contexts=_DOCUMENT,
+        help="scroll the document down, up by one line", contexts=_DOCUMENT,
     ),
     Command(
-        id="line_up", moves=True, keys=("K",), label="scroll back", contexts=_DOCUMENT,
+        id="line_up", moves=True, keys=("K",), label="scroll up", contexts=_DOCUMENT,
     ),
     Command(
         id="read_whole", keys=("v",), label="full screen",
@@ -95,7 +95,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="switch_pane", keys=("tab",), label="document",
-        help="move in the document instead of the list; again: the list", contexts=("waiting",),
+        help="switch the movement keys to the document or back", contexts=("waiting",),
     ),
     Command(
         id="search", keys=("slash",), label="search", footer_rank=60,
@@ -103,7 +103,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="next_match", moves=True, keys=("n",), label="next match", paired_with="previous_match",
-        footer_rank=4, help="next, previous match of the search", contexts=_DOCUMENT,
+        footer_rank=4, help="next, previous match", contexts=_DOCUMENT,
     ),
     Command(
         id="previous_match", moves=True, keys=("N",), label="previous match", contexts=_DOCUMENT,
@@ -117,13 +117,13 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="links", keys=("L",), label="links", footer_rank=64, asks=True,
-        help="show where the next link in the document leads; enter then opens it",
+        help="show the next link's address; enter opens it",
         contexts=_DOCUMENT,
     ),
     # Deciding
     Command(
         id="go_on", keys=("P",), label="resume", decides=True, footer_rank=8,
-        help="resume the calls that are on hold", contexts=VIEW_CONTEXTS, fixed=True,
+        help="resume the calls on hold", contexts=VIEW_CONTEXTS, fixed=True,
     ),
     Command(
         id="approve", keys=("a",), label="approve", decides=True, footer_rank=10,
@@ -147,11 +147,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="deny", keys=("d",), label="deny", asks=True, footer_rank=30,
-        help="deny; asks for a reason", contexts=("waiting",),
+        help="deny, with a reason that the agent will read", contexts=("waiting",),
     ),
     Command(
         id="whole", keys=("x",), label="whole", footer_rank=35,
-        help="show the whole new preview; again: what changed", contexts=("waiting",),
+        help="show the whole new preview; again: the changes", contexts=("waiting",),
     ),
     Command(
         id="refresh", keys=("r",), label="refetch", footer_rank=40,
@@ -170,24 +170,24 @@ COMMANDS: tuple[Command, ...] = (
     # The rows of the lists
     Command(
         id="open", keys=("enter",), label="open", footer_rank=5,
-        help="open the row: everything known about it", contexts=_TABLES, fixed=True,
+        help="open the row and show everything about it", contexts=_TABLES, fixed=True,
     ),
     Command(
         id="show_record", keys=("s",), label="the record", footer_rank=7,
-        help="show the record itself, as it is stored; again: its call",
+        help="switch between the stored record and its call",
         contexts=("audit",),
     ),
     Command(
         id="decided", keys=("h",), label="decided", footer_rank=56,
-        help="the decided calls with their results; again: what waits", contexts=("waiting",),
+        help="decided calls with results; again: what waits", contexts=("waiting",),
     ),
     Command(
         id="verify", keys=("V",), label="verify", footer_rank=23,
-        help="verify the whole chain, in the background", contexts=("audit",),
+        help="verify the whole hash chain, in the background", contexts=("audit",),
     ),
     Command(
         id="export", keys=("x",), label="export", footer_rank=25,
-        help="write every record into a new file in the home", contexts=("audit",),
+        help="write every record to a new file in the home", contexts=("audit",),
     ),
     Command(
         id="follow", keys=("f",), label="follow", footer_rank=24,
@@ -195,7 +195,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="unfold", keys=("u",), label="code points", footer_rank=35,
-        help="show the source: every mark with its code point, nothing folded or converted", contexts=_DOCUMENT,
+        help="show the source, unfolded, with code points", contexts=_DOCUMENT,
     ),
     Command(
         id="wrap_marks", keys=("w",), label="wrap marks", contexts=_DOCUMENT,
@@ -213,7 +213,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(id="last", moves=True, keys=("end",), label="last", contexts=_MOVE),
     Command(
         id="page_up", moves=True, keys=("pageup",), label="page up", paired_with="page_down",
-        help="a page of rows up, down", contexts=_MOVE,
+        help="one page of rows up, down", contexts=_MOVE,
     ),
     Command(id="page_down", moves=True, keys=("pagedown",), label="page down", contexts=_MOVE),
     Command(
@@ -222,11 +222,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="filter", keys=("slash",), label="filter", footer_rank=60,
-        help="filter: words, agent: action: state: age:", contexts=VIEW_CONTEXTS,
+        help="filter by words, or by agent: action: state: age:", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="back", keys=("escape",), label="back", footer_rank=58,
-        help="back; leaves everything waiting", contexts=VIEW_CONTEXTS, fixed=True,
+        help="go back; decides nothing", contexts=VIEW_CONTEXTS, fixed=True,
     ),
     # What can be done with the item in view
     Command(
@@ -234,8 +234,8 @@ COMMANDS: tuple[Command, ...] = (
         help="copy a field as shown; again: the next one", contexts=_DOCUMENT,
     ),
     Command(
-        id="pager", keys=("p",), label="pager", footer_rank=63,
-        help="read the longest field in view in $PAGER", contexts=_DOCUMENT,
+        id="pager", keys=("p",), label="page", footer_rank=63,
+        help="open the longest field in view in $PAGER", contexts=_DOCUMENT,
     ),
     Command(
         id="open_review", keys=("O",), label="open in the browser",
@@ -244,7 +244,7 @@ COMMANDS: tuple[Command, ...] = (
     # Everywhere
     Command(
         id="view_waiting", keys=("1",), label="waiting", footer_rank=80,
-        help="what waits for you", contexts=VIEW_CONTEXTS,
+        help="the calls and files that wait for you", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="view_activity", keys=("2",), label="activity", footer_rank=81,
@@ -252,7 +252,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="view_audit", keys=("3",), label="audit", footer_rank=82,
-        help="every record", contexts=VIEW_CONTEXTS,
+        help="every audit record", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="view_library", keys=("4",), label="actions", footer_rank=83,
@@ -280,7 +280,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="help", keys=("question_mark",), label="help", footer_rank=99,
-        help="this page", contexts=_DOCUMENT,
+        help="show this help", contexts=_DOCUMENT,
     ),
     # Panels
     Command(
@@ -293,7 +293,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="reason_earlier", moves=True, keys=("up",), label="earlier", footer_rank=2, fixed=True,
-        help="bring back an earlier reason", contexts=("deny",),
+        help="use an earlier reason", contexts=("deny",),
     ),
     Command(
         id="reason_later", moves=True, keys=("down",), label="later", fixed=True,
@@ -348,7 +348,7 @@ COMMANDS: tuple[Command, ...] = (
         contexts=("link",),
     ),
     Command(
-        id="palette_enter", keys=("enter",), label="do it", footer_rank=0, fixed=True,
+        id="palette_enter", keys=("enter",), label="run it", footer_rank=0, fixed=True,
         contexts=("palette",),
     ),
     Command(
@@ -371,7 +371,7 @@ COMMANDS: tuple[Command, ...] = (
 
 NEXT_SCENE = Command(
     id="next_scene", keys=("S",), label="next scene", footer_rank=31,
-    help="next scene of the demo; skips one that you have not answered",
+    help="go to the next scene, or skip this one",
     contexts=VIEW_CONTEXTS,
 )  # fmt: skip
 """A key that only the console of `aileron demo` has."""

@@ -7,8 +7,8 @@ from aileron_core.text import escape
 
 PALETTE: Final = "every command by name"
 PALETTE_NONE: Final = "No command matches here."
-IN_DOCUMENT: Final = "The keys now move in the document; / searches it. tab: back to the list."
-IN_LIST: Final = "The keys move in the list again."
+IN_DOCUMENT: Final = "The keys that move are the document's now; / searches in it. tab: the list."
+IN_LIST: Final = "The keys that move are the list's again."
 SOURCE: Final = "source"
 """What the key of `unfold` shows where a text is drawn in another form."""
 FOLD: Final = "fold again"
@@ -58,18 +58,18 @@ def no_action(close: Sequence[str]) -> str:
 
 def fixed(key: str) -> str:
     """Return that an action keeps its key."""
-    return f"always has the key {key}; it cannot be changed"
+    return f"always has the key {key}, which cannot be changed"
 
 
 def no_key(text: str) -> str:
     """Return that something is not a key."""
-    return f"{escape(text)} is not a key; write one character, or a name such as space, home, f5, ctrl+f"
+    return f"{escape(text)} is not a key; use one character, or a name such as space, home, f5 or ctrl+f"
 
 
 def not_alone(text: str) -> str:
     """Return that a key cannot decide."""
-    message = f"{escape(text)} cannot decide: use a single character"
-    return f"{message}, without ctrl or alt, other than esc and enter"
+    message = f"{escape(text)} cannot be a key that decides; use one character"
+    return f"{message}, without ctrl or alt, and not esc or enter"
 
 
 def shared(key: str, other: str, *, both: bool) -> str:

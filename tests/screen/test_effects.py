@@ -82,7 +82,7 @@ async def test_what_will_not_remain_is_never_called_what_will_happen(
         assert " NOW  " in text
         assert "CODEX WANTS" in text
         assert "r-8842190447" in text
-        assert ("what will be created" in text) == (effect == "CREATE")
+        assert ("to be created" in text) == (effect == "CREATE")
 
 
 @SIZES

@@ -54,7 +54,7 @@ def test_a_key_that_decides_is_one_character_alone(key: str) -> None:
     """Nothing that leaves, that a burst makes, or that a modifier turns into another key."""
     for action in ("approve", "accept", "withdraw_acceptance", "pause"):
         message = refused(**{action: key})[f"console.keys.{action}"]
-        assert "cannot decide: use a single character" in message
+        assert "cannot be a key that decides" in message
 
 
 def test_two_actions_of_one_place_do_not_share_a_key() -> None:
