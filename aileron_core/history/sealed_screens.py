@@ -29,8 +29,8 @@ _LOCKED = "What was shown is sealed, and its key is locked. Unlock the vault to 
 _NO_KEY = "What was shown can no longer be read: the key of that day was destroyed."
 _UNREACHABLE = "What was shown is sealed, and its key cannot be reached. Check the vault."
 _REPLACED = (
-    "What was shown is left out: its sealed record is not the one in the audit. Another program "
-    "changed it."
+    "What was shown is left out: its sealed record is not the one that the audit names. Another "
+    "program changed it."
 )
 _UNKNOWN_FORM = "What was shown was stored by another version of Aileron and cannot be displayed."
 

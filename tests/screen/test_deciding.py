@@ -227,7 +227,7 @@ async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() ->
         await shown.passes(1)
         assert "approve" not in shown.keys
         assert "deny…" in shown.keys
-        assert "Fetching the preview. You can approve once it is here" in shown.status_line
+        assert "Fetching the preview. You can approve once it arrives" in shown.status_line
         await shown.press_alone("a")
         assert shown.port.intents == []
 
