@@ -81,7 +81,9 @@ class CoreThread:
             self._tell_lost()
 
     def _tell_lost(self) -> None:
-        lost = CoreLost(message="Nothing can be decided or run now. Run `aileron logs` for details.")
+        lost = CoreLost(
+            message="Nothing can be decided or run now. Run `aileron logs` for details."
+        )
         for sink in tuple(self._sinks):
             with contextlib.suppress(RuntimeError):
                 sink(lost)

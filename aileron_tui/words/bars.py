@@ -7,7 +7,9 @@ BANNER_STORAGE: Final = "✗ NOTHING CAN RUN: the audit cannot be written."
 BANNER_LOST: Final = "✗ THE SERVER HAS STOPPED. No waiting call was lost."
 ROUTE: Final = "Test route: "
 ROUTE_TO: Final = " is answered by "
-LACKS_LETTERS: Final = "▲ this terminal is not UTF-8: each letter it cannot show is replaced by a marked ?"
+LACKS_LETTERS: Final = (
+    "▲ this terminal is not UTF-8: each letter it cannot show is replaced by a marked ?"
+)
 
 
 def too_small(waiting: int) -> str:

@@ -13,7 +13,9 @@ READ_SECTION: Final = "THE REQUEST"
 ACCEPT_READ: Final = "Let this connector send POST requests in previews?"
 READ_WHY: Final = "a preview tried this and was refused"
 READ_ROW: Final = "by POST: "
-THEN_GRAPHQL: Final = "its previews may send GraphQL by POST; Aileron checks that each request is a single query"
+THEN_GRAPHQL: Final = (
+    "its previews may send GraphQL by POST; Aileron checks that each request is a single query"
+)
 THEN_AWS: Final = "its previews may call exactly this AWS operation by POST; Aileron cannot check that it only reads"
 WARN_READS_UNSEEN: Final = (
     "its preview sends POST requests, accepted without review (--accept-installed)"

@@ -20,7 +20,9 @@ SCREEN_FAILED: Final = (
 )
 STORAGE_STOPS: Final = "✗ Nothing can be decided until the audit can be written."
 VAULT: Final = "The vault is locked. This waits until you open it."
-NOT_FOCUSED: Final = "Your terminal reports that another pane has the focus, so no key decides here."
+NOT_FOCUSED: Final = (
+    "Your terminal reports that another pane has the focus, so no key decides here."
+)
 DEADLINE_OVER: Final = "Its deadline has passed; it expires and does not run."
 PROBLEM_READ: Final = (
     "Nothing to decide here. Fix the file; Aileron reads it again when it changes."

@@ -144,7 +144,9 @@ def test_without_a_screen_the_list_is_printed_whole_and_answered(
         assert "Accept these 62 actions?" in page
         for name in ("first-060", "gated-000", "gated-039", "read-059"):
             assert f"{name}  runs get_draft" in page
-        assert "t accepts all 62, exactly as they are; T accepts all but the 2 listed first." in page
+        assert (
+            "t accepts all 62, exactly as they are; T accepts all but the 2 listed first." in page
+        )
         assert "T accept the rest" in page
         plain.answer("T")
         plain.read_until("Accepted: 60 actions.")
@@ -181,10 +183,10 @@ async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
     offered = {each["name"]: each["offered"] for each in action_list["items"]}
     assert offered == {"get-draft": False, "list-drafts": True, "send-draft": True}
     text = aileron("action", "list", home=home).stdout
-    assert "names none-*: no action here has that name." in text
+    assert "contains none-*, which matches no action." in text
     get_draft = next(line for line in text.splitlines() if "get-draft" in line)
     assert get_draft.endswith("no tool")
-    assert text.splitlines()[-1] == f"Tools for agents: 4, {taken / 1000:,.1f} kB."
+    assert text.splitlines()[-1] == f"Agents get 4 tools ({taken / 1000:,.1f} kB)."
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus beside the checkout")

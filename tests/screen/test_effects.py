@@ -93,11 +93,7 @@ async def test_a_change_stands_there_before_and_after(size: tuple[int, int]) -> 
         assert "WILL HAPPEN  + what codex wants, − fetched by Aileron" in text
         assert "┃ − ben@northwind.example" in text
         assert "┊ + ana@example.com" in text
-        assert (
-            text.index("− ben@")
-            < text.index("+ ana@")
-            < text.index("NOW  unchanged fields")
-        )
+        assert text.index("− ben@") < text.index("+ ana@") < text.index("NOW  unchanged fields")
         assert "┃ Workshop in May" in text
         assert "┊ r-8842190312" in text
         assert "CODEX WANTS" in text

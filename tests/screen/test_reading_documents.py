@@ -52,7 +52,9 @@ async def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_ba
         await shown.until(lambda: "✓ All seen. esc goes back" in shown.status_line)
         await shown.rest()
         await shown.press("a")
-        await shown.until(lambda: "this page is only for reading; esc goes back" in shown.status_line)
+        await shown.until(
+            lambda: "this page is only for reading; esc goes back" in shown.status_line
+        )
         assert approvals(shown) == []
         await shown.rest()
         await shown.press("escape")
