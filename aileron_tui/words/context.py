@@ -21,7 +21,7 @@ CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
     {
         "verified": "yes",
         "other_user": "runs as another user",
-        "claimed": "unconfirmed",
+        "claimed": "unverified",
         "none": "no: it can do what your account can",
     }
 )

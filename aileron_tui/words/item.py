@@ -99,7 +99,7 @@ CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
     {
         "verified": "contained",
         "other_user": "runs as another user",
-        "claimed": "containment unconfirmed",
+        "claimed": "containment unverified",
         "none": "not contained",
     }
 )

@@ -76,7 +76,7 @@ NOT_CONNECTED: Final = "not connected"
 YES: Final = "yes"
 NO: Final = "no"
 CONTAINMENT_SHORT: Final[Mapping[Containment, str]] = MappingProxyType(
-    {"verified": YES, "other_user": "other user", "claimed": "unconfirmed", "none": f"▲ {NO}"}
+    {"verified": YES, "other_user": "other user", "claimed": "unverified", "none": f"▲ {NO}"}
 )
 UNCONTAINED: Final = "not sandboxed: it can do whatever your account can, even without Aileron"
 ONLY_CLAIMED: Final = (
@@ -179,7 +179,7 @@ def uncontained(count: int) -> str:
 
 def only_claimed(count: int) -> str:
     """Return how many sessions are contained by somebody's word alone."""
-    return f"{count} unconfirmed"
+    return f"{count} unverified"
 
 
 def self_declared(self_opened: bool) -> str:

@@ -81,7 +81,7 @@ def test_how_its_agent_is_contained_stands_there_as_far_as_it_was_seen() -> None
     """What a launcher said is no more than that."""
     for containment, words in (
         ("verified", "yes"),
-        ("claimed", "unconfirmed"),
+        ("claimed", "unverified"),
         ("other_user", "runs as another user"),
     ):
         assert f"contained {words}" in rail_text(requester_section(mail(containment=containment)))

@@ -31,8 +31,8 @@ async def test_each_session_says_whether_it_is_there_and_whether_something_conta
     [
         (
             "claimed",
-            "unconfirmed",
-            "containment unconfirmed",
+            "unverified",
+            "containment unverified",
             "could not confirm that all its processes",
         ),
         ("other_user", "other user", "runs as another user", "can do whatever that account can"),
@@ -45,7 +45,7 @@ async def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
 
     sessions_now = (replace(CODEX, containment=containment), CLAUDE, RELAY)
     async with console(start(mail(), sessions=sessions_now)) as shown:
-        count = "1 unconfirmed" if containment == "claimed" else "2 not contained"
+        count = "1 unverified" if containment == "claimed" else "2 not contained"
         await shown.go("5", count)
         assert short in shown.row
         await shown.go("enter", follows)

@@ -153,8 +153,8 @@ async def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
 async def test_without_a_preview_op_the_check_names_what_is_left_to_do() -> None:
     async with console(start(lost(3, can_fetch_again=False))) as shown:
         await shown.rest()
-        await shown.shows("Look at the service yourself")
-        assert "Look at the service itself, m acknowledges." in shown.status_line
+        await shown.shows("Check the service yourself")
+        assert "Check the service itself, m acknowledges." in shown.status_line
         await shown.press_alone("l")
         assert RefetchPreview not in map(type, shown.port.intents)
 
