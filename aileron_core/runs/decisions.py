@@ -51,20 +51,20 @@ class ApprovalService:
             self._require_waiting(run)
             self.pause.require_approvals_allowed()
             if run.row.state is RunState.AWAITING_VAULT:
-                raise Conflict("It waits for the vault. Nothing was decided.")
+                raise Conflict("The call waits for the vault. Nothing was decided.")
             if run.resolved is None:
                 raise Conflict(
-                    f"The action {run.row.action} is not accepted any more. {run.nothing_ran_text}; deny it, "
-                    "or accept the action again and have the agent ask anew."
+                    f"The action {run.row.action} is no longer accepted. {run.nothing_ran_text}. Deny the "
+                    "call, or accept the action again and have the agent repeat the call."
                 )
             if run.preview.status == "fetching" or run.row.digest is None:
-                raise Conflict("Still looking. Nothing was decided.")
+                raise Conflict("The preview is still being fetched. Nothing was decided.")
             if digest != run.row.digest:
-                raise Conflict("It changed while you answered. Nothing was decided.")
+                raise Conflict("The call changed while you answered. Nothing was decided.")
             if self._is_late(run):
                 await self._expire(run)
                 raise Conflict(
-                    f"Its deadline has passed. {run.nothing_ran_text}.",
+                    f"The approval has expired. {run.nothing_ran_text}.",
                     details={"outcome": "expired"},
                 )
             drift, run.drift = run.drift, None
@@ -165,9 +165,9 @@ class ApprovalService:
         """
         run = self._live_call(call_id)
         if run.row.state is not RunState.UNKNOWN:
-            raise Conflict("Its outcome is already known. Nothing was asked.")
+            raise Conflict("The outcome is already known. Nothing was fetched.")
         if not run.can_refetch_preview:
-            raise Conflict("It has no preview to check with. Look at the service itself.")
+            raise Conflict("This call has no preview to check with. Check the service itself.")
         await self.runner.refetch_preview(run)
 
     async def acknowledge(self, call_id: str, preview_at: float) -> None:
@@ -184,9 +184,9 @@ class ApprovalService:
         run = self._live_call(call_id)
         async with run.lock:
             if not run.awaits_acknowledgement:
-                raise Conflict("Its outcome is no open question. Nothing changed.")
+                raise Conflict("The outcome does not need to be acknowledged. Nothing changed.")
             if run.preview.fetched_at != preview_at:
-                raise Conflict("It was looked at again while you answered. Nothing changed.")
+                raise Conflict("The preview was fetched again while you answered. Nothing changed.")
             ended = run.row.ended_at or 0.0
             looked = run.preview.status if run.preview.fetched_at > ended else "not looked at"
             run.acknowledged = True
@@ -211,7 +211,7 @@ class ApprovalService:
         """
         run = self.registry.get(run_id)
         if run is None:
-            raise NotFound(f"No call {run_id} is in this console.")
+            raise NotFound(f"This console has no call {run_id}.")
         await self.read_backs.mark_seen(run)
 
     def refresh_previews_refused(self, read: str) -> None:
@@ -325,7 +325,7 @@ class ApprovalService:
             lambda connection: run_table.by_approval(connection, approval_id)
         )
         if row is None or row.session_id != session_id:
-            raise NotFound(f"There is no approval {approval_id} of this session.")
+            raise NotFound(f"This session has no approval {approval_id}.")
         return row
 
 
