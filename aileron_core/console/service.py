@@ -246,4 +246,4 @@ class ConsoleService:
 
     async def _end_session(self, session_id: str) -> None:
         if not await self.sessions.end(session_id, "a person ended it", by="person"):
-            raise NotFound("That session has ended already. Nothing changed.")
+            raise NotFound("That session has already ended. Nothing changed.")

@@ -63,11 +63,11 @@ async def test_it_stands_first_and_its_answer_is_in_view(size: tuple[int, int]) 
         read = replace(lost(3).preview, updated_at=NOW + 30)
         shown.port.tell(ApprovalUpdated(view=lost(3, preview=read, version=9)))
         await shown.shows("HOW IT IS NOW")
-        assert "Compare how it is now" in shown.text
+        assert "Compare the current state" in shown.text
         gone = PreviewView(status="unavailable", reason="timed out", updated_at=NOW + 60)
         shown.port.tell(ApprovalUpdated(view=lost(3, preview=gone, version=10)))
         await shown.shows("timed out")
-        assert "l fetches from the service how it is now." in shown.text
+        assert "l fetches the current state from the service." in shown.text
 
 
 async def test_one_key_acknowledges_what_stands_there() -> None:
@@ -153,8 +153,8 @@ async def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
 async def test_without_a_preview_op_the_check_names_what_is_left_to_do() -> None:
     async with console(start(lost(3, can_fetch_again=False))) as shown:
         await shown.rest()
-        await shown.shows("Look at the service yourself")
-        assert "Look at the service itself, m acknowledges." in shown.status_line
+        await shown.shows("Check the service yourself")
+        assert "Check the service itself, m acknowledges." in shown.status_line
         await shown.press_alone("l")
         assert RefetchPreview not in map(type, shown.port.intents)
 
@@ -186,7 +186,7 @@ async def test_its_page_in_the_activity_says_what_to_check_too() -> None:
         for text in (
             "OUTCOME",
             "mail.example.com:443",
-            "l fetches from the service how it is now.",
+            "l fetches the current state from the service.",
         ):
             assert text in shown.text, text
         assert shown.text.count("The step send failed") == 1
@@ -194,4 +194,4 @@ async def test_its_page_in_the_activity_says_what_to_check_too() -> None:
         shown.port.tell(ApprovalUpdated(view=known))
         noted = replace(ended, seq=4001, event="run.acknowledged", actor="person")
         shown.port.tell(Recorded(record=noted, head_words=("olive", "pixel")))
-        await shown.until(lambda: "l fetches from the service" not in shown.text)
+        await shown.until(lambda: "l fetches the current state" not in shown.text)
