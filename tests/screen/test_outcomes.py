@@ -146,7 +146,7 @@ async def test_where_there_is_nothing_to_look_through_no_key_is_offered() -> Non
         shown.port.tell(ApprovalUpdated(view=lost_call(can_fetch_again=False)))
         await shown.shows("OUTCOME  unknown")
         shown.clock.advance(5)
-        await shown.shows("Look at the service itself; it is not repeated.")
+        await shown.shows("Check the service itself; it is not repeated.")
         assert "look again" not in shown.keys
 
 
