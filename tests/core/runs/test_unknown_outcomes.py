@@ -476,6 +476,21 @@ async def test_a_value_that_was_there_before_settles_nothing(home: Path) -> None
             assert seen.awaits_acknowledgement
 
 
+async def test_a_step_that_never_ran_is_not_taken_for_done(home: Path) -> None:
+    """The answer of the first of two steps was lost: what the second should have done is not in the fields."""
+    changing(home)
+    file = home / "actions" / "readdress.md"
+    step = '[[execute]]\nid = "update"\n'
+    text = file.read_text(encoding="utf-8")
+    second = text[text.index(step) : text.index("[approval]")].replace('"update"', '"again"', 1)
+    file.write_text(text.replace("[approval]", f"{second}\n[approval]", 1), encoding="utf-8")
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            seen = await look(core, await lost_change(core, mailbox, took_effect=True))
+            assert (looked(seen).preview.status, looked(seen).comparison) == ("ready", None)
+            assert seen.awaits_acknowledgement
+
+
 async def test_what_is_gone_is_said_and_what_was_shown_stays(home: Path) -> None:
     """A draft that was sent answers 404: its gist and fields stay those of before."""
     install_examples(home)
