@@ -165,12 +165,18 @@ def _unknown(path: Path, content: Mapping[str, Any]) -> list[Problem]:
     for section, table in content.items():
         known = _KEYS.get(section)
         if known is None or not isinstance(table, Mapping):
-            problems.append(_problem(path, "is not a section that Aileron knows", section))
+            problems.append(
+                _problem(
+                    path, f"is not a section; the sections are {', '.join(sorted(_KEYS))}", section
+                )
+            )
             continue
         keys = cast("Mapping[str, Any]", table)
         problems += [
             _problem(
-                path, f"is unknown; known here: {', '.join(sorted(known))}", f"{section}.{key}"
+                path,
+                f"is not a key here; the keys are {', '.join(sorted(known))}",
+                f"{section}.{key}",
             )
             for key in keys
             if key not in known
@@ -205,7 +211,7 @@ class _SettingsTable:
             or not isinstance(found, int | float)
             or not least <= found <= most
         ):
-            self.refuse(key, f"must be from {least:g} to {most:g}")
+            self.refuse(key, f"must be a number from {least} to {most}")
             return default
         return found
 
@@ -250,7 +256,7 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
 def _tools(table: _SettingsTable) -> tuple[str, ...]:
     found = table.value("tools", ["*"])
     if not _are_words(found):
-        table.refuse("tools", 'must be a list of names of actions, as in ["issue-*", "send-draft"]')
+        table.refuse("tools", 'must be a list of action names, such as ["issue-*", "send-draft"]')
         return ()
     return tuple(found)
 
@@ -268,7 +274,7 @@ def parse_launch(path: Path, text: str) -> Mapping[str, LaunchSettings]:
             [_problem(path, f"cannot be read: {error}", class_="parse_error")]
         ) from error
     problems = [
-        _problem(path, "is nothing that a project's file may say; only [launch.<agent>] is", key)
+        _problem(path, "is not allowed in a project's aileron.toml; only [launch.<agent>] is", key)
         for key in content
         if key != "launch"
     ]
@@ -293,15 +299,15 @@ def _launch(path: Path, content: object, problems: list[Problem]) -> Mapping[str
         args: object = values.get("args", [])
         env: object = values.get("env", {})
         if not _are_words(args):
-            table.refuse("args", 'must be a list of words, as in ["--verbose"]')
+            table.refuse("args", 'must be a list of strings, such as ["--verbose"]')
             args = []
         if not isinstance(env, Mapping) or not _are_words(
             [*cast("Mapping[str, Any]", env).values()]
         ):
-            table.refuse("env", 'must be a table of texts, as in { NO_COLOR = "1" }')
+            table.refuse("env", 'must be a table of strings, such as { NO_COLOR = "1" }')
             env = {}
         for key in sorted(values.keys() - {"args", "env"}):
-            table.refuse(key, "is unknown; known here: args, env")
+            table.refuse(key, "is not a key here; the keys are args, env")
         variables = cast("Mapping[str, str]", env)
         found[name] = LaunchSettings(args=tuple(args), env=tuple(variables.items()))
     return found
@@ -332,7 +338,9 @@ def _notify(table: _SettingsTable) -> NotifySettings:
     words = cast("list[Any]", found) if isinstance(found, list) else None
     usable = words is not None and len(words) <= MAX_COMMAND and all(map(_is_word, words))
     if words is None or not usable or words[:1] == [""]:
-        table.refuse("command", 'must be a list of words, as in ["notify-send", "{count} wait"]')
+        table.refuse(
+            "command", 'must be a list of strings, such as ["notify-send", "{count} calls wait"]'
+        )
         words = []
     return NotifySettings(osc9=osc9, command=tuple(words))
 
@@ -345,11 +353,11 @@ def _gateway(table: _SettingsTable) -> GatewaySettings:
     urls = {key: table.value(key, "") for key in ("anthropic", "openai", "gemini")}
     for key, url in urls.items():
         if not _is_base_url(url):
-            table.refuse(key, 'must be a base URL, as in "https://models.example.com/v1"')
+            table.refuse(key, 'must be a base URL, such as "https://models.example.com/v1"')
             urls[key] = ""
     file = table.value("ca_file", "")
     if not isinstance(file, str) or (file and not _is_own_file(file)):
-        table.refuse("ca_file", "must be the absolute path of a file with certificates (PEM)")
+        table.refuse("ca_file", "must be the absolute path of a PEM file with certificates")
         file = ""
     return GatewaySettings(**urls, ca_file=file)
 
@@ -373,7 +381,7 @@ def _is_base_url(found: object) -> bool:
 def _console(table: _SettingsTable) -> ConsoleSettings:
     theme = table.value("theme", "auto")
     if not isinstance(theme, str) or not theme:
-        table.refuse("theme", 'must be the name of a theme, or "auto"')
+        table.refuse("theme", 'must be "auto" or the name of a theme')
         theme = "auto"
     glyphs = table.value("glyphs", "auto")
     if glyphs not in _GLYPHS:
@@ -392,10 +400,10 @@ def _console(table: _SettingsTable) -> ConsoleSettings:
 def _keys(table: _SettingsTable) -> tuple[tuple[str, str], ...]:
     found = table.value("keys", {})
     if not isinstance(found, Mapping):
-        table.refuse("keys", 'must be a table of keys, as in approve = "a"')
+        table.refuse("keys", 'must be a table of keys, such as { approve = "a" }')
         return ()
     keys = cast("Mapping[str, Any]", found)
     for name, key in keys.items():
         if not isinstance(key, str) or not key:
-            table.refuse(f"keys.{name}", 'must be the name of one key, as in "a"')
+            table.refuse(f"keys.{name}", 'must be the name of one key, such as "a"')
     return tuple((name, key) for name, key in keys.items() if isinstance(key, str) and key)

@@ -1,6 +1,7 @@
 """What every test shares: Hypothesis profiles, a clean environment, a home of its own."""
 
 import gc
+import itertools
 import os
 import signal
 import tempfile
@@ -33,11 +34,40 @@ _SECOND_TRY = (
 """Looks alone. What may decide, send or leak is tried once: a misfire now and then is a misfire."""
 
 
+_FIRST = (
+    "tests/process/test_readme.py::test_every_line",
+    "tests/process/test_random_keys.py::",
+    "tests/process/test_demo.py::",
+    "tests/screen/test_presses.py::test_each_of_200",
+    "tests/process/test_hostile_console.py::",
+)
+"""What takes longest, the longest first: begun last, it would keep one worker busy and the others idle."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A picture that came late is taken once more."""
+    """A picture that came late is taken once more; the longest tests begin before the others."""
     for item in items:
         if item.nodeid.startswith(_SECOND_TRY):
             item.add_marker(pytest.mark.flaky(reruns=1))
+    items[:] = _longest_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def _longest_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Return *items* with the longest at the heads of the parts that xdist deals to its *workers*."""
+    long = [item for start in _FIRST for item in items if item.nodeid.startswith(start)]
+    taken = set(long)
+    others = iter([item for item in items if item not in taken])
+    ordered: list[pytest.Item] = []
+    for worker in range(workers):
+        size = (len(items) - len(ordered)) // (workers - worker)
+        part = long[worker::workers]
+        ordered += [*part, *itertools.islice(others, max(0, size - len(part)))]
+    return ordered
+
+
+def pytest_collectstart() -> None:
+    """Look for no garbage while tests are collected: there is next to none."""
+    gc.disable()
 
 
 def pytest_collection_finish() -> None:
@@ -45,6 +75,13 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)  # an eighth of the rest
+    gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    """Collect garbage once: pytest does so five times more, over all that a worker holds by then."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -89,17 +89,19 @@ def head_contradiction(connection: sqlite3.Connection, home: Path) -> str:
     try:
         stored = read_head(home / "audit.head")
     except ValueError as error:
-        return f"audit.head is not readable ({error})"
+        return f"audit.head cannot be read ({error})"
     if stored is None:
-        return "audit.head was gone, so records cut from the end would not be seen" if last else ""
+        return (
+            "audit.head was missing, so records cut off the end would go unnoticed" if last else ""
+        )
     at = connection.execute("SELECT hash FROM audit WHERE seq = ?", (stored.seq,)).fetchone()
     if stored.seq > last:
         return (
-            f"audit.head knew {stored.seq} records, the table ended at {last}: "
+            f"audit.head ended at record {stored.seq}, the table at record {last}: "
             f"{stored.seq - last} were cut off"
         )
     if stored.seq and (at is None or _blob(at[0]).hex() != stored.hash):
-        return f"record {stored.seq} was not the one that audit.head knew"
+        return f"record {stored.seq} was not the one that audit.head named"
     return ""
 
 
@@ -161,7 +163,7 @@ def verify_home(connection: sqlite3.Connection, home: Path) -> ChainReport:
     try:
         stored = read_head(home / "audit.head")
     except ValueError as error:
-        message = f"audit.head is not readable ({error})"
+        message = f"audit.head cannot be read ({error})"
         unreadable.append(ChainProblem(seq=0, kind="edited", message=message))
     else:
         heads += [stored] if stored else []
@@ -173,7 +175,7 @@ def verify_home(connection: sqlite3.Connection, home: Path) -> ChainReport:
     finally:
         connection.execute("ROLLBACK")
     if report.records and not (home / "audit.head").exists():
-        message = "audit.head is gone, so records cut from the end would not be seen"
+        message = "audit.head is missing, so records cut off the end would go unnoticed"
         unreadable.append(ChainProblem(seq=report.records, kind="cut", message=message))
     return ChainReport(
         records=report.records, head=report.head, problems=(*unreadable, *report.problems)

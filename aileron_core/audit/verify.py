@@ -120,7 +120,7 @@ def _startup_findings(seq: int, body: dict[str, Any]) -> list[ChainProblem]:
     """Return what a console found of earlier records when it started, before it wrote a new head."""
     if body.get("event") != AuditEvent.AUDIT_CUT:
         return []
-    message = f"a console found at its start: {body.get('summary')}"
+    message = f"found when a console started: {body.get('summary')}"
     return [ChainProblem(seq=seq, kind="cut", message=message)]
 
 
@@ -130,10 +130,12 @@ def _broken(row: ChainRow, known: set[bytes]) -> ChainProblem:
         if row.prev in known or row.prev == GENESIS:
             message = f"record {row.seq} does not follow record {row.seq - 1}: it was moved here"
             return ChainProblem(seq=row.seq, kind="reordered", message=message)
-        message = f"record {row.seq - 1} is not the one that record {row.seq} was written after"
+        message = f"record {row.seq - 1} is not the one that record {row.seq} followed when it was written"
         return ChainProblem(seq=row.seq - 1, kind="edited", message=message)
     return ChainProblem(
-        seq=row.seq, kind="edited", message=f"record {row.seq} and its link were changed"
+        seq=row.seq,
+        kind="edited",
+        message=f"record {row.seq} and its link to the record before it were changed",
     )
 
 
@@ -147,7 +149,7 @@ def _body(row: ChainRow, problems: list[ChainProblem]) -> dict[str, Any] | None:
         problems.append(ChainProblem(seq=row.seq, kind="edited", message=message))
 
     if chain_hash(row.prev, _bytes(row)) != row.hash:
-        edited(f"record {row.seq} does not have the content that its hash was made of")
+        edited(f"record {row.seq} does not match its hash")
         return None
     try:
         parsed: Any = json.loads(row.body)
@@ -164,12 +166,12 @@ def _body(row: ChainRow, problems: list[ChainProblem]) -> dict[str, Any] | None:
             ChainProblem(
                 seq=row.seq,
                 kind="reordered",
-                message=f"record {row.seq} says of itself that it is record {body.get('seq')}",
+                message=f"the content of record {row.seq} says that it is record {body.get('seq')}",
             )
         )
     for column in ("at", "event", "run"):
         if body.get(column) != getattr(row, column):
-            edited(f"record {row.seq}: the column {column} does not say what the record says")
+            edited(f"record {row.seq}: the column {column} differs from the record")
     return body
 
 
@@ -180,20 +182,20 @@ def _orphans(
     for named in last_records:
         body = bodies.get(named.last_record)
         if body is None or named.key != body.get(_NAMED_BY.get(named.kind, "name")):
-            message = f"{named.kind} {named.key} has no record of how it got there"
+            message = f"{named.kind} {named.key} has no audit record"
         elif named.state is not None and body.get("state") != named.state:
             message = (
                 f"{named.kind} {named.key} is {named.state}, but its last record "
                 f"({named.last_record}) says {body.get('state')}"
             )
         elif named.args_sha256 is not None and body.get("args_sha256") != named.args_sha256:
-            message = f"{named.kind} {named.key} has other arguments than its record states"
+            message = f"{named.kind} {named.key}: its arguments differ from its record"
         elif named.digest is not None and body.get("digest") != named.digest:
-            message = f"{named.kind} {named.key} has another digest than its record states"
+            message = f"{named.kind} {named.key}: its digest differs from its record"
         elif other := sorted(
             k for k, value in named.expected_fields.items() if body.get(k) != value
         ):
-            message = f"{named.kind} {named.key}: another {other[0]} than its record states"
+            message = f"{named.kind} {named.key}: its {other[0]} differs from its record"
         else:
             continue
         problems.append(ChainProblem(seq=named.last_record, kind="orphan", message=message))
@@ -205,11 +207,11 @@ def _cuts(heads: Sequence[StoredHead], hashes: dict[int, bytes], last: int) -> l
     for head in heads:
         if head.seq > last:
             message = (
-                f"{head.source} knows {head.seq} records, the table ends at {last}: "
+                f"{head.source} ends at record {head.seq}, the table at record {last}: "
                 f"{head.seq - last} were cut off"
             )
             problems.append(ChainProblem(seq=last + 1, kind="cut", message=message))
         elif head.seq > 0 and head.seq in hashes and hashes[head.seq].hex() != head.hash:
-            message = f"record {head.seq} is not the one that {head.source} knows"
+            message = f"record {head.seq} is not the one that {head.source} names"
             problems.append(ChainProblem(seq=head.seq, kind="edited", message=message))
     return problems

@@ -48,7 +48,7 @@ class HomeConnection(http.client.HTTPConnection):
 
     def _absence(self, error: OwnerNotVerified) -> str:
         if error.reason in ("free", "silent"):
-            return f"No console runs on {self._home}. Start one with `aileron console` in another pane."
+            return f"No console is running on {self._home}. Start one with `aileron console` in another terminal."
         if error.reason in ("other_user", "impostor"):
             return f"{error} Nothing was sent to it."
         return str(error)
@@ -80,7 +80,9 @@ class HomeClient:
             response = connection.getresponse()
             text = response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise ConsoleUnavailable("The console went away before it answered.") from error
+            raise ConsoleUnavailable(
+                "The console stopped before it answered. Check it with `aileron status`."
+            ) from error
         finally:
             connection.close()
         content: Any = json.loads(text) if text else None

@@ -112,15 +112,15 @@ class Home:
         except OSError as error:
             raise HomeError(
                 f"{self.path} cannot be used as Aileron's home: {error.strerror}. "
-                "Set AILERON_HOME (or --home) to a folder that you can write."
+                "Set AILERON_HOME (or --home) to a folder that you can write to."
             ) from error
 
     def _refuse_foreign(self) -> None:
         names = {entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")}
         if foreign := sorted(names - _OURS):
             raise HomeError(
-                f"{self.path} holds files of another program ({', '.join(foreign[:3])}). "
-                "Nothing was changed. Set AILERON_HOME (or --home) to a folder for this Aileron."
+                f"{self.path} contains files of another program ({', '.join(foreign[:3])}). "
+                "Nothing was changed. Set AILERON_HOME (or --home) to an empty folder."
             )
 
 
@@ -150,7 +150,7 @@ class HomeLock:
                 if pid := lock_owner(self._home.path):
                     owner = f"process {pid}"
             raise HomeError(
-                f"A console already runs on {self._home.path} ({owner}). "
+                f"A console is already running on {self._home.path} ({owner}). "
                 "Use that one, or set AILERON_HOME to another folder."
             ) from error
         self._handle = handle

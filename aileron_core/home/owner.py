@@ -71,8 +71,8 @@ def connect_to_owner(home: _Path, timeout: float | None) -> socket.socket:
         return connection
     connection.close()
     if peer is not None and peer.uid != os.getuid():
-        raise OwnerNotVerified("other_user", f"{path} is answered by a process of another user.")
-    raise OwnerNotVerified("impostor", f"{path} is answered by a process that does not own {home}.")
+        raise OwnerNotVerified("other_user", f"A process of another user answers at {path}.")
+    raise OwnerNotVerified("impostor", f"A process that does not own {home} answers at {path}.")
 
 
 def connect_unix(path: _Path, timeout: float | None) -> socket.socket:
@@ -147,7 +147,7 @@ def lock_owner(home: _Path) -> int | None:
         if status.st_uid != os.getuid():
             raise OwnerNotVerified(
                 "foreign_home",
-                f"{home} belongs to another user: set AILERON_HOME to a home of your own.",
+                f"{home} belongs to another user. Set AILERON_HOME to a folder of your own.",
             )
         if sys.platform == "linux":
             return _exclusive_lock_on(handle, status)
@@ -155,8 +155,8 @@ def lock_owner(home: _Path) -> int | None:
     except OSError as error:
         raise OwnerNotVerified(
             "unknown",
-            f"The kernel does not say who holds {home} ({error}): mount /proc, or set AILERON_URL to"
-            " the session's own socket.",
+            f"The kernel does not say which process owns {home} ({error}). Mount /proc, or set"
+            " AILERON_URL to the session's own socket.",
         ) from error
     finally:
         os.close(handle)

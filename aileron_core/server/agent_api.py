@@ -21,9 +21,10 @@ from aileron_core.server.bodies import (
     CompletedBody,
     PendingBody,
     ResultBody,
+    action_body,
 )
 from aileron_core.server.client_claims import NO_CLAIMS, ClientClaims
-from aileron_core.server.responses import action_body, completed_body, pending_body, result_body
+from aileron_core.server.responses import completed_body, pending_body, result_body
 from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
 

@@ -17,6 +17,8 @@ from typing import (
     get_origin,
 )
 
+from aileron_core.actions.arguments import input_schema
+from aileron_core.actions.model import Action
 from aileron_core.canonical import Json, JsonObject
 
 
@@ -163,6 +165,17 @@ class ActionBody(TypedDict):
     description: str
     gated: bool
     input_schema: JsonObject
+
+
+def action_body(action: Action) -> ActionBody:
+    return {
+        "name": action.name,
+        "tool": action.tool_name,
+        "version": action.version,
+        "description": action.description,
+        "gated": action.gated,
+        "input_schema": input_schema(action),
+    }
 
 
 LoadErrorBody = TypedDict(

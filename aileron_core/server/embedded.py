@@ -41,7 +41,9 @@ class _Server(uvicorn.Server):
         try:
             await super().startup(sockets)
         except SystemExit as exit_:  # uvicorn leaves the process; there is a terminal to restore
-            raise ServerStartError(f"The server did not start ({exit_.code}).") from exit_
+            raise ServerStartError(
+                f"The server did not start (exit code {exit_.code}). See `aileron logs`."
+            ) from exit_
 
 
 class EmbeddedServer:
@@ -81,7 +83,9 @@ class EmbeddedServer:
         while not self._server.started:
             if self._task.done():
                 await self._task
-                raise ServerStartError("The server stopped before it had started.")
+                raise ServerStartError(
+                    "The server stopped while it was starting. See `aileron logs`."
+                )
             await asyncio.sleep(0.005)
         return self
 

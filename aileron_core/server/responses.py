@@ -1,34 +1,20 @@
-"""Actions and runs of the core, as bodies of the routes: what an agent is told of a call."""
+"""Runs of the core, as bodies of the routes: what an agent is told of a call."""
 
 from collections.abc import Mapping
 from typing import cast
 
-from aileron_core.actions.arguments import input_schema
-from aileron_core.actions.model import Action
 from aileron_core.canonical import Json
 from aileron_core.clock import rfc3339
 from aileron_core.errors import Failure
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.server.bodies import (
-    ActionBody,
     AgentStatus,
     CompletedBody,
     FailureBody,
     PendingBody,
     ResultBody,
 )
-
-
-def action_body(action: Action) -> ActionBody:
-    return {
-        "name": action.name,
-        "tool": action.tool_name,
-        "version": action.version,
-        "description": action.description,
-        "gated": action.gated,
-        "input_schema": input_schema(action),
-    }
 
 
 def failure_body(failure: Failure) -> FailureBody:

@@ -18,7 +18,7 @@ def bind_tcp(host: str, port: int) -> socket.socket:
         ServerStartError: nothing can be bound there.
     """
     if host != "127.0.0.1":
-        raise ServerStartError(f"[server] listen must be on 127.0.0.1, not {host}.")
+        raise ServerStartError(f"[server] listen in config.toml must be on 127.0.0.1, not {host}.")
     for candidate in (port, 0):
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -27,7 +27,7 @@ def bind_tcp(host: str, port: int) -> socket.socket:
         except OSError as error:
             listener.close()
             if candidate == 0:
-                raise ServerStartError(f"{host} cannot be listened on: {error}") from error
+                raise ServerStartError(f"Aileron cannot listen on {host}: {error}.") from error
         else:
             listener.listen(_BACKLOG)
             return listener
@@ -54,7 +54,7 @@ def bind_unix(path: Path) -> socket.socket:
         listener.close()
         if error.errno == errno.ENAMETOOLONG:
             raise ServerStartError(
-                f"{path} is too long for a socket here. Set AILERON_HOME to a shorter path."
+                f"{path} is too long a path for a socket. Set AILERON_HOME to a shorter one."
             ) from error
-        raise ServerStartError(f"{path} cannot be listened on: {error}") from error
+        raise ServerStartError(f"Aileron cannot listen on {path}: {error}.") from error
     return listener

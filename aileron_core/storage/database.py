@@ -72,8 +72,8 @@ class Tx:
             )
         except sqlite3.IntegrityError as error:
             raise StorageUnavailable(
-                f"Another program put a record {seq} into the audit. Nothing runs until it is gone; "
-                "look at the database."
+                f"Another program put a record {seq} into the audit. Nothing runs until that record is "
+                "removed. Inspect the database."
             ) from error
         self.head = ChainHead(seq=seq, hash=digest, at=record.at)
         self.committed.append(CommittedRecord(seq=seq, hash=digest, record=record))
@@ -133,7 +133,9 @@ class Database:
         if self._stopped is not None:
             raise self._stopped
         if self._closed:
-            raise StorageUnavailable(f"{self._path} was closed: the console stops. Nothing ran.")
+            raise StorageUnavailable(
+                f"{self._path} is closed, because the console is stopping. Nothing ran."
+            )
         loop = asyncio.get_running_loop()
         job: _Job[_T] = _Job(unit, loop.create_future(), loop)
         self._jobs.put(job)

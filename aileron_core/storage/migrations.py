@@ -207,13 +207,13 @@ def _copied(path: Path, folder: Path, version: int, now: float) -> Path:
         with suppress(OSError):
             copy.unlink()
         raise HomeError(
-            f"{path} has to be carried to a newer schema, and no copy of it could be made first "
-            f"({error}). Nothing was changed; free some space and start again."
+            f"{path} needs an upgrade to a newer schema, but no backup could be made first "
+            f"({error}). Nothing was changed. Free some disk space and start again."
         ) from error
     if found != "ok":
         copy.unlink()
         raise HomeError(
-            f"{path} is damaged ({found}). Nothing was changed; restore it from a copy."
+            f"{path} is damaged ({found}). Nothing was changed. Restore it from a backup."
         )
     return copy
 

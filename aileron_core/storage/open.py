@@ -93,7 +93,7 @@ def open_writer(path: Path) -> tuple[sqlite3.Connection, int, ChainHead]:
 def open_error(path: Path, error: Exception) -> HomeError:
     """Return the error for a database that SQLite or the system refused to open."""
     return HomeError(
-        f"{path} cannot be opened: {error}. Restore it from a copy, or move it away to start anew."
+        f"{path} cannot be opened: {error}. Restore it from a backup, or move it away to start afresh."
     )
 
 
@@ -151,7 +151,7 @@ def newest_head(connection: sqlite3.Connection, path: Path) -> ChainHead | None:
 def _spoilt(path: Path) -> HomeError:
     return HomeError(
         f"{path} was changed by another program: its owner or its newest record is no longer "
-        "readable. Nothing was started; restore the file from a copy."
+        "readable. Nothing was started. Restore the file from a backup."
     )
 
 
@@ -214,8 +214,8 @@ def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
     version = schema_version(connection)
     if version is not None and version > SCHEMA_VERSION:
         raise HomeError(
-            f"{path} was written by a newer Aileron (schema {version}, this one knows "
-            f"{SCHEMA_VERSION}). Update Aileron; nothing was changed."
+            f"{path} was written by a newer Aileron (schema {version}; this version supports "
+            f"{SCHEMA_VERSION}). Nothing was changed. Update Aileron."
         )
 
 
@@ -227,8 +227,10 @@ def check_schema(found: Sequence[tuple[str, str]], expected: frozenset[str], pat
     """
     if strange := sorted(name for name, sql in found if sql not in expected):
         raise HomeError(
-            f"{path} holds what Aileron did not put there: {', '.join(strange[:5])}. "
-            "Another program changed it. Nothing was started; look at it before you go on."
+            f"{path} contains parts that Aileron did not create: {', '.join(strange[:5])}. "
+            "Another program changed it. Nothing was started. Inspect the file before you continue."
         )
     if len(found) != len(expected):
-        raise HomeError(f"{path} lacks parts of its schema. Restore it from a copy.")
+        raise HomeError(
+            f"Parts of the schema of {path} are missing. Restore the file from a backup."
+        )

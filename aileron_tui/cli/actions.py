@@ -11,7 +11,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import NotFound
 from aileron_core.home.layout import Home
 from aileron_core.library.removal import note_removed
-from aileron_core.server.responses import action_body
+from aileron_core.server.bodies import action_body
 from aileron_core.settings import Settings, load_settings
 from aileron_core.text import escape
 from aileron_mcp.translate import action_tool, builtin_tools, listed_bytes

@@ -28,7 +28,7 @@ def json_argument(text: str) -> Mapping[str, Json]:
             text = Path(text[1:]).read_text(encoding="utf-8")
         content: Any = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
-        raise CliError(EXIT.USAGE, f"--args cannot be read as JSON: {error}.") from error
+        raise CliError(EXIT.USAGE, f"--args is not JSON, or cannot be read: {error}.") from error
     if not isinstance(content, dict):
         raise CliError(EXIT.USAGE, "--args must be a JSON object.")
     return cast("Mapping[str, Json]", content)

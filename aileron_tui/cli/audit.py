@@ -9,7 +9,6 @@ from aileron_core.home.layout import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.completing import newest_ids
-from aileron_tui.cli.kept_call import call_lines, read_call
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, local_time
 
 
@@ -34,6 +33,8 @@ def list_audit(context: CommandContext, limit: int) -> int:
 
 def show_audit(context: CommandContext, run: str) -> int:
     """Print what is kept of one call, then every record of it; *run* may be an approval's id."""
+    from aileron_tui.cli.kept_call import call_lines, read_call
+
     connection = open_reader(Home(context.home).database)
     try:
         records = run_records(connection, run)
@@ -44,7 +45,9 @@ def show_audit(context: CommandContext, run: str) -> int:
         known = (
             each for each, _ in (*newest_ids(context.home, "run"), *newest_ids(context.home, "act"))
         )
-        raise NotFound(f"No record names {run}.{did_you_mean(run, known, likeness=0.9)}")
+        raise NotFound(
+            f"There is no audit record of {run}.{did_you_mean(run, known, likeness=0.9)}"
+        )
     if context.json:
         context.show({"call": call, "items": records})
         return EXIT.DONE
@@ -96,7 +99,10 @@ def verify_audit(context: CommandContext) -> int:
     for problem in report.problems:
         context.say(f"✗ {problem.seq:>7}  {problem.kind:<9}  {escape(problem.message)}", fg="red")
     if report.ok:
-        context.say(f"✓ {report.records} records, no gap. Head {report.head[:16]}…", fg="green")
-        context.say("  Until a vault holds a key, this finds accidents and carelessness, not a")
+        context.say(
+            f"✓ {report.records} records, no gap, chain verified. Head {report.head[:16]}…",
+            fg="green",
+        )
+        context.say("  Without a vault key, this detects accidents and carelessness, but not a")
         context.say("  program of your own account that rewrites everything.")
     return EXIT.DONE if report.ok else EXIT.FAILED

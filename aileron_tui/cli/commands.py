@@ -15,6 +15,7 @@ from aileron_tui.cli.examples import add_examples
 from aileron_tui.cli.options import (
     OneOf,
     Program,
+    WholeNumber,
     command_options,
     limit_option,
     paths,
@@ -31,7 +32,7 @@ from aileron_tui.cli.scaffold import EXAMPLE_PORT
 def aileron(home: str | None, as_json: bool, no_color: bool) -> None:
     """The control plane and approval console for AI agents.
 
-    The glossary, docs/glossary.md in the repository, explains the terms.
+    For the terms, see the glossary: docs/glossary.md in the repository.
     """
 
 
@@ -48,9 +49,9 @@ def init(context: CommandContext, example: bool) -> int:
 @aileron.command()
 @command_options
 def demo(context: CommandContext) -> int:
-    """Play six scenes in the real console, on a temporary home.
+    """Play six scenes in the real console, in a temporary home.
 
-    Three agents and a mail service run beside it; your own home stays as it is.
+    It starts three agents and a mail service, and does not touch your own home.
     """
     from aileron_tui.cli.demo import run_demo
 
@@ -60,7 +61,7 @@ def demo(context: CommandContext) -> int:
 @aileron.command("example")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     default=EXAMPLE_PORT,
     show_default=True,
     metavar="PORT",
@@ -78,7 +79,7 @@ def _console_options(function: Any) -> Any:
     function = click.option(
         "--accept-installed",
         is_flag=True,
-        help="Accept all installed actions and connectors without review, and every POST request of a preview (the screen and the audit say so).",
+        help="Accept every installed action and connector, and every POST request of a preview, without review. The screen and the audit show this.",
     )(function)
     return click.option(
         "--route",
@@ -100,12 +101,12 @@ def _console_options(function: Any) -> Any:
 def console(
     context: CommandContext, routes: tuple[str, ...], accept_installed: bool, plain: bool
 ) -> int:
-    """Open the console. It includes the server."""
+    """Open the console. It also runs the server."""
     if context.json:
         raise CliError(
             EXIT.USAGE,
-            "The console draws on a terminal and prints no object. `aileron status --json` says how "
-            "it is; `aileron serve --json` runs without one.",
+            "The console draws on the terminal and cannot print JSON. Use `aileron status --json` for "
+            "its status, or `aileron serve --json` to run without a screen.",
         )
     close_memory()
     drop_key_variables()
@@ -125,7 +126,7 @@ def console(
 @_console_options
 @command_options
 def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bool) -> int:
-    """Run the server without a console. Calls wait, because nobody can approve them."""
+    """Run the server without a console. Gated calls wait, because nobody can approve them."""
     close_memory()
     from aileron_tui.cli.runtime import run_serve
 
@@ -134,14 +135,16 @@ def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bo
 
 @aileron.command()
 @click.argument("agent", type=OneOf(AGENT_NAMES), metavar="AGENT")
-@click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- ITS OWN ARGUMENTS]")
-@click.option("--dry-run", is_flag=True, help="Print what would be done, and start nothing.")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- AGENT ARGUMENTS]")
+@click.option(
+    "--dry-run", is_flag=True, help="Print what a launch would do, without starting anything."
+)
 @click.option(
     "--sandbox",
     type=click.Choice(["on", "offline"]),
     default="on",
     show_default=True,
-    help="offline: no network except Aileron and, through it, the agent's models.",
+    help="offline: no network access except to Aileron and, through it, to the agent's models.",
 )
 @click.option(
     "--no-sandbox", is_flag=True, help="Run without a sandbox: the agent can do whatever you can."
@@ -155,13 +158,13 @@ def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bo
 @click.option(
     "--accept-project",
     is_flag=True,
-    help="Accept the project's own settings without asking.",
+    help="Accept the project's launch settings (aileron.toml) without asking.",
 )
 @click.option(
     "--console", is_flag=True, help="Open a console in a new tmux pane if none is running."
 )
 @click.option(
-    "--label", default="", help="Name of the session in the console (default: the folder)."
+    "--label", default="", help="The session's name in the console (default: the folder's name)."
 )
 @command_options
 def launch(
@@ -177,9 +180,9 @@ def launch(
     console: bool,
     label: str,
 ) -> int:
-    """Start AGENT in a sandbox, connected to the console.
+    """Start an AI agent in a sandbox, connected to the console.
 
-    AGENT is codex, claude, opencode, goose, pi or gemini. None of your files is changed.
+    AGENT is codex, claude, opencode, goose, pi or gemini. Launching changes none of your files.
     """
     from aileron_tui.cli.launching import launch_agent
 
@@ -204,13 +207,13 @@ def launch(
     required=True,
     metavar="FILE",
     shell_complete=paths,
-    help="Where to write the relay, a single file for Python 3.11 or newer.",
+    help="The file to write. It runs on Python 3.11 or newer.",
 )
 @command_options
 def mcp_relay(context: CommandContext, file: str) -> int:
     """Write `aileron-mcp` as a single file, for use in a container.
 
-    It needs only Python's standard library. The agent starts it with python3 -I FILE.
+    The file needs only Python's standard library. The agent starts it with python3 -I FILE.
     """
     from aileron_mcp.relay_copies import write_zipapp
 
@@ -233,7 +236,8 @@ def mcp_relay(context: CommandContext, file: str) -> int:
 def doctor(context: CommandContext, agent: str | None) -> int:
     """Check which agents are installed and how well this machine can sandbox them.
 
-    With AGENT, also show what Aileron controls in it and what it does not. Changes nothing. Exit code 1 if something is broken.
+    With AGENT, also show what Aileron controls in it and what it does not. Changes nothing. The exit code is 1
+    if something is broken.
     """
     from aileron_tui.cli.doctor import show_doctor
 
@@ -243,7 +247,7 @@ def doctor(context: CommandContext, agent: str | None) -> int:
 @aileron.command()
 @command_options
 def status(context: CommandContext) -> int:
-    """Show whether a console is running, and what waits in it."""
+    """Show whether a console is running and which calls are waiting."""
     from aileron_tui.cli.status import show_status
 
     return show_status(context)
@@ -256,7 +260,7 @@ def status(context: CommandContext) -> int:
 def logs(context: CommandContext, limit: int, follow: bool) -> int:
     """Print Aileron's own log. It contains no arguments, previews or secrets.
 
-    With --json one object; with --follow too, one object a line.
+    --json prints one object; --json --follow prints one object per line.
     """
     from aileron_tui.cli.logs import show_logs
 

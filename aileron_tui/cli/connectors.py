@@ -10,7 +10,6 @@ import click
 
 from aileron_core.actions.catalog import scan
 from aileron_core.connectors.check import check_connector, install_checked
-from aileron_core.connectors.dev_run import try_op
 from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import Conflict, NotFound
@@ -163,6 +162,8 @@ def run_op(
     read_only: bool,
 ) -> int:
     """Run one op of the connector in *path* against routed hosts, and print how it ended."""
+    from aileron_core.connectors.dev_run import try_op
+
     args = json_argument(text)
     places = [route_argument(route) for route in routes]
     lines = _LogLines()

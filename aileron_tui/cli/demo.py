@@ -34,12 +34,12 @@ _TERMINAL_BACK = (
     "\x1b[?1049l\x1b[?7h\x1b[?25h\x1b[0m"  # alternate screen, wrapping, cursor, colour
 )
 """What a console that was killed could not take back of the terminal any more."""
-_LOST = "The demo cannot go on: an agent lost its session. q quits."
+_LOST = "The demo can't continue: an agent lost its session. Press q to quit."
 _NEXT = (
     "",
-    "Next, with an agent of yours:",
+    "Next, with your own agent:",
     "    aileron launch codex      (or claude, opencode, goose, pi, gemini)",
-    "or step by step, with the same mail service:",
+    "Or step by step, with the same mail service:",
     "    aileron init --example",
 )
 
@@ -51,11 +51,9 @@ def run_demo(context: CommandContext) -> int:
         CliError: there is no terminal, or JSON was asked for.
     """
     if context.json:
-        raise CliError(EXIT.USAGE, "The demo draws on a terminal and prints no object.")
+        raise CliError(EXIT.USAGE, "The demo runs in a terminal and has no JSON output.")
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        raise CliError(
-            EXIT.FAILED, "The demo opens the console and waits for your keys: run it in a terminal."
-        )
+        raise CliError(EXIT.FAILED, "The demo is interactive. Run it in a terminal.")
     context.say("Starting the demo in a temporary home ...")
     # The examples import their modules by the name of their folder.
     sys.path.insert(0, str(examples().parent))
@@ -104,7 +102,7 @@ async def _run(home: Path) -> tuple[int, list[str]]:
         leading.cancel()
         await asyncio.gather(leading, return_exceptions=True)
         sent = mailbox.state()["sent"]
-    report = ["What the agents were told:", *(f"    {line}" for line in told or ["nothing"])]
+    report = ["Answers that the agents got:", *(f"    {line}" for line in told or ["none"])]
     report += [
         f"The mail service sent {len(sent)} {'mail' if len(sent) == 1 else 'mails'}{':' if sent else '.'}"
     ]

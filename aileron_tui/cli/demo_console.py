@@ -18,7 +18,9 @@ from aileron_tui.cli.output import CommandContext, report_error
 from aileron_tui.cli.process import close_memory, drop_key_variables
 from aileron_tui.draw.guide import GuideLine
 
-_GONE = GuideLine(step="", sentence="The demo has ended: its agents and its mail service are gone.")
+_GONE = GuideLine(
+    step="", sentence="The demo has ended. Its agents and its mail service have stopped."
+)
 
 
 class DemoChannel:

@@ -31,8 +31,8 @@ def run_example(context: CommandContext, port: int) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         raise CliError(
             EXIT.FAILED,
-            f"Port {port} of 127.0.0.1 cannot be used ({os.strerror(error.errno or 0)}). Take another "
-            "with --port, here and in the console's --route.",
+            f"Port {port} of 127.0.0.1 cannot be used ({os.strerror(error.errno or 0)}). Choose another "
+            "with --port, and use it in the console's --route too.",
         ) from error
     with mailbox:
         route = f"{EXAMPLE_HOST}=127.0.0.1:{mailbox.port}"
@@ -40,8 +40,12 @@ def run_example(context: CommandContext, port: int) -> int:
             context.show({"url": mailbox.url, "route": route})
         else:
             drafts = len(mailbox.state()["drafts"])
-            context.say(f"An example mail service with {drafts} drafts runs at {mailbox.url}.")
-            context.say(f"Connect the console to it with --route {route}. Ctrl-C ends it.")
+            context.say(
+                f"An example mail service with {drafts} drafts is running at {mailbox.url}."
+            )
+            context.say(
+                f"To connect the console, start it with --route {route}. Press Ctrl-C to stop."
+            )
         # Not on the service's thread: a terminal that stands still must not stop the service.
         printing = threading.Thread(target=_print_all, args=(context, sent), daemon=True)
         printing.start()
@@ -62,4 +66,4 @@ def _print(context: CommandContext, mail: dict[str, Any]) -> None:
     if context.json:
         context.show({"sent": mail})
     else:
-        context.say(escape(f"sent: {mail['subject']} to {mail['to']}"), fg="green")
+        context.say(escape(f"Sent: {mail['subject']}, to {mail['to']}"), fg="green")

@@ -55,26 +55,27 @@ def add_example(home: Home) -> dict[str, Any]:
     }
 
 
-_CONFIG = {"made": "every setting with its default", "kept": "kept as it was"}
+_CONFIG = {"made": "every setting with its default", "kept": "unchanged"}
 
 _OWN = (
     "To try a first approval on this machine:",
     "    {0}",
-    "To use a service of your own, install a connector and add its actions:",
+    "To use your own service, install a connector and add its actions:",
     "    {1}",
     "    {2}",
-    "Then open the console, and give your agent the MCP server `aileron-mcp`:",
+    "Then open the console, and add the MCP server `aileron-mcp` to your agent:",
     "    {3}",
 )
 
 _EXAMPLE = (
-    "Next, in three terminals: an example mail service, the console and a call.",
+    "Next, run these in three terminals: a mail service, the console and a call.",
     "    {0}",
     "    {1}",
     "    {2}",
     "The console lists what was just installed. Press t to accept the selected",
     "item: first the connector, then the actions. Then make the call.",
-    "The console shows the draft as the mail service has it; a sends it, d denies.",
+    "The console shows the draft that the mail service holds. Press a to send it,",
+    "or d to deny the call.",
 )
 
 

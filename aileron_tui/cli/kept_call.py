@@ -63,12 +63,12 @@ def _moment(at: float | None) -> str | None:
 def call_lines(call: Mapping[str, Any]) -> Iterator[str]:
     """Yield *call* as a person reads it; every text that is not Aileron's stands right of a bar."""
     if call["edited"]:
-        yield "▲ Another program changed this call in the database: what follows may not be what happened."
-        yield "  `aileron audit verify` says more."
+        yield "▲ Another program changed this call in the database. What follows may not be what happened."
+        yield "  Run `aileron audit verify` for details."
     yield from _foreign("Action", call["action"])
     yield from _foreign("Agent", call["agent"])
     yield from _own("State", call["state"])
-    yield from _own("Asked", call["requested_at"])
+    yield from _own("Requested", call["requested_at"])
     yield from _own("Decided", call["decided_at"])
     yield from _foreign("Decided by", call["decided_by"])
     yield from _foreign("Reason", call["reason"])
@@ -90,9 +90,9 @@ def _deletion(call: Mapping[str, Any]) -> Iterator[str]:
     others = call["output"] is not None or call["failure"] is not None or call["reason"]
     what = "arguments" if others else "arguments, result and reasons"
     if call["deleted_at"] is not None:
-        text = f"{what}, at {local_time(call['deleted_at'])}; their hashes are in the records"
+        text = f"{what}, {local_time(call['deleted_at'])}; their hashes stay in the audit"
     elif call["state"] in FINAL:
-        text = f"{what}; no record says when"
+        text = f"{what}; the audit does not say when"
     else:
         return
     yield from _own("Deleted", text)

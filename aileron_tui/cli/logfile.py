@@ -49,11 +49,11 @@ def log_to(home: Home, settings: LogSettings) -> None:
 
 def _log_thread_error(ended: threading.ExceptHookArgs) -> None:
     name = ended.thread.name if ended.thread else "?"
-    _log.error("the thread %s ended with %s", name, ended.exc_type.__name__)
+    _log.error("thread %s ended with %s", name, ended.exc_type.__name__)
 
 
 def _log_unraisable(ended: "sys.UnraisableHookArgs") -> None:
-    _log.error("%s was raised where nothing could take it", ended.exc_type.__name__)
+    _log.error("%s was raised where nothing could handle it", ended.exc_type.__name__)
 
 
 class _Line(logging.Formatter):
@@ -68,7 +68,7 @@ class _Line(logging.Formatter):
         if record.name.startswith(_OURS):
             line["message"] = record.getMessage()
         else:
-            line["message"] = f"a message of a library, from {record.module}:{record.lineno}"
+            line["message"] = f"a message from a library, at {record.module}:{record.lineno}"
         for name in _EXTRA_FIELDS:
             if (value := getattr(record, name, None)) is not None:
                 line[name] = value

@@ -32,7 +32,7 @@ def show_logs(context: CommandContext, count: int, *, follow: bool) -> int:
     for line in newest:
         _print(context, line)
     if count and not newest and not context.json:
-        context.say(f"Nothing is logged in {path} yet. A console writes there.")
+        context.say(f"{path} is empty. A running console writes to it.")
     while follow:
         time.sleep(_POLL_SECONDS)
         for line in tail.read():

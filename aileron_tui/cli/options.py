@@ -53,7 +53,7 @@ def shared_options(function: _F) -> _F:
             "--home",
             metavar="DIR",
             shell_complete=folders,
-            help="Aileron's home (default: $AILERON_HOME, ~/.aileron).",
+            help="Aileron's home folder (default: $AILERON_HOME or ~/.aileron).",
         ),
     ):
         function = option(function)
@@ -85,7 +85,7 @@ def command_options(function: _F) -> _F:
             code = report_error(context, CliError(EXIT.FAILED, _system_refusal(error)))
         except Exception as error:  # noqa: BLE001 - the program's edge: no traceback on a terminal
             kind = type(error).__name__
-            sentence = f"An internal error of Aileron ({kind}). Please report it with the command you gave."
+            sentence = f"Aileron failed with an internal error ({kind}). Please report it, with the command that you ran."
             code = report_error(context, CliError(EXIT.OUR_BUG, sentence))
         sys.exit(code or EXIT.DONE)
 
@@ -95,7 +95,7 @@ def command_options(function: _F) -> _F:
 def _system_refusal(error: OSError | sqlite3.Error) -> str:
     """Return the operating system's error and the file that it names."""
     if isinstance(error, sqlite3.Error):
-        return f"The home's database cannot be read: {error}. Restore it from a copy."
+        return f"The home's database cannot be read: {error}. Restore it from a backup."
     what = f"{error.filename}: " if error.filename else ""
     return f"{what}{error.strerror or type(error).__name__}."
 
@@ -116,25 +116,56 @@ def limit_option(of_what: str, *, least: int = 1) -> Callable[[_F], _F]:
     return click.option(
         "-n",
         "--limit",
-        type=click.IntRange(least, 1_000_000),
+        type=WholeNumber(least, 1_000_000),
         default=50,
         show_default=True,
         metavar="N",
-        help=f"How many of the newest {of_what}.",
+        help=f"How many {of_what} to show, counted from the newest.",
     )
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within two bounds, which help and messages give in words."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number that *value* is."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a whole number from {self._describe_range()}.", param, ctx)
+
+    def _describe_range(self) -> str:
+        return f"{self.min} to {self.max}"
+
+
+class Number(click.FloatRange):
+    """A number of at least *min*, which help and messages give in words."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number that *value* is."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a number of {self._describe_range()}.", param, ctx)
+
+    def _describe_range(self) -> str:
+        return f"{self.min:g} or more"
 
 
 class OneOf(click.Choice[str]):
     """One of a few words; a message about it is one line, and names the nearest."""
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
-        """Return what may stand there."""
+        """Return the words that are allowed."""
         return f"Choose {self._either()}."
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """Return what was meant perhaps, and what may stand there."""
-        meant = did_you_mean(value, self.choices)
-        return f"{value!r} is not one of them.{meant} Choose {self._either()}."
+        """Return the words that are allowed, and the one that was perhaps meant."""
+        return (
+            f"{value!r} is not one of {', '.join(self.choices)}.{did_you_mean(value, self.choices)}"
+        )
 
     def _either(self) -> str:
         *others, last = self.choices
@@ -194,7 +225,9 @@ def _ending(*, asked: bool) -> Generator[None]:
         if not asked and helps:
             raise
         # It quotes the command line, which may hold text from outside.
-        message = "No command was given. `--help` lists them." if helps else error.format_message()
+        message = (
+            "No command given. `--help` lists the commands." if helps else error.format_message()
+        )
         if not asked:
             raise click.UsageError(escape(message), ctx=error.ctx) from error
         body = {"error": InvalidRequest(message).to_failure().to_json()}

@@ -64,11 +64,11 @@ def _say_wait(context: CommandContext, name: str, pending: dict[str, Any], wait:
     if not wait or context.json:
         return
     where = pending["review_url"].partition("/review/")[0]
-    told = (
-        f"aileron: {name} waits for a person as {pending['approval_id']}, in the console of "
-        f"{context.home} ({where}). Waiting for at most {wait:g} s; Ctrl-C leaves it waiting there."
+    notice = (
+        f"aileron: {name} ({pending['approval_id']}) is waiting for approval in the console of "
+        f"{context.home} ({where}). Waiting up to {wait:g} s; after Ctrl-C it can still be approved."
     )
-    click.echo(escape(told), err=True)
+    click.echo(escape(notice), err=True)
 
 
 def _segment(name: str) -> str:
@@ -95,7 +95,7 @@ def _pair(text: str, types: Mapping[str, Any]) -> tuple[str, Json]:
     """Read `k=v` by the input's declared type; what does not fit goes as text, for the gate to refuse."""
     key, separator, value = text.partition("=")
     if not separator:
-        raise CliError(EXIT.USAGE, f"--arg {text} is not of the form k=v.")
+        raise CliError(EXIT.USAGE, f"--arg {text} is not of the form KEY=VALUE.")
     if types.get(key, {}).get("type") == "string":
         return key, value
     try:
@@ -123,6 +123,10 @@ _CODES = {
 }
 
 
+def _heading(status: str) -> str:
+    return "Unknown outcome" if status == "unknown" else status.capitalize()
+
+
 def _report(context: CommandContext, body: dict[str, Any]) -> int:
     status = body["status"]
     code = _CODES.get(status, EXIT.FAILED)
@@ -132,15 +136,15 @@ def _report(context: CommandContext, body: dict[str, Any]) -> int:
     if status == "completed":
         context.say(safe_json(body["output"], indent=2))
     elif status == "pending_approval":
-        context.say(f"{body['approval_id']} waits for a person in the console.")
-        context.say(f"`aileron audit show {body['audit_id']}` shows how it ends.")
+        context.say(f"{body['approval_id']} is waiting for approval in the console.")
+        context.say(f"To see how it ends, run `aileron audit show {body['audit_id']}`.")
     elif status == "denied":
-        reason = escape(body.get("reason") or "no reason was given")
-        context.say(f"Denied: {reason}")
+        reason = body.get("reason")
+        context.say(f"Denied: {escape(reason)}" if reason else "Denied, without a reason.")
     elif body.get("failure"):
-        context.say(f"{status}: {escape(body['failure']['message'])}")
+        context.say(f"{_heading(status)}: {escape(body['failure']['message'])}")
     else:
-        context.say(f"{status}.")
+        context.say(f"{_heading(status)}.")
     if finished := body.get("completed_steps"):
-        context.say(f"Finished so far: {escape(', '.join(finished))}.")
+        context.say(f"Steps completed: {escape(', '.join(finished))}.")
     return code

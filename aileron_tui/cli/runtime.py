@@ -140,12 +140,12 @@ def _prepare(context: CommandContext) -> Home:
 
 
 def _log_start(app: App, how: str) -> None:
-    _log.info("%s %s began as process %d at %s", how, app.version, os.getpid(), app.address.url)
+    _log.info("%s %s started as process %d at %s", how, app.version, os.getpid(), app.address.url)
 
 
 def _log_end(core: CoreThread, how: str) -> None:
     if core.failure is not None:
-        _log.error("%s ended because its core did", how)
+        _log.error("%s ended because its core ended", how)
     else:
         _log.info("%s ended", how)
 
@@ -199,10 +199,11 @@ def _say_start(context: CommandContext, app: App) -> None:
         )
         return
     context.say(
-        f"Aileron serves {app.home.path} at {app.address.url}. Nobody can approve without a console."
+        f"Aileron is serving {app.home.path} at {app.address.url}. Nobody can approve without a console."
     )
-    for route in app.options.routes_shown():
-        context.say(f"Routed: {route}, without credential.")
+    for route in app.options.routes:
+        answered_by = f"{route.address}:{route.port}"
+        context.say(f"Test route: {route.host} is answered by {answered_by}, without a credential.")
     if app.options.accept_installed:
         context.say("Everything installed was accepted without review (--accept-installed).")
 

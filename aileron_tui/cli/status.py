@@ -56,20 +56,21 @@ def show_status(context: CommandContext) -> int:
     if context.json:
         context.show({**status, "waiting": waiting, "unknown": unknown})
         return EXIT.DONE
-    context.say(f"Aileron {status['version']} runs at {status['url']} (pid {status['pid']}).")
+    context.say(f"Aileron {status['version']} is running at {status['url']} (pid {status['pid']}).")
     context.say(f"{_count(status['pending'])} {_sessions(status['sessions'])}")
     if unknown:
         context.say(_unknown_count(len(unknown)))
     for each in unknown:
         ended = local_time(each["ended_at"])
-        about = f"{each['action']}, asked by {each['agent']}, ended at {ended}"
+        about = f"{each['action']}, requested by {each['agent']}, ended at {ended}"
         context.say(f"  {each['approval_id'] or each['run_id']}  {escape(about)}")
     if unknown and waiting:
-        context.say("Waiting for an answer:")
+        context.say("Waiting for approval:")
     for each in waiting:
         ends = each["expires_at"]
-        until = f", until {local_time(ends)}" if ends else ""
-        about = f"{each['action']}, asked by {each['agent']} at {local_time(each['requested_at'])}"
+        until = f", expires {local_time(ends)}" if ends else ""
+        requested = local_time(each["requested_at"])
+        about = f"{each['action']}, requested by {each['agent']} at {requested}"
         context.say(f"  {each['approval_id']}  {escape(about)}{until}")
     if (more := status["pending"] - len(waiting)) > 0:
         context.say(f"  and {more} more")
@@ -121,8 +122,8 @@ def _rows(context: CommandContext, query: str, *values: str) -> list[Any]:
 
 def _count(count: int) -> str:
     if not count:
-        return "Nothing waits."
-    return f"{count} {'call waits' if count == 1 else 'calls wait'} for an answer."
+        return "No calls are waiting."
+    return f"{count} {'call is' if count == 1 else 'calls are'} waiting for approval."
 
 
 def _unknown_count(count: int) -> str:
@@ -145,7 +146,7 @@ def open_review(context: CommandContext, approval_id: str) -> int:
         known = (each["approval_id"] for each in _waiting(context))
         meant = did_you_mean(approval_id, known, likeness=0.9)
         raise InvalidRequest(
-            f"That is not an approval id; they look like act-20260102T030405-0123456789abcdef.{meant}"
+            f"{approval_id} is not an approval id, such as act-20260102T030405-0123456789abcdef.{meant}"
         )
     _, status = HomeClient(context.home).request("GET", "/v1/status")
     url = f"{status['url']}/review/{approval_id}"
@@ -153,5 +154,5 @@ def open_review(context: CommandContext, approval_id: str) -> int:
     if context.json:
         context.show({"url": url, "opened": opened})
     else:
-        context.say(f"Opened {url}." if opened else f"No browser here. The page is {url}.")
+        context.say(f"Opened {url}." if opened else f"No browser was found. Open {url} yourself.")
     return EXIT.DONE

@@ -3,7 +3,14 @@
 import click
 
 from aileron_tui.cli import completing
-from aileron_tui.cli.options import command_options, folders, group_options, limit_option, paths
+from aileron_tui.cli.options import (
+    Number,
+    command_options,
+    folders,
+    group_options,
+    limit_option,
+    paths,
+)
 from aileron_tui.cli.output import CommandContext
 
 
@@ -26,7 +33,7 @@ def action_list(context: CommandContext) -> int:
 @click.argument("name", shell_complete=completing.action_files)
 @command_options
 def action_show(context: CommandContext, name: str) -> int:
-    """Show a whole action file, and what changed since you accepted it."""
+    """Show an action file in full, and what changed since you accepted it."""
     from aileron_tui.cli.showing import show_action
 
     return show_action(context, name)
@@ -34,10 +41,14 @@ def action_show(context: CommandContext, name: str) -> int:
 
 @action.command("check")
 @click.argument("files", nargs=-1, required=True, metavar="PATH...", shell_complete=paths)
-@click.option("--portable", is_flag=True, help="Also report what upstream Aileron would refuse.")
+@click.option(
+    "--portable",
+    is_flag=True,
+    help="Also report what upstream Aileron, the original project, would refuse.",
+)
 @command_options
 def action_check(context: CommandContext, files: tuple[str, ...], portable: bool) -> int:
-    """Check action files, or folders of them. Reports every problem with line and column."""
+    """Check action files or folders. Report every problem with its line and column."""
     from aileron_tui.cli.check import check_actions
 
     return check_actions(context, files, portable=portable)
@@ -47,7 +58,7 @@ def action_check(context: CommandContext, files: tuple[str, ...], portable: bool
 @click.argument("files", nargs=-1, required=True, metavar="PATH...", shell_complete=paths)
 @command_options
 def action_add(context: CommandContext, files: tuple[str, ...]) -> int:
-    """Copy action files, or folders of them, into the home. Agents see them once accepted."""
+    """Copy action files or folders into the home. Agents see them once you accept them."""
     from aileron_tui.cli.adding import add_actions
 
     return add_actions(context, files)
@@ -65,23 +76,29 @@ def action_remove(context: CommandContext, name: str) -> int:
 
 @action.command("run")
 @click.argument("name", shell_complete=completing.ready_actions)
-@click.option("--arg", "pairs", multiple=True, metavar="K=V", help="One argument; can be repeated.")
+@click.option(
+    "--arg",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set one argument. Repeat the option for more.",
+)
 @click.option("--args", "whole", metavar="JSON|@FILE|-", help="All arguments as a JSON object.")
 @click.option(
     "--wait",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=0.0,
     metavar="SECONDS",
-    help="How long to wait for a person's answer (default: not at all).",
+    help="Wait up to this long for a person's answer (default: do not wait).",
 )
 @command_options
 def action_run(
     context: CommandContext, name: str, pairs: tuple[str, ...], whole: str | None, wait: float
 ) -> int:
-    """Run an action through the gate, as an agent would.
+    """Run an action as an agent would. A gated action waits for a person's approval.
 
-    Exit codes: 0 done, 1 failed, 2 usage, 69 no console, 75 waits for a person, 76 denied, expired
-    or withdrawn, 77 not allowed.
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 69 no console, 75 waiting for a person, 76 denied,
+    expired or withdrawn, 77 not allowed.
     """
     from aileron_tui.cli.run import run_action
 
@@ -147,14 +164,18 @@ def connector_check(context: CommandContext, path: str) -> int:
 @click.argument("path", shell_complete=folders)
 @click.argument("op")
 @click.option(
-    "--args", "text", default="{}", metavar="JSON|@FILE|-", help="The op's arguments, an object."
+    "--args",
+    "text",
+    default="{}",
+    metavar="JSON|@FILE|-",
+    help="The op's arguments as a JSON object.",
 )
 @click.option(
     "--route",
     "routes",
     multiple=True,
     metavar="HOST:PORT=127.0.0.1:PORT",
-    help="A host that it may reach, and the local service that answers instead.",
+    help="A host that the op may reach, and the local service that answers in its place.",
 )
 @click.option(
     "--read-only", is_flag=True, help="Allow only GET and HEAD requests, as in a preview."
@@ -163,7 +184,7 @@ def connector_check(context: CommandContext, path: str) -> int:
 def connector_run(
     context: CommandContext, path: str, op: str, text: str, routes: tuple[str, ...], read_only: bool
 ) -> int:
-    """Try one op of a connector. Only hosts given with --route can be reached; nothing is recorded."""
+    """Run one op of a connector, to test it. It can reach only --route hosts. Nothing is recorded."""
     from aileron_tui.cli.connectors import run_op
 
     return run_op(context, path, op, text, routes, read_only=read_only)
@@ -172,14 +193,14 @@ def connector_run(
 @click.group()
 @group_options
 def audit() -> None:
-    """Show and verify the audit. No console is needed."""
+    """Show and verify the audit, the record of every event. Works without a console."""
 
 
 @audit.command("list")
 @limit_option("records")
 @command_options
 def audit_list(context: CommandContext, limit: int) -> int:
-    """List the newest records."""
+    """List the newest audit records."""
     from aileron_tui.cli.audit import list_audit
 
     return list_audit(context, limit)
@@ -189,10 +210,10 @@ def audit_list(context: CommandContext, limit: int) -> int:
 @click.argument("run", shell_complete=completing.runs)
 @command_options
 def audit_show(context: CommandContext, run: str) -> int:
-    """Show what is kept of a run, and every record of it.
+    """Show a run: its arguments, decision, result and audit records.
 
-    RUN is its audit id, or its approval's id. Kept are its arguments, its result or failure, who decided,
-    when, and the words, for the days that `[history] days` says.
+    RUN is the id of a run or of an approval. Arguments, results and reasons are deleted after
+    `[history] days`; the records stay.
     """
     from aileron_tui.cli.audit import show_audit
 
@@ -202,7 +223,7 @@ def audit_show(context: CommandContext, run: str) -> int:
 @audit.command("verify")
 @command_options
 def audit_verify(context: CommandContext) -> int:
-    """Verify the audit: its hash chain, its rows and its head."""
+    """Verify the audit's hash chain, and check the database against it."""
     from aileron_tui.cli.audit import verify_audit
 
     return verify_audit(context)
@@ -211,14 +232,14 @@ def audit_verify(context: CommandContext) -> int:
 @click.group("open")
 @group_options
 def open_() -> None:
-    """Open something in the browser."""
+    """Open a page in the browser."""
 
 
 @open_.command("approval")
 @click.argument("approval_id", shell_complete=completing.waiting_approvals)
 @command_options
 def open_approval(context: CommandContext, approval_id: str) -> int:
-    """Open the page of an approval."""
+    """Open an approval's page in the browser."""
     from aileron_tui.cli.status import open_review
 
     return open_review(context, approval_id)

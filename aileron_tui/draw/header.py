@@ -9,7 +9,7 @@ from aileron_tui.draw.acceptance import content_warnings
 from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.foreign_text import brief, foreign_text, host_names
 from aileron_tui.draw.hidden_characters import HiddenCharacters
-from aileron_tui.draw.rows import effect_word
+from aileron_tui.draw.rows import effect_word, requester
 from aileron_tui.draw.steps import steps_to_run
 from aileron_tui.draw.suite_page import suite_head
 from aileron_tui.draw.text import Line, Piece, cell_width, justify, line, truncate, wrap
@@ -17,6 +17,8 @@ from aileron_tui.draw.times import age, deadline_bar, seconds_taken
 from aileron_tui.items import Item
 
 WARNING_LINES_COMPACT = 2
+_READER_NAME = 24
+"""Cells of an agent's name above the reader, at most."""
 _GOES_ON: Line = (Piece(" "), Piece("┊ ", "attn"))
 """Begins the continuation lines of a warning, which may hold text from outside."""
 
@@ -25,15 +27,7 @@ def approval_head(
     view: ApprovalView, warning_lines: Sequence[Line], now: float, width: int, *, compact: bool
 ) -> tuple[Line, ...]:
     """Return the head's lines: 2 to 5 where *compact*, else 3 and more."""
-    bar = 10 if width >= 90 else 8
-    waiting = view.state in WAITING_STATES
-    right = (
-        deadline_bar(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view, now)
-    )
-    first = line(
-        " ", Piece(f" {effect_word(view.effect)} ", "chip"), "  ", *brief(view.title, "strong")
-    )
-    lines = [justify(first, line(*right, " "), width)]
+    lines = [_title(view, now, width)]
     who = line(" ", Piece(agent_name(view), "strong"), Piece(" asks, ", "muted"))
     where = _hosts(view)
     containment = words.item.CONTAINMENT[view.containment]
@@ -56,6 +50,24 @@ def approval_head(
         lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
     lines.extend(draw_warnings(warning_lines, width, compact=compact))
     return tuple(lines)
+
+
+def reader_head(view: ApprovalView, now: float, width: int) -> Line:
+    """Return the one line that stands above the document of a call on the whole screen."""
+    return _title(view, now, width, truncate(requester(view), _READER_NAME))
+
+
+def _title(view: ApprovalView, now: float, width: int, agent: Line = ()) -> Line:
+    """Return effect and title of the call, then *agent* and the deadline or how it ended."""
+    bar = 10 if width >= 90 else 8
+    waiting = view.state in WAITING_STATES
+    right = (
+        deadline_bar(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view, now)
+    )
+    first = line(
+        " ", Piece(f" {effect_word(view.effect)} ", "chip"), "  ", *brief(view.title, "strong")
+    )
+    return justify(first, line(*agent, "  " if agent else "", *right, " "), width)
 
 
 def item_head(

@@ -89,14 +89,14 @@ def row_lines(
         has_ended = view.state in words.item.ROW_STATES
         right = _tag(item, now, hidden=False) if has_ended else _left(view, now, item)
         taken = cell_width(line(*first, *same, *right))
-        agent = truncate(_agent(view), max(9, width - taken - 4))
+        agent = truncate(requester(view), max(9, width - taken - 4))
         gap = Piece(" " * max(1, 16 - cell_width(agent) - cell_width(right)))
         return (justify(first, line(*same, *agent, gap, *right, " "), width),)
     since = Piece(f" · {age(now - view.requested_at)}", "muted")
     tag = _tag(item, now, hidden=hidden)
     tag = line("  ", *tag) if tag else ()
     room = width - 1 - cell_width(line(since, *tag, *_left(view, now, item))) - 2
-    agent = truncate(_agent(view), max(_LEAST_NAME, room - _INDENT))
+    agent = truncate(requester(view), max(_LEAST_NAME, room - _INDENT))
     second = line(_edge(selected), " " * _INDENT, *agent, since, *tag)
     first = justify(first, same, width) if same else truncate(first, width - 1)
     return (first, justify(second, line(*_left(view, now, item), " "), width))
@@ -131,7 +131,7 @@ def _edge(selected: bool) -> Piece:
     return Piece("▌", "fact-bar") if selected else Piece(" ")
 
 
-def _agent(view: ApprovalView) -> Line:
+def requester(view: ApprovalView) -> Line:
     """Return the agent's name, as a claim where only the agent gave it."""
     if view.self_opened:
         return line(Piece("┊ ", "claim-bar"), *brief(view.agent, "claim"))

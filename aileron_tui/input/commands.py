@@ -72,38 +72,38 @@ COMMANDS: tuple[Command, ...] = (
     # Reading
     Command(
         id="read_on", moves=True, keys=("space",), label="read on", footer_rank=0,
-        help="read on by one pane less two lines", contexts=_MOVE,
+        help="read on by a page, keeping two lines", contexts=_MOVE,
     ),
     Command(
         id="read_back", moves=True, keys=("b", "shift+space"), label="page back",
-        help="back by one pane less two lines", contexts=_MOVE,
+        help="back by a page, keeping two lines", contexts=_MOVE,
     ),
     Command(
         id="line_down", moves=True, keys=("J",), label="scroll", paired_with="line_up",
-        help="scroll the document by one line", contexts=_DOCUMENT,
+        help="scroll the document down, up by one line", contexts=_DOCUMENT,
     ),
     Command(
-        id="line_up", moves=True, keys=("K",), label="scroll back", contexts=_DOCUMENT,
+        id="line_up", moves=True, keys=("K",), label="scroll up", contexts=_DOCUMENT,
     ),
     Command(
         id="read_whole", keys=("v",), label="whole screen",
-        help="read the document on the whole screen; again: back", contexts=VIEW_CONTEXTS,
+        help="read the document full screen; again: back", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="reader_leave", keys=("escape", "v"), label="back", footer_rank=1, fixed=True,
-        help="back to the item, to decide it", contexts=("reader",),
+        help="back to the item, where you can decide", contexts=("reader",),
     ),
     Command(
         id="switch_pane", keys=("tab",), label="document",
-        help="move in the document instead of the list; again: the list", contexts=("waiting",),
+        help="switch the movement keys to the document or back", contexts=("waiting",),
     ),
     Command(
         id="search", keys=("slash",), label="search", footer_rank=60,
-        help="search in the document, while the keys move it (tab)", contexts=_DOCUMENT,
+        help="search the document (after tab)", contexts=_DOCUMENT,
     ),
     Command(
         id="next_match", moves=True, keys=("n",), label="next match", paired_with="previous_match",
-        footer_rank=4, help="next, previous match of the search", contexts=_DOCUMENT,
+        footer_rank=4, help="next, previous match", contexts=_DOCUMENT,
     ),
     Command(
         id="previous_match", moves=True, keys=("N",), label="previous match", contexts=_DOCUMENT,
@@ -117,13 +117,13 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="links", keys=("L",), label="links", footer_rank=64, asks=True,
-        help="show where the next link in the document leads; enter then opens it",
+        help="show the next link's address; enter opens it",
         contexts=_DOCUMENT,
     ),
     # Deciding
     Command(
         id="go_on", keys=("P",), label="resume", decides=True, footer_rank=8,
-        help="resume the calls that are on hold", contexts=VIEW_CONTEXTS, fixed=True,
+        help="resume the calls on hold", contexts=VIEW_CONTEXTS, fixed=True,
     ),
     Command(
         id="approve", keys=("a",), label="approve", decides=True, footer_rank=10,
@@ -135,7 +135,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="accept_rest", keys=("T",), label="accept the rest", decides=True, footer_rank=20,
-        help="accept what was added together, but those to review first", contexts=("waiting",),
+        help="accept what was added together, except what to review first", contexts=("waiting",),
     ),
     Command(
         id="withdraw_acceptance", keys=("x",), label="withdraw", decides=True, footer_rank=21,
@@ -143,15 +143,15 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="end_session", keys=("x",), label="end the session", asks=True, footer_rank=22,
-        help="end the session; asks once", contexts=("sessions",),
+        help="end the session; asks first", contexts=("sessions",),
     ),
     Command(
         id="deny", keys=("d",), label="deny", asks=True, footer_rank=30,
-        help="deny; asks for a reason", contexts=("waiting",),
+        help="deny, with a reason that the agent will read", contexts=("waiting",),
     ),
     Command(
         id="whole", keys=("x",), label="whole", footer_rank=35,
-        help="show the whole new preview; again: what changed", contexts=("waiting",),
+        help="show the whole new preview; again: the changes", contexts=("waiting",),
     ),
     Command(
         id="refresh", keys=("r",), label="refetch", footer_rank=40,
@@ -164,30 +164,30 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="acknowledge", keys=("m",), label="acknowledge", decides=True, footer_rank=7,
-        help="acknowledge that nobody knows how a call ended: it waits no more",
+        help="acknowledge an unknown outcome: the call no longer waits",
         contexts=("waiting",),
     ),
     # The rows of the lists
     Command(
         id="open", keys=("enter",), label="open", footer_rank=5,
-        help="open the row: everything known about it", contexts=_TABLES, fixed=True,
+        help="open the row and show everything about it", contexts=_TABLES, fixed=True,
     ),
     Command(
         id="show_record", keys=("s",), label="the record", footer_rank=7,
-        help="show the record itself, as it is stored; again: its call",
+        help="switch between the stored record and its call",
         contexts=("audit",),
     ),
     Command(
         id="decided", keys=("h",), label="decided", footer_rank=56,
-        help="the decided calls, each with its result; again: what waits", contexts=("waiting",),
+        help="the decided calls with their results; again: what waits", contexts=("waiting",),
     ),
     Command(
         id="verify", keys=("V",), label="verify", footer_rank=23,
-        help="verify the whole chain, in the background", contexts=("audit",),
+        help="verify the whole hash chain, in the background", contexts=("audit",),
     ),
     Command(
         id="export", keys=("x",), label="export", footer_rank=25,
-        help="write every record into a new file in the home", contexts=("audit",),
+        help="write every record to a new file in the home", contexts=("audit",),
     ),
     Command(
         id="follow", keys=("f",), label="follow", footer_rank=24,
@@ -195,11 +195,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="unfold", keys=("u",), label="code points", footer_rank=35,
-        help="show the source: every mark with its code point, nothing folded or converted", contexts=_DOCUMENT,
+        help="show the source, unfolded, with code points", contexts=_DOCUMENT,
     ),
     Command(
         id="wrap_marks", keys=("w",), label="wrap marks", contexts=_DOCUMENT,
-        help="show ↩ where a line goes on in the next one",
+        help="show ↩ where a long line continues",
     ),
     Command(
         id="next", moves=True, keys=("j", "down"), label="move", paired_with="previous", footer_rank=50,
@@ -213,38 +213,38 @@ COMMANDS: tuple[Command, ...] = (
     Command(id="last", moves=True, keys=("end",), label="last", contexts=_MOVE),
     Command(
         id="page_up", moves=True, keys=("pageup",), label="page up", paired_with="page_down",
-        help="a page of rows up, down", contexts=_MOVE,
+        help="one page of rows up, down", contexts=_MOVE,
     ),
     Command(id="page_down", moves=True, keys=("pagedown",), label="page down", contexts=_MOVE),
     Command(
         id="order", keys=("o",), label="order",
-        help="order of the list: by deadline, again: by arrival", contexts=("waiting",),
+        help="sort the list by deadline; again: by arrival", contexts=("waiting",),
     ),
     Command(
         id="filter", keys=("slash",), label="filter", footer_rank=60,
-        help="filter: words, agent: action: state: age:", contexts=VIEW_CONTEXTS,
+        help="filter by words, or by agent: action: state: age:", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="back", keys=("escape",), label="back", footer_rank=58,
-        help="back; leaves everything waiting", contexts=VIEW_CONTEXTS, fixed=True,
+        help="go back; decides nothing", contexts=VIEW_CONTEXTS, fixed=True,
     ),
     # What can be done with the item in view
     Command(
         id="copy", keys=("y",), label="copy", footer_rank=62,
-        help="copy a field as it is drawn; again: the next one", contexts=_DOCUMENT,
+        help="copy a field as shown; again: the next one", contexts=_DOCUMENT,
     ),
     Command(
         id="pager", keys=("p",), label="page", footer_rank=63,
-        help="read the longest field in view in $PAGER", contexts=_DOCUMENT,
+        help="open the longest field in view in $PAGER", contexts=_DOCUMENT,
     ),
     Command(
         id="open_review", keys=("O",), label="open in the browser",
-        help="open the page of this call in the browser", contexts=("waiting",),
+        help="open this call's page in the browser", contexts=("waiting",),
     ),
     # Everywhere
     Command(
         id="view_waiting", keys=("1",), label="waiting", footer_rank=80,
-        help="what waits for you", contexts=VIEW_CONTEXTS,
+        help="the calls and files that wait for you", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="view_activity", keys=("2",), label="activity", footer_rank=81,
@@ -252,11 +252,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="view_audit", keys=("3",), label="audit", footer_rank=82,
-        help="every record", contexts=VIEW_CONTEXTS,
+        help="every audit record", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="view_library", keys=("4",), label="actions", footer_rank=83,
-        help="actions and connectors: accepted or not, in error", contexts=VIEW_CONTEXTS,
+        help="actions and connectors: ready, not accepted, invalid", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="view_sessions", keys=("5",), label="sessions", footer_rank=84,
@@ -268,7 +268,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="stop_everything", keys=("ctrl+k",), label="stop everything", asks=True,
-        help="deny all, end every session, stop every run; asks once", contexts=_DOCUMENT,
+        help="deny all, end every session, stop every run; asks first", contexts=_DOCUMENT,
     ),
     Command(
         id="palette", keys=("colon", "ctrl+p"), label="commands", footer_rank=70,
@@ -276,11 +276,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="quit", keys=("q", "ctrl+q", "ctrl+c"), label="quit", footer_rank=90,
-        help="quit; asks once more if anything waits", contexts=_DOCUMENT,
+        help="quit; asks first if anything waits", contexts=_DOCUMENT,
     ),
     Command(
         id="help", keys=("question_mark",), label="help", footer_rank=99,
-        help="this page", contexts=_DOCUMENT,
+        help="show this help", contexts=_DOCUMENT,
     ),
     # Panels
     Command(
@@ -289,15 +289,15 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="deny_equal", keys=("ctrl+s",), label="equal calls too", decides=True, footer_rank=1, fixed=True,
-        help="deny with this reason, and equal calls of this session too", contexts=("deny",),
+        help="deny with this reason, and identical calls of this session too", contexts=("deny",),
     ),
     Command(
         id="reason_earlier", moves=True, keys=("up",), label="earlier", footer_rank=2, fixed=True,
-        help="bring back an earlier reason", contexts=("deny",),
+        help="use an earlier reason", contexts=("deny",),
     ),
     Command(
         id="reason_later", moves=True, keys=("down",), label="later", fixed=True,
-        help="a later reason, at the end what you had written", contexts=("deny",),
+        help="a later reason, and last what you had typed", contexts=("deny",),
     ),
     Command(
         id="deny_leave", keys=("escape",), label="leave it waiting", footer_rank=3, fixed=True,
@@ -328,7 +328,7 @@ COMMANDS: tuple[Command, ...] = (
         contexts=("filter",),
     ),
     Command(
-        id="search_enter", keys=("enter",), label="go there", footer_rank=0, fixed=True,
+        id="search_enter", keys=("enter",), label="go to match", footer_rank=0, fixed=True,
         contexts=("search",),
     ),
     Command(
@@ -344,11 +344,11 @@ COMMANDS: tuple[Command, ...] = (
         help="the next link in the document", contexts=("link",),
     ),
     Command(
-        id="link_leave", keys=("escape",), label="leave it", footer_rank=2, fixed=True,
+        id="link_leave", keys=("escape",), label="cancel", footer_rank=2, fixed=True,
         contexts=("link",),
     ),
     Command(
-        id="palette_enter", keys=("enter",), label="do it", footer_rank=0, fixed=True,
+        id="palette_enter", keys=("enter",), label="run it", footer_rank=0, fixed=True,
         contexts=("palette",),
     ),
     Command(
@@ -371,7 +371,7 @@ COMMANDS: tuple[Command, ...] = (
 
 NEXT_SCENE = Command(
     id="next_scene", keys=("S",), label="next scene", footer_rank=31,
-    help="go on to the next scene of the demo; one that still waits is skipped",
+    help="go to the next scene, or skip this one",
     contexts=VIEW_CONTEXTS,
 )  # fmt: skip
 """A key that only the console of `aileron demo` has."""

@@ -96,7 +96,8 @@ class ListScreen(ConsoleScreen):
         head, layout = self._page_of(
             LayoutOptions(width=width, gutter=gutter, unfold=self.model.unfolded)
         )
-        self.reader.head.show(*head)
+        call = self.model.opened_call.call
+        self.reader.show_head(head, call.approval if call is not None else None)
         self.query_one("#gap", Lines).show(())
         self.reader.show(layout, subject.version)
 

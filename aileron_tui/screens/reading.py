@@ -1,18 +1,20 @@
 """The document of the selected row: how it is scrolled, and when a line of it counts as seen."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from textual.screen import Screen
 from textual.timer import Timer
 
 from aileron_core.clock import Clock
+from aileron_core.console_port import ApprovalView
 from aileron_tui import words
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, lay_out
 from aileron_tui.draw.document import undrawable_blocks
 from aileron_tui.draw.fields import Field, fields_in_view, shows_words
+from aileron_tui.draw.header import reader_head
 from aileron_tui.draw.searching import Match, find_matches, marked_rows
-from aileron_tui.draw.text import Piece, line
+from aileron_tui.draw.text import Line, Piece, line
 from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.messages import Painted, SizeChanged
@@ -163,6 +165,13 @@ class DocumentReader:
         if content != self._content:
             self._content = content
             document.scroll_to_start()
+
+    def show_head(self, head: Sequence[Line], call: ApprovalView | None) -> None:
+        """Show *head* above the document; the reader names *call*, or what else it shows, in a line or two."""
+        if self._model.reader:
+            width = self.document.size.width
+            head = (reader_head(call, self._clock.now(), width),) if call is not None else head[:2]
+        self.head.show(*head)
 
     def _draw_document(self, layout: Layout) -> None:
         self.document.show(

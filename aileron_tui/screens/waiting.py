@@ -191,7 +191,7 @@ class WaitingScreen(ConsoleScreen):
             self.reader.cache.warnings(item, file_changed=file_changed) if item is not None else []
         )
         head = item_head(item, warnings, now, width, compact=self._compact)
-        self.reader.head.show(*head)
+        self.reader.show_head(head, item.approval if item is not None else None)
         self.query_one("#gap", Lines).show(())
         self._fit_list(len(head))
         options = replace(options, file_changed=file_changed, context=self._at_the_end(item))
@@ -209,7 +209,8 @@ class WaitingScreen(ConsoleScreen):
         """Draw the page of a call that is over or decided."""
         model, subject = self.model, self.model.subject
         head, layout = page
-        self.reader.head.show(*head)
+        call = model.opened_call.call
+        self.reader.show_head(head, call.approval if call is not None else None)
         self.query_one("#gap", Lines).show(())
         self._fit_list(len(head))
         model.preview_row = None

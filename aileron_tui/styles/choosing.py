@@ -44,7 +44,7 @@ def choose_theme(
         FileProblems: there is no theme of that name.
     """
     if setting not in ("auto", *THEME_NAMES, *BUILTIN_THEMES):
-        known = f"is not a theme; use one of auto, {', '.join(THEME_NAMES)}, {', '.join(BUILTIN_THEMES)}"
+        known = f"is not a theme; the themes are auto, {', '.join(THEME_NAMES)}, {', '.join(BUILTIN_THEMES)}"
         raise FileProblems([Problem(file="config.toml", key="console.theme", message=known)])
     if colourless(environment):
         return PLAIN

@@ -58,26 +58,26 @@ def no_action(close: Sequence[str]) -> str:
 
 def fixed(key: str) -> str:
     """Return that an action keeps its key."""
-    return f"always has the key {key}; it cannot be changed"
+    return f"always has the key {key}, which cannot be changed"
 
 
 def no_key(text: str) -> str:
     """Return that something is not a key."""
-    return f"{escape(text)} is not a key; write one character, or a name such as space, home, f5, ctrl+f"
+    return f"{escape(text)} is not a key; use one character, or a name such as space, home, f5 or ctrl+f"
 
 
 def not_alone(text: str) -> str:
     """Return that a key cannot decide."""
-    message = f"{escape(text)} cannot be a deciding key: that is one character alone"
-    return f"{message}, without ctrl or alt, and neither esc nor enter"
+    message = f"{escape(text)} cannot be a key that decides; use one character"
+    return f"{message}, without ctrl or alt, and not esc or enter"
 
 
 def shared(key: str, other: str, *, both: bool) -> str:
     """Return that two actions would share a key."""
-    text = f"{key} is the key of {other} already"
+    text = f"{key} is already the key of {other}"
     if both:
         return f"{text}; two actions that decide cannot share a key"
-    return f"{text}; give that another one as well"
+    return f"{text}; give {other} another key too"
 
 
 def press_key(key: str, label: str) -> str:

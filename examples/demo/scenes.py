@@ -1,4 +1,4 @@
-"""The scenes of the demo in their order, and the drafts that they are about."""
+"""The scenes of the demo in their order, and their drafts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ _HOSTILE = (
 
 SCENES = (
     Scene(
-        sentence="A plain mail, as the service holds it. a sends it, d denies.",
+        sentence="A plain mail, fetched from the service. a sends it, d denies it.",
         agent="mail-agent",
         tool="send_draft",
         arguments={"draft_id": "r-1001"},
@@ -51,7 +51,7 @@ SCENES = (
         ),
     ),
     Scene(
-        sentence="This draft changes while you read it. Read it, then press a.",
+        sentence="This draft changes while you read it. Aileron checks before sending.",
         agent="sales-agent",
         tool="send_draft",
         arguments={"draft_id": "r-1002"},
@@ -69,7 +69,7 @@ SCENES = (
         },
     ),
     Scene(
-        sentence="This mail hides characters and forges lines of the console.",
+        sentence="This mail contains hidden characters and fake lines of the console.",
         agent="mail-agent",
         tool="send_draft",
         arguments={"draft_id": "r-1003"},
@@ -80,7 +80,7 @@ SCENES = (
         ),
     ),
     Scene(
-        sentence="A change: \u2212 is in the draft now, + would be in it. a changes it.",
+        sentence="A change: \u2212 is the current value, + the new one. a applies it.",
         agent="office-agent",
         tool="readdress_draft",
         arguments={"draft_id": "r-1004", "to": "board@nordlicht.example"},
@@ -91,7 +91,7 @@ SCENES = (
         ),
     ),
     Scene(
-        sentence="Press a: the service will hang up before it answers.",
+        sentence="Press a. The service hangs up before it answers.",
         agent="sales-agent",
         tool="send_draft",
         arguments={"draft_id": "r-1005"},
@@ -103,7 +103,7 @@ SCENES = (
         trouble={"lose_answer": "send"},
     ),
     Scene(
-        sentence="A mail that should not go out. d denies: write why, then enter.",
+        sentence="This mail should not go out. Press d, type a reason, press enter.",
         agent="office-agent",
         tool="send_draft",
         arguments={"draft_id": "r-1006"},

@@ -12,16 +12,17 @@ from examples.mailbox.server import Mailbox
 
 __all__ = ["Tour"]
 
-_GOES_ON = "S goes on."
+_CONTINUE = "S continues."
 _CAME_OF_IT = {
-    "completed": f"Approved, and it ran. {_GOES_ON}",
-    "denied": f"Denied: nothing ran, and the agent read why. {_GOES_ON}",
-    "unknown": f"Nobody knows if it ran: l looks again, m acknowledges. {_GOES_ON}",
-    "expired": f"Nobody answered in time: nothing ran. {_GOES_ON}",
+    "completed": f"Approved, and it ran. {_CONTINUE}",
+    "denied": f"Denied. Nothing ran, and the agent has your answer. {_CONTINUE}",
+    "unknown": f"The answer was lost: the mail may have gone out. {_CONTINUE}",
+    "failed": f"The call failed. {_CONTINUE}",
+    "expired": f"Nobody decided in time. Nothing ran. {_CONTINUE}",
 }
-_ENDED = f"It did not run. {_GOES_ON}"
+_ENDED = f"The call did not run. {_CONTINUE}"
 _CONNECTING = "Three agents are connecting ..."
-_OVER = "That was the demo. q quits; `aileron launch codex` is the real thing."
+_OVER = "End of the demo. Press q to quit, then try `aileron launch codex`."
 
 
 class Tour:

@@ -34,9 +34,16 @@ def message_json(mail: EmailMessage, *, message_id: str, thread_id: str) -> dict
         "threadId": thread_id,
         "labelIds": ["DRAFT"],
         "snippet": " ".join(text.split())[:_SNIPPET],
-        "sizeEstimate": len(bytes(mail)),
+        "sizeEstimate": _estimated_size(mail),
         "payload": {"partId": "", **_part_json(mail, "")},
     }
+
+
+def _estimated_size(mail: EmailMessage) -> int:
+    """Return about how many characters *mail* has: to write it out would fold long headers, for seconds."""
+    headers = sum(len(name) + len(str(value)) + 4 for name, value in mail.items())
+    bodies = (part.get_payload() for part in mail.walk() if not part.is_multipart())
+    return headers + sum(len(body) for body in bodies if isinstance(body, str))
 
 
 def minimal(message: dict[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,36 @@
-"""A core of its own for each test that asks for one."""
+"""A core of its own for each test that asks for one; the example connector is compiled once."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import wasmtime
 
-from tests.support.core_harness import Core, Mailbox, install_examples
+from aileron_core.connectors.wasm.modules import CompiledModules, _deserialized
+from tests.support.core_harness import ROOT, Core, Mailbox, install_examples
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _the_example_connector_is_compiled_once() -> Iterator[None]:
+    """Hundreds of cores run the same module: what wasmtime made of it once is what it makes again."""
+    example = (ROOT / "examples" / "connector" / "connector.wasm").read_bytes()
+    made: list[bytes] = []
+    load = CompiledModules.load
+
+    def load_once(modules: CompiledModules, module: bytes, **named: Any) -> wasmtime.Module:
+        # An engine without a compiler is a trial's, and may compile it otherwise.
+        if modules._compiler is None or module != example:
+            return load(modules, module, **named)
+        if made:
+            return _deserialized(modules._engine, made[0])
+        compiled = load(modules, module, **named)
+        made.append(bytes(compiled.serialize()))
+        return compiled
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CompiledModules, "load", load_once)
+        yield
 
 
 @pytest.fixture

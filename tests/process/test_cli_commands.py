@@ -106,8 +106,8 @@ def test_status_says_how_it_is(console: Console) -> None:
     absent = aileron_json("status", home=console.home.parent / "none", code=69)
     assert set(absent) == {*found, "waiting", "unknown"}
     told = aileron("status", home=console.home, env={"TZ": "UTC-2"}).stdout
-    assert "1 call waits" in told
-    assert f"{waiting['approval_id']}  send-draft, asked by test at " in told
+    assert "1 call is waiting" in told
+    assert f"{waiting['approval_id']}  send-draft, requested by test at " in told
     assert _two_hours_later(waiting["expires_at"]) in told
 
 
@@ -152,10 +152,10 @@ def test_a_name_or_id_that_is_almost_right_is_told_the_nearest(console: Console)
 def test_a_wait_says_what_it_waits_for_and_where(console: Console) -> None:
     """On stderr, before it waits: whoever typed it may not know that somebody has to answer."""
     done = aileron(*SEND, "--wait", "0.2", home=console.home, code=75)
-    assert "send-draft waits for a person as act-" in done.stderr
+    assert "send-draft (act-" in done.stderr
     assert str(console.home) in done.stderr
     assert console.url in done.stderr
-    assert "at most 0.2 s" in done.stderr
+    assert "up to 0.2 s" in done.stderr
     assert done.stderr.count("\n") == 1
     assert aileron(*SEND, home=console.home, code=75).stderr == ""
 
@@ -330,7 +330,7 @@ def test_a_run_that_waits_is_75(console: Console) -> None:
         "status", "approval_id", "review_url", "message", "audit_id", "expires_at",
     }  # fmt: skip
     done = aileron(*SEND, "--wait", "1", home=console.home, code=75)
-    assert "waits for a person" in done.stdout
+    assert "is waiting for approval" in done.stdout
 
 
 class Run:
@@ -383,7 +383,7 @@ def test_a_run_that_expires_is_76(home: Path, attend: Attend) -> None:
     attend()
     code, out, _ = Run(home).end()
     assert code == 76
-    assert "expired" in out
+    assert "Expired" in out
 
 
 def test_a_run_that_fails_after_its_approval_is_1(attended: Attended, mailbox: Mailbox) -> None:
@@ -393,7 +393,7 @@ def test_a_run_that_fails_after_its_approval_is_1(attended: Attended, mailbox: M
     attended.approve(waiting(attended))
     code, out, _ = run.end()
     assert code == 1
-    assert "failed" in out
+    assert "Failed" in out
 
 
 def test_a_console_that_goes_away_meanwhile_is_69(attended: Attended) -> None:
@@ -404,7 +404,7 @@ def test_a_console_that_goes_away_meanwhile_is_69(attended: Attended) -> None:
     code, out, err = run.end()
     assert (code, out) == (69, "")
     assert err.count("\n") == 2
-    assert "waits for a person" in err.partition("\n")[0]
+    assert "is waiting for approval" in err.partition("\n")[0]
 
 
 def test_an_interrupt_is_130_and_the_approval_stays(attended: Attended) -> None:

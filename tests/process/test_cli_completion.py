@@ -273,9 +273,11 @@ def test_words_of_the_command_line_are_drawn_escaped(tmp_path: Path) -> None:
 # Removing a connector
 
 
-def test_removing_a_connector_is_the_opposite_of_installing_it(home: Path) -> None:
+def test_removing_a_connector_is_the_opposite_of_installing_it(home: Path, tmp_path: Path) -> None:
     """By any of its names; what had named it is said; what is not there is a sentence."""
     source = Path(__file__).resolve().parents[2] / "examples" / "connector"
+    store = home / "store" / "connectors" / "sha256"
+    shutil.copytree(store, tmp_path / "installed")
     (item,) = aileron_json("connector", "list", home=home)["items"]
     full = f"{item['name']}@{item['version']}"
     for name in ("mail-drafts", "mail-drafts@0.1.0", item["name"], full, item["hash"]):
@@ -284,9 +286,11 @@ def test_removing_a_connector_is_the_opposite_of_installing_it(home: Path) -> No
             "removed": item["hash"],
             "actions_without_it": ["get-draft", "list-drafts", "send-draft"],
         }
-        assert aileron_json("connector", "list", home=home)["items"] == []
-        assert not list((home / "store" / "connectors" / "sha256").iterdir())
-        aileron("connector", "install", str(source), home=home)
+        assert not list(store.iterdir())
+        shutil.copytree(tmp_path / "installed", store, dirs_exist_ok=True)
+    aileron("connector", "remove", "mail-drafts", home=home)
+    assert aileron_json("connector", "list", home=home)["items"] == []
+    aileron("connector", "install", str(source), home=home)
     text = aileron("connector", "remove", "mail-drafts", home=home).stdout
     assert "cannot be used without it: get-draft, list-drafts, send-draft" in text
     for name in (

@@ -113,7 +113,7 @@ def test_a_socket_in_a_home_that_nobody_owns_is_not_connected_to(
         aileron(*command, home=home, code=69)
         os.close(handle)
     assert listener.connections == 0
-    assert "No console runs on" in done.stderr
+    assert "No console is running on" in done.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)

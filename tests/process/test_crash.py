@@ -180,7 +180,7 @@ def test_a_kill_while_the_request_is_at_the_service_ends_as_unknown(
     assert (unknown["approval_id"], unknown["action"]) == (answer.json["approval_id"], "send-draft")
     told = aileron("status", home=attended.home).stdout
     assert "1 call ended with an unknown outcome. Check it in the console:" in told
-    assert f"{unknown['approval_id']}  send-draft, asked by test, ended at " in told
+    assert f"{unknown['approval_id']}  send-draft, requested by test, ended at " in told
     attended.end()
     audit_holds(attended)
 
@@ -219,7 +219,9 @@ def test_an_ungated_run_survives_a_kill_at_every_step(
         ((run,),) = attended.rows("run_id")
         (unknown,) = aileron_json("status", home=attended.home)["unknown"]
         assert (unknown["run_id"], unknown["approval_id"]) == (run, None)
-        assert f"{run}  get-draft, asked by test" in aileron("status", home=attended.home).stdout
+        assert (
+            f"{run}  get-draft, requested by test" in aileron("status", home=attended.home).stdout
+        )
     else:
         assert again.status == 200
         assert again.json["output"]["id"] == DRAFT

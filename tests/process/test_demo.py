@@ -118,7 +118,7 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
     for agent in ("mail-agent", "sales-agent", "office-agent"):
         assert agent in screen.splitlines()[0]
     assert demo.sent() == []
-    screen = demo.press("a", "1 of 6  Approved, and it ran. S goes on.")
+    screen = demo.press("a", "1 of 6  Approved, and it ran. S continues.")
     assert re.search(r'service +┃ sent "Q3 numbers" to Anna Brandt.*\(1 sent, 5 drafts\)', screen)
     assert re.search(r'agent +┊ mail-agent: completed, \{"id": ".*"SENT"', screen)
     assert demo.sent() == ["Q3 numbers"]
@@ -132,12 +132,12 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
     demo.press("a", "2 of 6  Approved, and it ran.")
     assert "11.20 EUR" in demo.state()["sent"][1]["body"]
 
-    demo.press("S", "This mail hides characters")
+    demo.press("S", "This mail contains hidden characters")
     screen = scene(demo, 3, "5 hidden characters", "1 look-alike name", rest=HIDDEN_TEXT)
     assert "invoice‹RLO›fdp.exe" in screen
     assert re.search(r"┃ ✓ All seen\. This was approved before\. Press a\.", screen)
     demo.press("d", "will read it")
-    screen = demo.press("Enter", "3 of 6  Denied: nothing ran")
+    screen = demo.press("Enter", "3 of 6  Denied. Nothing ran")
     assert re.search(r"agent +┊ mail-agent: denied: ", screen)
     assert demo.sent() == ["Q3 numbers", "Offer 2291"]
 
@@ -149,26 +149,26 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
     (changed,) = (each for each in demo.state()["drafts"] if each["id"] == "r-1004")
     assert changed["to"] == "board@nordlicht.example"
 
-    demo.press("S", "the service will hang up")
+    demo.press("S", "The service hangs up")
     scene(demo, 5)
-    demo.press("a", "5 of 6  Nobody knows if it ran")
+    demo.press("a", "5 of 6  The answer was lost")
     screen = demo.terminal.until("OUTCOME  unknown")
     assert re.search(r"agent +┊ sales-agent: unknown: ", screen)
     assert demo.sent() == ["Q3 numbers", "Offer 2291", "Order 5512"]
     demo.press("l", "HOW IT IS NOW")
     demo.press("m", "Acknowledged")
 
-    demo.press("S", "A mail that should not go out")
+    demo.press("S", "This mail should not go out")
     scene(demo, 6)
     demo.press("d", "will read it")
     demo.terminal.type("Sales must sign it first")
     demo.terminal.until("Sales must sign it first")
-    screen = demo.press("Enter", "6 of 6  Denied: nothing ran, and the agent read why.")
+    screen = demo.press("Enter", "6 of 6  Denied. Nothing ran, and the agent has your answer.")
     assert re.search(r'office-agent: denied: ".*"Sales must sign it first"', screen)
     assert "So I leave it alone." in re.sub(r"\s*\n +┊ ", " ", screen)
     assert len(demo.sent()) == 3
 
-    assert "S next scene" not in demo.press("S", "That was the demo.").splitlines()[-1]
+    assert "S next scene" not in demo.press("S", "End of the demo.").splitlines()[-1]
     ended = demo.quit()
     assert 'office-agent: denied: "A person denied this.' in ended
     assert "The mail service sent 3 mails:" in ended
@@ -180,7 +180,7 @@ def test_every_scene_can_be_skipped_and_its_agent_takes_the_call_back(demo: Demo
     for number in range(1, 7):
         demo.terminal.until(f"{number} of 6")
         demo.terminal.until(lambda shown: "WILL HAPPEN" in shown)
-        after = f"{number + 1} of 6" if number < 6 else "That was the demo."
+        after = f"{number + 1} of 6" if number < 6 else "End of the demo."
         demo.press("S", after)
     assert demo.sent() == []
     verified = aileron("audit", "verify", "--json", home=demo.home)
@@ -204,7 +204,7 @@ def test_a_terminal_of_80_by_24_without_utf_8_and_colour_is_enough(folder: Path)
             (line,) = (each for each in screen.splitlines() if f"{number} of 6" in each)
             assert line.rstrip().endswith(".")
             assert "S next scene" in screen
-        demo.press("S", "That was the demo.")
+        demo.press("S", "End of the demo.")
         demo.quit()
     finally:
         demo.close()
@@ -213,7 +213,7 @@ def test_a_terminal_of_80_by_24_without_utf_8_and_colour_is_enough(folder: Path)
 @pytest.mark.parametrize(
     ("number", "ended", "said"),
     [
-        (signal.SIGTERM, "ended with 0", "What the agents were told:"),
+        (signal.SIGTERM, "ended with 0", "Answers that the agents got:"),
         (signal.SIGKILL, "ended with 137", "The console was killed by signal 9."),
     ],
     ids=["terminated", "killed"],

@@ -68,7 +68,7 @@ def test_a_home_of_a_newer_version_is_refused(old: Path, command: tuple[str, ...
     done = aileron(*command, home=old, code=1)
     assert done.stderr.count("\n") == 1
     assert "was written by a newer Aileron (schema 99" in done.stderr
-    assert "Update Aileron; nothing was changed." in done.stderr
+    assert "Nothing was changed. Update Aileron." in done.stderr
     error = json.loads(aileron(*command, "--json", home=old, code=1).stdout)["error"]
     assert error["class"] == "unavailable"
     assert (old / "aileron.db").read_bytes() == before

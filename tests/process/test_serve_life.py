@@ -172,11 +172,12 @@ def test_a_second_console_on_a_home_is_refused(console: Console) -> None:
     done = aileron("serve", home=console.home, code=1)
     assert done.stdout == ""
     assert (
-        f"A console already runs on {console.home} (process {console.process.pid})" in done.stderr
+        f"A console is already running on {console.home} (process {console.process.pid})"
+        in done.stderr
     )
     assert done.stderr.count("\n") == 1
     error = aileron_json("serve", home=console.home, code=1)["error"]
-    assert "already runs" in error["message"]
+    assert "already running" in error["message"]
     assert (console.home / "daemon.json").read_text() == before
     assert console.get("/v1/health", local=True).status == 200
 
@@ -254,7 +255,7 @@ def test_it_says_at_start_what_it_accepted_and_where_it_leads(console: Console) 
         process.terminate()
         assert process.wait(20) == 0
     assert "Nobody can approve" in lines[0]
-    assert "gmail.googleapis.com:443 -> 127.0.0.1:9, without credential" in lines[1]
+    assert "gmail.googleapis.com:443 is answered by 127.0.0.1:9, without a credential" in lines[1]
     assert "was accepted without review (--accept-installed)" in lines[2]
 
 

@@ -66,13 +66,15 @@ class Tmux:
     ) -> str:
         """Wait until *pane* shows *text*, *patience* seconds at most, and return the screen."""
         holds = (lambda shown: text in shown) if isinstance(text, str) else text
-        deadline = time.monotonic() + patience
+        began = time.monotonic()
         while True:
             shown = self.pane(pane)
             if holds(shown):
                 return shown
-            assert time.monotonic() < deadline, shown
-            time.sleep(0.05)  # tmux has no way to wait for a screen
+            waited = time.monotonic() - began
+            assert waited < patience, shown
+            # tmux has no way to wait for a screen; each look starts a process, so a long wait looks seldom.
+            time.sleep(min(0.05 + waited / 50, 0.5))
 
     def close(self) -> None:
         """End the server and everything in it; what writes at its end does so before its folder goes."""

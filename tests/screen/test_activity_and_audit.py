@@ -131,6 +131,21 @@ async def test_records_that_come_in_do_not_move_the_one_that_is_read() -> None:
         assert shown.lines.index(row) == place
 
 
+async def test_the_name_of_a_field_of_a_record_is_not_broken_at_80_columns() -> None:
+    """A longer one has a line of its own; one that no record of ours has is folded in its column."""
+    body = '{"action":"send","connectors":["mail"],"Approved by the person":"no"}'
+    async with console(LONG, size=(80, 24)) as shown:
+        await shown.go("3", "2,000 records")
+        await shown.go("s", "AS STORED")
+        shown.port.tell(RecordRead(seq=TOTAL, body=body, hash="ab" * 32, prev="cd" * 32))
+        await shown.shows("abab")
+        lines = [each.rstrip(" █┃│") for each in shown.lines]
+        at = lines.index(" connectors")
+        assert lines[at - 1].startswith(" action    │ send")
+        assert lines[at + 1].startswith('           │ ["mail"]')
+        assert lines[at + 2].startswith(" Approve   │ no")
+
+
 async def test_s_shows_a_record_whole_as_it_is_stored() -> None:
     """Its parts, its place in the chain, and the very text that was hashed, hostile or not."""
     body = '{"event":"run.started","note":"\x1b[2J\u202eevil [b]x[/]","seq":2000}'

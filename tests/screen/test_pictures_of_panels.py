@@ -308,7 +308,7 @@ async def test_the_palette_lists_what_is_possible_here(shown: Console) -> None:
     """Name, what it does and its key; nothing that decides is in it."""
     await shown.rest()
     await shown.go("colon", "every command by name")
-    await shown.until(lambda: "do it" in shown.text)
+    await shown.until(lambda: "run it" in shown.text)
 
 
 @dark

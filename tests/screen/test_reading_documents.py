@@ -1,5 +1,6 @@
 """A document on the whole screen, a search in it, and its links."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -41,7 +42,7 @@ async def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_ba
     async with console(start(body(LONG)), size=(80, 24)) as shown:
         before = document(shown).size.height
         await shown.go("v", "line 5 of")
-        assert document(shown).size.height >= before + 5
+        assert document(shown).size.height >= before + 4
         assert document(shown).size.height >= 20
         for _ in range(8):
             await shown.rest()
@@ -59,6 +60,18 @@ async def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_ba
         await shown.rest()
         await shown.press_alone("a")
         await shown.until(lambda: len(approvals(shown)) == 1)
+
+
+async def test_the_reader_says_which_call_it_shows() -> None:
+    """Action, agent and deadline; a name that only the agent gave stands behind its bar, and is cut."""
+    named = replace(body(LONG), title="Send a draft", agent="mail-agent " * 9, self_opened=True)
+    async with console(start(named), size=(80, 24)) as shown:
+        await shown.go("v", "line 5 of")
+        await shown.until(lambda: "Send a draft" in shown.lines[0])
+        head = r" Send a draft +┊ mail-agent mail-agent… +[━╸]+ [\d:]+ left +$"
+        assert re.search(head, shown.lines[0]), shown.lines[0]
+        assert shown.lines[1].startswith(" WILL HAPPEN")
+        await shown.go("v", "Unverified agent")
 
 
 async def test_what_the_reader_did_not_show_is_not_seen() -> None:
@@ -159,7 +172,7 @@ async def test_a_link_that_cannot_be_shown_whole_is_not_opened(
         await shown.rest()
         whole = "?last=9" in "".join(shown.text.split()).partition("Openthisaddress")[2]
         assert "leads to a.example" in " ".join(shown.text.split())
-        assert "esc leave it" in shown.text
+        assert "esc cancel" in shown.text
         assert whole == ("too long for the window" not in shown.text)
         await shown.press("enter")
         await shown.quiet()

@@ -8,6 +8,7 @@ nears the end of them.
 """
 
 import json
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import ClassVar
@@ -32,6 +33,8 @@ from aileron_tui.state.tables.record_pages import RecordPages
 from aileron_tui.state.tables.table import Table
 
 PROBLEMS_SHOWN = 4
+
+_FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")
 
 _ROLES: dict[str, Role] = {
     "completed": "ok",
@@ -290,7 +293,9 @@ class AuditTable(Table):
             summary = value("Summary", foreign_text(record.summary), "record")
             return (*made, summary, value("", (Piece(words.views.READING, "muted"),), "record"))
         for name, text in _entries(whole.body) or [("summary", record.summary)]:
-            made.append(value(foreign_text(name, "muted"), foreign_text(text), "record"))
+            # A name of ours that is too long for its column has a line of its own, unbroken.
+            label = name if _FIELD_NAME.fullmatch(name) else foreign_text(name, "muted")
+            made.append(value(label, foreign_text(text), "record"))
         made += [
             blank(),
             heading(words.views.CHAIN, (Piece(words.views.CHAIN_REMARK, "muted"),), "muted"),

@@ -77,7 +77,7 @@ def test_of_a_library_only_the_place_is_kept(log: LogFile, tmp_path: Path) -> No
         "httpx", "mcp.server", "asyncio", "aileron.connector", "aileron_core_not",
     ]  # fmt: skip
     for line in found:
-        assert line["message"] == "a message of a library, from module:7"
+        assert line["message"] == "a message from a library, at module:7"
     assert "secret" not in (tmp_path / "aileron.log").read_text()
 
 
@@ -179,8 +179,8 @@ def test_what_goes_wrong_in_the_process_reaches_the_log_and_not_the_terminal(
     assert (done.stdout, done.stderr) == ("", "")
     text = log_path(Home(home)).read_text()
     assert "secret" not in text
-    assert "the thread worker ended with ZeroDivisionError" in text
-    assert "KeyError was raised where nothing could take it" in text
+    assert "thread worker ended with ZeroDivisionError" in text
+    assert "KeyError was raised where nothing could handle it" in text
     assert ("py.warnings" in text) is (level != "error")
     assert ("debugged" in text) is (level == "debug")
 
@@ -236,7 +236,7 @@ def test_a_home_without_a_log_is_no_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It says so; nothing is made."""
-    assert "Nothing is logged" in shown(tmp_path / "none", capsys)
+    assert "is empty" in shown(tmp_path / "none", capsys)
     assert json.loads(shown(tmp_path / "none", capsys, json=True)) == {"items": []}
     assert not (tmp_path / "none").exists()
 

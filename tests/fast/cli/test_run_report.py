@@ -16,9 +16,9 @@ def test_a_run_that_ended_half_way_says_what_finished(
     body = {"status": status, "completed_steps": ["find", "a\x1b[2J"]}
     assert _report(CommandContext(home=Path("/"), json=False, color=False), body) == code
     said = capsys.readouterr().out
-    assert "Finished so far: find, a" in said
+    assert "Steps completed: find, a" in said
     assert "\x1b" not in said
     assert (
         _report(CommandContext(home=Path("/"), json=False, color=False), {"status": status}) == code
     )
-    assert "Finished" not in capsys.readouterr().out
+    assert "completed" not in capsys.readouterr().out

@@ -54,7 +54,7 @@ def test_one_process_owns_a_home_and_the_second_is_told_who(tmp_path: Path) -> N
     for entry in home.path.iterdir():
         if entry.is_file():
             entry.unlink()
-    with pytest.raises(HomeError, match=rf"already runs on .* \(process {os.getpid()}\)"):
+    with pytest.raises(HomeError, match=rf"is already running on .* \(process {os.getpid()}\)"):
         second.acquire()
     first.release()
     first.release()

@@ -213,7 +213,9 @@ def test_what_another_program_put_into_an_older_home_is_refused_before_any_step(
     with closing(sqlite3.connect(old)) as database:
         database.execute(planted)
     before = content(old)
-    with pytest.raises(HomeError, match=r"(holds what Aileron did not put there|lacks parts)"):
+    with pytest.raises(
+        HomeError, match=r"(contains parts that Aileron did not create|are missing)"
+    ):
         carried(old)
     assert content(old) == before
     assert backups(old) == []
@@ -223,7 +225,7 @@ def test_without_a_copy_nothing_is_changed(old: Path) -> None:
     """A copy that cannot be made stops the console, with a sentence that says so."""
     before = content(old)
     (old.parent / "backups").write_text("in the way")
-    with pytest.raises(HomeError, match=r"no copy of it could be made .* Nothing was changed"):
+    with pytest.raises(HomeError, match=r"no backup could be made .* Nothing was changed"):
         carried(old)
     assert (content(old), schema(old)) == (before, set(SCHEMA_1))
 
@@ -244,7 +246,7 @@ def test_a_copy_that_is_cut_short_is_removed(old: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", child, str(old)], capture_output=True, text=True, check=True
     )
-    assert "no copy of it could be made" in done.stdout
+    assert "no backup could be made" in done.stdout
     assert backups(old) == []
     assert (content(old), schema(old)) == (before, set(SCHEMA_1))
 
@@ -269,7 +271,7 @@ def test_steps_that_lead_elsewhere_are_refused(old: Path, monkeypatch: pytest.Mo
         summary="Never.", statements=("ALTER TABLE runs ADD COLUMN other TEXT",)
     )
     monkeypatch.setattr(migrations, "MIGRATIONS", (other, *MIGRATIONS[1:]))
-    with pytest.raises(HomeError, match="holds what Aileron did not put there: runs"):
+    with pytest.raises(HomeError, match="contains parts that Aileron did not create: runs"):
         carried(old)
     assert schema(old) == set(SCHEMA_1)
 
@@ -329,7 +331,7 @@ def test_a_newer_home_is_refused_and_not_changed(
         database.commit()
     before = old.read_bytes()
     for opening in (lambda: Database(old), lambda: open_reader(old)):
-        with pytest.raises(HomeError, match=r"newer Aileron \(schema 99, .* Update Aileron"):
+        with pytest.raises(HomeError, match=r"newer Aileron \(schema 99; .* Update Aileron"):
             opening()
     assert old.read_bytes() == before
     assert len(backups(old)) == 1
@@ -343,7 +345,7 @@ def test_a_version_that_somebody_wrote_by_hand_permits_nothing(old: Path, versio
         database.commit()
     carried(old)
     assert schema(old) == set(SCHEMA_1)
-    with pytest.raises(HomeError, match="holds what Aileron did not put there"):
+    with pytest.raises(HomeError, match="contains parts that Aileron did not create"):
         open_writer(old)
 
 
@@ -359,7 +361,7 @@ def test_a_damaged_home_is_not_carried(old: Path) -> None:
     start = (page - 1) * size
     data[start + 3 : start + 5] = b"\x00\x01"  # the index says that it has one entry
     old.write_bytes(data)
-    with pytest.raises(HomeError, match=r"is damaged .*Nothing was changed; restore it"):
+    with pytest.raises(HomeError, match=r"is damaged .*Nothing was changed\. Restore it"):
         carried(old)
     assert backups(old) == []
     assert old.read_bytes() == data

@@ -54,7 +54,7 @@ def test_a_key_that_decides_is_one_character_alone(key: str) -> None:
     """Nothing that leaves, that a burst makes, or that a modifier turns into another key."""
     for action in ("approve", "accept", "withdraw_acceptance", "pause"):
         message = refused(**{action: key})[f"console.keys.{action}"]
-        assert "cannot be a deciding key" in message
+        assert "cannot be a key that decides" in message
 
 
 def test_two_actions_of_one_place_do_not_share_a_key() -> None:
@@ -62,8 +62,8 @@ def test_two_actions_of_one_place_do_not_share_a_key() -> None:
     refusals = refused(approve="t")
     assert "two actions that decide cannot share a key" in refusals["console.keys.approve"]
     assert "accept" in refusals["console.keys.approve"]
-    assert "is the key of deny already" in refused(approve="d")["console.keys.approve"]
-    assert "is the key of approve already" in refused(copy="a")["console.keys.copy"]
+    assert "is already the key of deny" in refused(approve="d")["console.keys.approve"]
+    assert "is already the key of approve" in refused(copy="a")["console.keys.copy"]
     assert remap_keys((("approve", "r"), ("refresh", "R"))).key_label("refresh") == "R"
 
 
@@ -82,7 +82,7 @@ def test_an_action_that_decides_nothing_makes_way() -> None:
 def test_the_key_that_became_free_is_taken_by_who_asked_for_it() -> None:
     """Then nobody can know what should make way, and how."""
     refusals = refused(approve="y", unfold="a")
-    assert "is the key of copy already" in refusals["console.keys.approve"]
+    assert "is already the key of copy" in refusals["console.keys.approve"]
 
 
 def test_a_swap_is_no_clash() -> None:

@@ -151,7 +151,7 @@ class FixtureCore:
             case Acknowledge():
                 views = [replace(view, awaits_acknowledgement=False)]
             case RefetchPreview():
-                read = replace(view.preview, updated_at=now)
+                read = replace(view.preview, status="ready", updated_at=now)
                 views = [replace(view, look=LookView(preview=read), version=view.version + 1)]
             case RefreshPreview():
                 views = [replace(view, preview=replace(view.preview, updated_at=now))]
