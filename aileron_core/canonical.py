@@ -34,7 +34,7 @@ def canonical(value: Json) -> bytes:
     except rfc8785.CanonicalizationError as error:
         raise ValueError(str(error)) from error
     except UnicodeEncodeError as error:
-        raise ValueError("a string holds a lone surrogate, which has no UTF-8 form") from error
+        raise ValueError("a string contains a lone surrogate, which UTF-8 cannot encode") from error
 
 
 def sha256_hex(data: bytes) -> str:

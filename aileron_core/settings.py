@@ -1,4 +1,4 @@
-"""The user's settings: `config.toml`, where everything unknown is an error (docs/wire.md#defaults)."""
+"""The user's settings: `config.toml`, in which every unknown key is an error (docs/wire.md#defaults)."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Background tasks that are kept, named, and whose failure is logged."""
+"""Background tasks: kept, named, and their failures logged."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""One old-era session's news of a changed list, folded into one; and what ends an open stream."""
+"""Merges an old-era session's notifications of a changed list into one, and ends open streams."""
 
 import asyncio
 

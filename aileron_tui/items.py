@@ -1,4 +1,4 @@
-"""One row of the waiting list as a value: a call, a file to accept, a suite (what of it comes first), a problem."""
+"""One row of the waiting list as a value: a call, a file to accept, a suite (and which of its files come first), a problem."""
 
 import hashlib
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Messages of the console's own: what crosses from the core, and from widgets to screens."""
+"""The console's own messages: from the core, and from widgets to screens."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -76,6 +76,8 @@ def _table(title: str, actions: list[Command]) -> str:
 def _what(action: Command) -> str:
     text = action.help or action.label
     notes = [
-        word for word, holds in (("decides", action.decides), ("asks first", action.asks)) if holds
+        word
+        for word, holds in (("decides", action.decides), ("asks first", action.asks))
+        if holds and word not in text
     ]
     return f"{text} ({', '.join(notes)})" if notes else text

@@ -127,15 +127,17 @@ class _Check:
             return value
         if isinstance(value, str):
             if _has_surrogate(value):
-                self._note(where, "holds a lone surrogate, which has no UTF-8 form")
+                self._note(where, "contains a lone surrogate, which UTF-8 cannot encode")
             return value
         if isinstance(value, int):
             if abs(value) > MAX_INTEGER:
-                self._note(where, "is an integer beyond 2^53, which JSON readers disagree on")
+                self._note(
+                    where, "is an integer beyond 2^53, which not every JSON parser reads exactly"
+                )
             return value
         if isinstance(value, float):
             if not math.isfinite(value):
-                self._note(where, "is not a number that JSON can express")
+                self._note(where, "is not a number that JSON allows")
             return value
         return self._nested(value, where, depth)
 
@@ -155,7 +157,7 @@ class _Check:
     def _members(self, value: JsonObject, where: str, depth: int) -> Iterator[tuple[str, Json]]:
         for key, item in value.items():
             if _has_surrogate(key):
-                self._note(where, "has a key with a lone surrogate, which has no UTF-8 form")
+                self._note(where, "has a key with a lone surrogate, which UTF-8 cannot encode")
             yield key, self.json(item, f"{where}.{key[:100]}", depth + 1)
 
     def _note(self, where: str, text: str) -> None:
@@ -222,7 +224,7 @@ def _invalid(action: Action, problems: list[dict[str, str]]) -> InvalidArguments
         for entry in shown
     )
     return InvalidArguments(
-        f"The arguments do not fit {action.name}: {'; '.join(texts)}. "
+        f"Invalid arguments for {action.name}: {'; '.join(texts)}. "
         "Nothing ran; correct them and call again.",
         details={"problems": shown},
     )

@@ -79,8 +79,8 @@ def cannot_run(action: Action) -> str:
         return ""
     step = action.steps_without_capability[0]
     return (
-        f"It cannot run: {step.op} is not among the capabilities that it lists for "
-        f"{step.connector}. Add it to the action file, and accept that."
+        f"This action cannot run: {step.op} is not among the capabilities that its file lists for "
+        f"{step.connector}. Add it to the file, and accept the file."
     )
 
 
@@ -142,7 +142,7 @@ def read_handle(handle: int) -> bytes:
         ):
             data += chunk
             if len(data) > MAX_FILE:
-                raise OSError(0, f"is over {MAX_FILE // 1024 // 1024} MiB")
+                raise OSError(0, f"is larger than {MAX_FILE // 1024 // 1024} MiB")
     finally:
         os.close(handle)
     return data
@@ -184,7 +184,7 @@ def _read(name: str, folder_handle: int, folder: Path) -> bytes:
     if stat.S_ISLNK(os.stat(name, dir_fd=folder_handle, follow_symlinks=False).st_mode):
         target = os.path.realpath(folder / name)
         if os.path.dirname(target) != os.path.realpath(folder):  # noqa: PTH120 - text, not a look
-            raise OSError(0, "is a link that points outside the folder; put the file itself there")
+            raise OSError(0, "is a link to a file outside this folder; copy the file here instead")
         name = os.path.basename(target)  # noqa: PTH119
     # NOFOLLOW: a link put there since is refused. NONBLOCK: a FIFO must not hold us up.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -248,7 +248,7 @@ class Catalog:
                 continue
             name = name_of(entry.action)
             if name in first:
-                message = f"the {what} {name} is taken by {first[name]}; rename one of the two"
+                message = f"the {what} {name} is already used by {first[name]}; rename one of them"
                 self._fail(entry.file, ("name",), message)
             first.setdefault(name, entry.file)
 
@@ -266,11 +266,11 @@ class Catalog:
             if op in gated:
                 broken[action.file] = (
                     f"{preview.op} is an op of the gated action {gated[op]}; "
-                    "a preview may ask only what no gated action does"
+                    "a preview may use only an op that no gated action runs"
                 )
             elif op not in idempotent:
                 broken[action.file] = (
-                    f"no loaded action declares {preview.op} of {op[0]} as idempotent = true; "
+                    f"the preview's op {preview.op} of {op[0]} must be declared idempotent = true in a step of an accepted action; "
                     + self._idempotent_advice(op)
                 )
         return broken
@@ -279,8 +279,8 @@ class Catalog:
         """Return what to do where no ready action declares *op* idempotent."""
         waiting = [entry.action for entry in self.not_accepted() if entry.action]
         if name := _ops(waiting, _is_idempotent).get(op):
-            return f"{name} does and is not accepted: accept it"
-        return "add an action with a step that does"
+            return f"accept {name}, which declares it"
+        return "add and accept an action with such a step"
 
     def _fail(self, file: str, path: tuple[str, ...], message: str) -> None:
         entry = self._entries[file]
@@ -323,8 +323,8 @@ def _unbound(action: Action) -> list[KeyProblem]:
     return [
         KeyProblem(
             path=("requires", "connectors", index, "hash"),
-            message=f"{UNBOUND_HASH} names no bytes; `aileron action add` with the published file "
-            f"binds it to the installed {each.fqn}@{each.version}",
+            message=f"{UNBOUND_HASH} is a placeholder; run `aileron action add` on the published file "
+            f"to replace it with the hash of the installed {each.fqn}@{each.version}",
         )
         for index, each in enumerate(action.requires)
         if each.hash == UNBOUND_HASH

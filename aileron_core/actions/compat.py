@@ -110,21 +110,22 @@ def _findings_of_inputs(stated: Sequence[Input], softened: Sequence[Input]) -> I
             message = f"{quoted(ANY)} must be one of {'|'.join(INPUT_TYPES)}, or JSON for any JSON"
             yield KeyProblem(path=(*path, "type"), message=message)
     read_as = "; ".join(
-        f"{spelling} is read as {_SPELLINGS[spelling]}"
+        f"{spelling} is accepted and read as {_SPELLINGS[spelling]}"
         for spelling in dict.fromkeys(spelling for _, spelling in spellings)
     )
-    yield from _warning(
-        names, f"is accepted as it is; the strict form of a name is {STRICT_NAME.pattern}"
-    )
+    yield from _warning(names, f"is accepted, but a strict name matches {STRICT_NAME.pattern}")
     if spellings:
-        yield _leniency(spellings[0][0], f"is accepted leniently: {read_as}")
+        yield _leniency(spellings[0][0], read_as)
     yield from _warning(
-        any_json, f"is not a type that can be checked ({'|'.join(INPUT_TYPES)}): any JSON is taken"
+        any_json,
+        f"is not a type that can be checked ({'|'.join(INPUT_TYPES)}): any JSON is accepted",
     )
     yield from _warning(
         blank, f"has a blank description: agents read {NO_DESCRIPTION} and must guess"
     )
-    yield from _warning(again, "is declared more than once: an argument may fit either declaration")
+    yield from _warning(
+        again, "is declared more than once: an argument may match any of the declarations"
+    )
 
 
 def _uncovered_ops(action: Action) -> list[tuple[KeyPath, str]]:
@@ -147,7 +148,7 @@ def _warning(places: Sequence[tuple[KeyPath, str]], message: str) -> Iterable[Ke
     if more:
         shown = ", ".join(quoted(each) for each in more[:_SHOWN])
         left = f" and {len(more) - _SHOWN} more" if len(more) > _SHOWN else ""
-        text += f" (so too {shown}{left})"
+        text += f" (also {shown}{left})"
     yield _leniency(path, text)
 
 

@@ -117,7 +117,7 @@ def _preview(table: "_FrontMatterTable") -> Preview:
         read_back=table.json("read_back"),
     )
     if table.flag("recheck", default=True) is False:
-        message = "must be true: what a person saw is always checked again before it runs"
+        message = "must be true: the preview is always fetched again before the action runs"
         table.add_problem("recheck", message, validation=True)
     table.close()
     return preview
@@ -221,11 +221,11 @@ class _FrontMatterTable:
             if key in self._known:
                 continue
             if (next(iter(self._path), ""), key) in _RESERVED:
-                self.add_problem(key, "unknown frontmatter key: reserved for a later version")
+                self.add_problem(key, "unknown front matter key: reserved for a later version")
             else:
                 allowed = ", ".join(self._known)
                 self.add_problem(
-                    key, f"unknown frontmatter key {quoted(key)}; known here are {allowed}"
+                    key, f"unknown front matter key {quoted(key)}; expected one of {allowed}"
                 )
 
     def _typed(self, key: str, type_: type[_T], expected: str) -> _T | None:
@@ -264,12 +264,18 @@ def _leaf_problem(value: object) -> str | None:
     if isinstance(value, bool | str):
         return None
     if isinstance(value, int):
-        return None if abs(value) <= MAX_INTEGER else "is an integer beyond 2^53: write it as text"
+        return (
+            None if abs(value) <= MAX_INTEGER else "is an integer beyond 2^53: write it as a string"
+        )
     if isinstance(value, float):
-        return None if math.isfinite(value) else "is not a number that JSON can express"
+        return None if math.isfinite(value) else "is not a number that JSON allows"
     if isinstance(value, datetime):
-        return None if value.tzinfo else "is a time without an offset: add one, or write it as text"
-    return None if isinstance(value, date) else "is a time without a date: write it as text"
+        return (
+            None
+            if value.tzinfo
+            else "is a time without an offset: add one, or write it as a string"
+        )
+    return None if isinstance(value, date) else "is a time without a date: write it as a string"
 
 
 def _kind(value: object) -> str:

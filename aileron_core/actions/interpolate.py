@@ -204,8 +204,8 @@ class _Interpolation:
             return _REFERENCE.sub(lambda match: _as_text(self.referenced(match)), template)
         except RecursionError as error:  # a hostile output; our own limits are far below
             raise MissingValue(
-                "A value for a step's text input is nested too deeply to be written as text, so "
-                "the step was not run; name a path further inside it"
+                "A value for a step's text input is nested too deeply to convert to text, so "
+                "the step did not run; reference a value further inside it"
             ) from error
 
     def referenced(self, match: re.Match[str]) -> "Json | _Absent":
@@ -222,8 +222,8 @@ class _Interpolation:
             if located is not None:
                 return located.value
         raise MissingValue(
-            f"{quoted(match[0])} has no value in what the earlier steps returned, so the step that needs "
-            "it was not run; compare the path with the op's output and correct the action file"
+            f"{quoted(match[0])} has no value in the output of the earlier steps, so the step that "
+            "needs it did not run; compare the path with the op's output and correct the action file"
         )
 
 
@@ -247,7 +247,9 @@ def _reference_problem(inner: str, declared: Collection[str], steps: Collection[
 def _declared(names: Collection[str]) -> str:
     shown = [escape(name[:_SHOWN]) for name in islice(names, _SHOWN_NAMES)]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-    return f"declared are {', '.join(shown)}{more}" if shown else "there is none"
+    return (
+        f"the declared inputs are {', '.join(shown)}{more}" if shown else "the file declares none"
+    )
 
 
 def _step_of(inner: str, steps: Collection[str]) -> str | None:

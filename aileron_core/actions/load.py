@@ -178,7 +178,7 @@ def _split(data: bytes, file: str) -> _Frame:
     lines = data.split(b"\n") if len(data) > MAX_LINE else ()
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_LINE:
-            raise FileProblems([_parse_problem(file, "has a line over 1 MiB", number)])
+            raise FileProblems([_parse_problem(file, "has a line longer than 1 MiB", number)])
     try:
         # Not utf-8-sig: the place of its errors leaves the mark out of account.
         text = data.decode().removeprefix("\ufeff")
@@ -242,10 +242,10 @@ def _place(
 
 def _fault_problem(fault: SyntaxProblem, frame: _Frame, file: str) -> Problem:
     before = frame.first_line - 1
-    first = f", first in line {fault.first_line + before}" if fault.first_line else ""
+    first = f", first on line {fault.first_line + before}" if fault.first_line else ""
     return Problem(
         file=file,
-        message=f"invalid TOML frontmatter: {fault.message}{first}",
+        message=f"invalid TOML front matter: {fault.message}{first}",
         class_="parse_error",
         line=fault.line + before,
         column=fault.column,

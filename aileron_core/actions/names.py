@@ -23,7 +23,7 @@ def fqn_problem(text: str) -> str | None:
     """Return why *text* is not `<scheme>://<owner>/<path>`, or None."""
     scheme, separator, rest = text.partition("://")
     if "@" in rest:
-        return "must be without @<version>: the version has a key of its own"
+        return "must not contain @<version>: write the version under the key version"
     if not separator or _URI_CHARACTERS.fullmatch(rest) is None:
         return "not a valid URI of the form <scheme>://<owner>/<path>"
     if scheme not in SCHEMES:
@@ -34,7 +34,7 @@ def fqn_problem(text: str) -> str | None:
     if not path:
         return "missing path segment"
     if any(segment in ("", ".", "..") for segment in (owner, *path.split("/"))):
-        return "not a valid URI: a path segment is empty or made of dots"
+        return "not a valid URI: a path segment is empty or consists of dots"
     return None
 
 

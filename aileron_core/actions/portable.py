@@ -31,11 +31,11 @@ def portability_problems(document: Mapping[str, object], action: Action) -> Iter
     for path in _OUR_KEYS:
         if _states(document, path):
             yield _refused(
-                path, "is a key that only Aileron knows; upstream's schema does not have it"
+                path, "is an extension: the schema of upstream Aileron does not have this key"
             )
     if document.get("limits") == {}:
         yield _refused(
-            ("limits",), "is a table that only Aileron knows; upstream's schema does not have it"
+            ("limits",), "is an extension: the schema of upstream Aileron does not have this table"
         )
     yield from _inputs(action)
     for index, step in enumerate(action.steps):
@@ -54,7 +54,7 @@ def _inputs(action: Action) -> Iterator[KeyProblem]:
     for index, entry in enumerate(action.inputs):
         path = ("inputs", index)
         if entry.format is not None:
-            yield _refused((*path, "format"), "is a key that only Aileron knows")
+            yield _refused((*path, "format"), "is an extension")
         if entry.name and not STRICT_NAME.fullmatch(entry.name):
             yield _refused(
                 (*path, "name"), f"{quoted(entry.name)} must match {STRICT_NAME.pattern}"

@@ -34,13 +34,16 @@ _TWICE = ("Cannot declare", "Cannot overwrite", "Cannot redefine", "Cannot mutat
 _TWICE_INLINE = "Duplicate inline table key"
 _DEEP = "nested too deeply"
 _AFTER = "Expected newline or end of document"
-_QUOTES = "; text needs quotes"
+_QUOTES = "; strings need quotes"
 _OPEN_LINE = ("Illegal character '\\n'", "Found invalid character '\\n'", 'Expected "\'"')
 _OPEN = ("Unterminated string", "Expected \"'''\"")
 _ESCAPE = ("Unescaped '\\'", "Invalid hex value", "Escaped character")
 _BEGINS = "the string that begins here is not closed"
 _HINTS = (
-    *((beginning, f"{_BEGINS} on its line; three quotes hold several") for beginning in _OPEN_LINE),
+    *(
+        (beginning, f"{_BEGINS} on its line; use triple quotes for several lines")
+        for beginning in _OPEN_LINE
+    ),
     *((beginning, f"{_BEGINS} before the closing +++") for beginning in _OPEN),
     ("Invalid value", f"Invalid value{_QUOTES}"),
     (_AFTER, f"{_AFTER} after a statement{_QUOTES}"),
@@ -58,7 +61,7 @@ class SyntaxProblem:
     column: int
     path: KeyPath = ()
     first_line: int = 0
-    """The line of the first statement of a key that is stated twice; 0 if unknown or another fault."""
+    """The line of the first statement of a key that is defined twice; 0 if unknown or another fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +155,7 @@ class _Seen:
         place = _PLACE.search(text)
         if place is None:
             number = _LONG_NUMBER.search(self._text)
-            return "a number of too many digits", number.start() if number else 0
+            return "a number with too many digits", number.start() if number else 0
         if place[1] is None:
             return text[: place.start()], len(self._text)
         return text[: place.start()], self._starts[int(place[1]) - 1] + int(place[2]) - 1
@@ -163,7 +166,7 @@ class _Seen:
         line, column = line_column(offset, self._starts)
         message = self._message
         if message.startswith((*_TWICE, _TWICE_INLINE)):
-            message = f"{quoted(key_text(path))} is stated twice"
+            message = f"{quoted(key_text(path))} is defined twice"
         for beginning, hint in _HINTS:
             if message.startswith(beginning):
                 message = hint

@@ -110,15 +110,15 @@ def _requirements(requires: tuple[ConnectorRequirement, ...]) -> _Problems:
             yield (*path, "name"), problem
         elif entry.fqn in seen:
             # Two pins of one connector would leave open which bytes a step runs.
-            yield (*path, "name"), "is duplicated: one exact version of each connector"
+            yield (*path, "name"), "is duplicated: list each connector once, with one exact version"
         seen.add(entry.fqn)
         yield from _version(entry.version, (*path, "version"))
         if not entry.hash:
             yield (*path, "hash"), "is required"
         elif not entry.hash.startswith("sha256:") or entry.hash == "sha256:":
-            yield (*path, "hash"), "must be prefixed with sha256: and name a digest"
+            yield (*path, "hash"), "must be sha256: followed by a digest"
         if not entry.capabilities:
-            yield (*path, "capabilities"), "is required: declare the subset the action exercises"
+            yield (*path, "capabilities"), "is required: list the ops that the action uses"
         for place, capability in enumerate(entry.capabilities):
             if not capability.strip():
                 yield (*path, "capabilities", place), "is empty"
@@ -136,10 +136,10 @@ def _inputs(inputs: tuple[Input, ...]) -> _Problems:
         if entry.label is not None and not entry.label.strip():
             yield (*path, "label"), "must not be blank"
         if entry.multiline and entry.type != "string":
-            yield (*path, "multiline"), 'goes only with type = "string"'
+            yield (*path, "multiline"), 'is allowed only with type = "string"'
         if entry.format is not None:
             if entry.type != "string":
-                yield (*path, "format"), 'goes only with type = "string"'
+                yield (*path, "format"), 'is allowed only with type = "string"'
             yield from _format(entry.format, (*path, "format"))
 
 
@@ -158,7 +158,7 @@ def _input_type(entry: Input, path: KeyPath) -> _Problems:
     if entry.items_type is None:
         return
     if entry.type != "array":
-        yield (*path, "items_type"), 'goes only with type = "array"'
+        yield (*path, "items_type"), 'is allowed only with type = "array"'
     elif entry.items_type not in ITEM_TYPES:
         allowed = "|".join(ITEM_TYPES)
         yield (*path, "items_type"), f"{quoted(entry.items_type)} must be one of {allowed}"
@@ -207,7 +207,7 @@ def _changes(action: Action) -> _Problems:
     if preview.read_back is not None:
         path: KeyPath = ("approval", "preview", "read_back")
         if not may_be_read_back:
-            yield path, 'goes only with effect = "change" or "create"'
+            yield path, 'is allowed only with effect = "change" or "create"'
         steps = [step.id for step in action.steps]
         declared_names = dict.fromkeys(action.input_names)
         yield from _template(preview.read_back, path, declared_names, steps=steps)
@@ -215,7 +215,7 @@ def _changes(action: Action) -> _Problems:
         return
     path = ("approval", "preview", "changes")
     if not may_be_read_back:
-        yield path, 'goes only with effect = "change" or "create"'
+        yield path, 'is allowed only with effect = "change" or "create"'
     labels, declared = {label for label, _ in preview.render}, frozenset(action.input_names)
     passed_on = {
         reference.path
@@ -232,7 +232,7 @@ def _changes(action: Action) -> _Problems:
             yield (*path, label), message
         for reference in references(template):
             if reference.is_argument and reference.path in declared - passed_on:
-                yield (*path, label), f"{quoted(str(reference))} is an input of no step"
+                yield (*path, label), f"{quoted(str(reference))} is not an input of any step"
 
 
 def _steps(action: Action, declared: Collection[str]) -> _Problems:

@@ -32,9 +32,9 @@ def _unusable(
 ) -> str | None:
     ref = f"{requirement.fqn}@{requirement.version}"
     if identity is None:
-        return f"{ref} with this hash is not installed; `aileron connector install` it"
+        return f"{ref} with this hash is not installed; install it with `aileron connector install FOLDER`"
     if identity.ref != ref:
         return f"the connector with this hash is {identity.ref}, not {ref}"
     if accepted.get(ref) != requirement.hash:
-        return f"{ref} is not accepted: accept it, in the console"
+        return f"{ref} is not accepted: accept it in the console"
     return None

@@ -25,8 +25,8 @@ def check_target(manifest: Manifest, target: RequestTarget, hosts: Collection[st
         return
     if target.host_port in manifest.hosts:
         raise CapabilityDenied(
-            f"this call's argument `region` allows only {', '.join(hosts)}, and the connector tried "
-            f"{target.host_port}",
+            f"the connector tried to reach {target.host_port}, but this call's argument `region` "
+            f"allows only {', '.join(hosts)}",
             details={
                 "requested": f"network:{target.host_port}",
                 "granted": [f"network:{entry}" for entry in hosts],
@@ -64,7 +64,7 @@ def check_method(
         return
     if method in READ_METHODS:
         if any(map(is_method_override, headers)):
-            raise _only_reads(f"{method} with a header that may make another method of it", target)
+            raise _only_reads(f"{method} with a header that may override the method", target)
         return
     if method != "POST":
         raise _only_reads(method[:16], target)
@@ -77,7 +77,7 @@ def _only_reads(
     tried: str, target: RequestTarget, more: Mapping[str, str] | None = None
 ) -> CapabilityDenied:
     return CapabilityDenied(
-        f"a preview only reads: the connector tried {tried} on {target.host_port}",
+        f"a preview may only read, but the connector tried {tried} on {target.host_port}",
         details={
             "requested": f"network:{target.host_port}",
             "method": tried.partition(" ")[0],
@@ -111,7 +111,7 @@ def check_credential(
     if routed:
         return
     raise BindingRequired(
-        f"{name} needs a credential ({kind}) for {target.host_port} and none is bound; this "
-        "version cannot bind one yet, it can only reach hosts given with --route",
+        f"{name} needs a credential ({kind}) for {target.host_port}. This "
+        "version cannot bind credentials yet: without one, only hosts given with --route can be reached",
         details={"boundary_detail": "action", "connector": name, "capability_kind": kind},
     )

@@ -55,7 +55,9 @@ def check_connector(path: Path) -> ConnectorCheck:
     alone = path.suffix == ".toml"
     manifest_file = path if alone else path / MANIFEST_FILE
     if not path.exists():
-        raise NotFound(f"There is no {path}. Name a folder with {MODULE_FILE} and {MANIFEST_FILE}.")
+        raise NotFound(
+            f"There is no file or folder {path}. Give a folder with {MODULE_FILE} and {MANIFEST_FILE}."
+        )
     problems: list[Problem] = []
     manifest_bytes = _read(manifest_file, problems)
     manifest = None
@@ -151,7 +153,7 @@ def _mismatches(manifest: Manifest, shape: ModuleInterface, file: str) -> list[P
     if manifest.credential is not None:
         warn(
             "capabilities.credential",
-            f"declares a credential ({manifest.credential.kind}); a request that names it gets "
-            "binding_required until one is bound, and goes out without one to a routed host",
+            f"declares a credential ({manifest.credential.kind}), which this version cannot bind: a "
+            "request that names it ends as binding_required, or goes to a routed host without one",
         )
     return problems

@@ -67,7 +67,7 @@ def _name_missing_route(result: OpResult, unrouted: frozenset[str]) -> OpResult:
     if failure is None or failure.class_ != "capability_denied" or place not in unrouted:
         return result
     message = (
-        f"{place} is listed, but not routed. `connector run` reaches routed hosts only: add "
-        f"--route {place}=127.0.0.1:PORT with a service of yours, or call an action."
+        f"{place} is in the manifest but has no route. `connector run` reaches only routed hosts: "
+        f"add --route {place}=127.0.0.1:PORT for a service of yours, or call an action."
     )
     return replace(result, failure=replace(failure, message=message))

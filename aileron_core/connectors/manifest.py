@@ -250,7 +250,7 @@ def _check_credential(document: Mapping[str, Any], report: ReportProblem) -> Non
     kind = table.get("kind")
     for key, only in _ONLY_FOR.items():
         if key in table and isinstance(kind, str) and kind != only:
-            report(f"{path}.{key}", f"is for kind = {only!r} only")
+            report(f"{path}.{key}", f"is allowed only for kind = {only!r}")
     if kind == "oauth2" and "oauth2" not in table:
         report(f"{path}.oauth2", "is required for kind = 'oauth2'")
     pattern = table.get("format")
@@ -264,7 +264,8 @@ def _check_credential(document: Mapping[str, Any], report: ReportProblem) -> Non
         allowed = cast("list[Any]", passed) if isinstance(passed, list) else []
         if any(name not in allowed for name in cast("list[Any]", secret)):
             report(
-                "capabilities.spawn.credential_env_keys", "must all stand in env_passthrough too"
+                "capabilities.spawn.credential_env_keys",
+                "must all be listed in env_passthrough too",
             )
 
 

@@ -103,7 +103,7 @@ def _host_problem(entry: str) -> str | None:
     if "://" in entry or "/" in entry:
         return "must be host:port alone, without scheme or path"
     if "*" in entry:
-        return "holds a wildcard; each host is listed by name"
+        return "contains a wildcard; list each host by name"
     try:
         normalize_host_port(entry)
     except ValueError as error:
@@ -127,7 +127,7 @@ def spawn_programs(value: Any) -> str | None:
         table = cast("dict[str, Any]", entry)
         path = table.get("path")
         if set(table) - {"path", "hash"} or not isinstance(path, str):
-            return "each program has a path and, if wanted, a hash"
+            return "each program needs a path, and may have a hash"
         if not path.startswith(("/", "~/")):
             return f"{path!r} must be absolute or start with ~/"
     return None

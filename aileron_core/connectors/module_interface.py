@@ -76,9 +76,9 @@ def read_interface(wasm: bytes) -> ModuleInterface:
         ValueError: it is not a core WebAssembly module of version 1.
     """
     if not wasm.startswith(_MAGIC):
-        hint = "a component: build a core module, for WASI preview 1 (wasm32-wasip1)"
+        hint = "it is a component: build a core module for WASI preview 1 (wasm32-wasip1)"
         if wasm[:4] != _MAGIC[:4]:
-            hint = "nor a component; a text file, perhaps"
+            hint = "perhaps it is a text file"
         raise ValueError(f"is not a core WebAssembly module ({hint})")
     reader = _Reader(wasm, len(_MAGIC))
     imports: tuple[tuple[str, str], ...] = ()
@@ -104,13 +104,13 @@ def check_interface(interface: ModuleInterface, file: str) -> None:
     ]
     if "_start" not in interface.exports and "_initialize" in interface.exports:
         messages.append(
-            "exports '_initialize' and no '_start': it is a WASI reactor, and a connector is a "
-            "command; give it a main function"
+            "exports '_initialize' and no '_start': it is a WASI reactor, but a connector must be a "
+            "WASI command; give it a main function"
         )
     elif "_start" not in interface.exports:
-        messages.append("does not export '_start'; a connector is a WASI command")
+        messages.append("does not export '_start'; a connector must be a WASI command")
     if "memory" not in interface.exports:
-        messages.append("does not export 'memory'; a connector is a WASI command")
+        messages.append("does not export 'memory'; a connector must be a WASI command")
     if messages:
         raise FileProblems([Problem(file=file, message=message) for message in messages])
 
@@ -123,7 +123,7 @@ def _import_problem(module: str, name: str) -> str | None:
     if module == HOST_MODULE and name in _SPAWN_FUNCTIONS:
         return f"imports {name!r}: connectors that start local programs are not supported"
     hint = _HINTS.get((module, name)) or _HINTS.get((module, ""))
-    problem = f"imports {name!r} of {module!r}, which the host does not offer"
+    problem = f"imports {name!r} from {module!r}, which the host does not provide"
     return f"{problem} ({hint})" if hint else problem
 
 
@@ -153,7 +153,7 @@ class _Reader:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise ValueError("holds a number that is too long")
+        raise ValueError("contains a number that is too long")
 
     def count(self) -> int:
         value = self.u32()
@@ -174,7 +174,7 @@ class _Reader:
         try:
             return self._data[start : start + length].decode()
         except UnicodeDecodeError as error:
-            raise ValueError("holds a name that is not UTF-8") from error
+            raise ValueError("contains a name that is not UTF-8") from error
 
     def limits(self) -> None:
         flags = self.byte()

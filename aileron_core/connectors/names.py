@@ -36,13 +36,13 @@ class Fqn:
         if scheme not in names.SCHEMES:
             raise ValueError(f"scheme must be one of {', '.join(names.SCHEMES)}")
         if "@" in rest:
-            raise ValueError("must not contain '@': the version has its own field")
+            raise ValueError("must not contain '@': write the version under the key version")
         owner, _, path = rest.partition("/")
         if not owner:
-            raise ValueError("names no owner; it must look like local://owner/name")
+            raise ValueError("has no owner; it must look like local://owner/name")
         if not path:
-            raise ValueError("names nothing of that owner; it must look like local://owner/name")
+            raise ValueError("has no name after the owner; it must look like local://owner/name")
         for segment in (owner, *path.split("/")):
             if segment in {"", ".", ".."} or not _SEGMENT.fullmatch(segment):
-                raise ValueError("segments hold letters, digits and . _ ~ - only")
+                raise ValueError("segments may contain only letters, digits and . _ ~ -")
         return cls(scheme=scheme, owner=owner, path=path)

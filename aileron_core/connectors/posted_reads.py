@@ -54,7 +54,7 @@ def classify_read(headers: Mapping[str, str], body: bytes, target: RequestTarget
     try:
         named = _headers(headers)
         if "?" in target.path:
-            raise ValueError("its URL has a query, which may say something else than its body")
+            raise ValueError("its URL has a query, which may contradict its body")
         aws = "x-amz-target" in named
         content = _content(body, named.get("content-type", ""), _AWS_JSON if aws else _JSON)
         if aws:
@@ -65,9 +65,9 @@ def classify_read(headers: Mapping[str, str], body: bytes, target: RequestTarget
         if len(read) > _MAX_NAME:
             raise ValueError("its path or X-Amz-Target is too long for a person to read")
     except ValueError as error:
-        verdict = "is no read" if isinstance(error, _NoRead) else "could not be checked"
+        verdict = "is not a read" if isinstance(error, _NoRead) else "could not be checked"
         raise CapabilityDenied(
-            f"a preview only reads, and the POST that the connector tried on {target.host_port} "
+            f"a preview may only read, and the POST that the connector tried on {target.host_port} "
             f"{verdict}: {error}",
             details={"requested": f"network:{target.host_port}", "method": "POST"},
         ) from error
@@ -82,9 +82,9 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
         if lower in by_name:
             raise ValueError(f"it has the header {lower} twice")
         if lower in _DECISIVE and name.lower() != lower:
-            raise ValueError(f"its header {name} is no {lower}, though some take it for one")
+            raise ValueError(f"its header {name} is not {lower}, but some servers treat it as such")
         if is_method_override(lower):
-            raise ValueError(f"its header {lower} may make another method of it")
+            raise ValueError(f"its header {lower} may override the method")
         if lower == "content-encoding" and value.strip(" \t").lower() != "identity":
             raise ValueError("its body is compressed")
         by_name[lower] = value.strip(" \t")
@@ -114,7 +114,7 @@ def _content(body: bytes, kind: str, expected: re.Pattern[str]) -> dict[str, Any
     except RecursionError as error:
         raise ValueError("its body is nested too deeply") from error
     if not isinstance(content, dict):
-        raise ValueError("its body is not one JSON object, such as a list of several requests")
+        raise ValueError("its body is not a single JSON object; a list of requests is not allowed")
     return cast("dict[str, Any]", content)
 
 
@@ -133,7 +133,7 @@ def _target(name: str, target: RequestTarget) -> str:
     if not _TARGET.fullmatch(name):
         raise ValueError("its X-Amz-Target is not of the form Service.Operation")
     if target.path != "/":
-        raise ValueError("it has an X-Amz-Target and a path, which may say something else")
+        raise ValueError("it has an X-Amz-Target and a path, which may contradict it")
     return name
 
 
@@ -144,19 +144,21 @@ def _check_graphql(content: Mapping[str, Any]) -> None:
         ValueError: it does not, or another parser may read it differently.
     """
     if not set(content) <= _MEMBERS:
-        raise ValueError("it has members besides query, operationName and variables")
+        raise ValueError("it has members other than query, operationName and variables")
     if content.get("extensions"):
-        raise ValueError("it has GraphQL extensions, which can stand for another document")
+        raise ValueError("it has GraphQL extensions, which can refer to another document")
     document, named = content.get("query"), content.get("operationName")
     if not isinstance(document, str):
-        raise ValueError("it holds no GraphQL document")
+        raise ValueError("it contains no GraphQL document")
     if not isinstance(content.get("variables"), dict | None):
         raise ValueError("its variables are not a JSON object")
     if _AMBIGUOUS.search(document):
-        raise ValueError("its document holds what parsers take differently, such as a block string")
+        raise ValueError(
+            "its document contains something that parsers read differently, such as a block string"
+        )
     if named not in (None, (name := _name_of_query(document))):
         raise ValueError(
-            f"its operationName is not that of its one query, {name or 'without a name'}"
+            f"its operationName does not match its only query, {name or 'which has no name'}"
         )
 
 
@@ -179,6 +181,6 @@ def _name_of_query(document: str) -> str | None:
     if others or len(operations) != 1:
         raise ValueError("its document is not exactly one operation with its fragments")
     if operations[0].operation is not OperationType.QUERY:
-        raise _NoRead(f"its document is a {operations[0].operation.value}, no query")
+        raise _NoRead(f"its document is a {operations[0].operation.value}, not a query")
     name = operations[0].name
     return None if name is None else name.value

@@ -114,7 +114,7 @@ class ConnectorRegistry:
     def _hint(self, fqn: str, version: str) -> str:
         same = [entry.identity for entry in self._store.list() if entry.identity.fqn == fqn]
         if any(identity.version == version for identity in same):
-            return "that version is installed with other bytes: pin the action to its hash, or install what the action was written for"
+            return "that version is installed with a different hash: pin the action to it, or install the build that the action was written for"
         if same:
-            return f"installed are {', '.join(identity.version for identity in same)}"
+            return f"installed versions: {', '.join(identity.version for identity in same)}"
         return "install it from its folder first"

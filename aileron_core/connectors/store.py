@@ -123,7 +123,12 @@ class ConnectorStore:
         problems: list[Problem] = []
         for folder in sorted(self._by_hash.glob("*")) if self._by_hash.is_dir() else ():
             if not _HEX.fullmatch(folder.name):
-                problems.append(Problem(file=str(folder), message="is not an entry of the store"))
+                problems.append(
+                    Problem(
+                        file=str(folder),
+                        message="does not belong in the connector store; remove it",
+                    )
+                )
                 continue
             try:
                 connectors.append(self.find("sha256:" + folder.name))
@@ -172,7 +177,7 @@ class ConnectorStore:
         computed = identity_hash(module, manifest)
         if computed != hash_:
             raise HashMismatch(
-                f"connector {hash_} was changed on disk: its bytes are {computed} now; "
+                f"connector {hash_} changed on disk: its hash is now {computed}; "
                 "install it again from where it came",
                 details={"expected": hash_, "computed": computed},
             )
@@ -309,7 +314,7 @@ def _read_regular(path: Path, limit: int) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     data = read_small_file(descriptor, limit)
     if data is None:
-        raise OSError(errno.EINVAL, "not a file of the store")
+        raise OSError(errno.EINVAL, "not a regular file")
     return data
 
 
@@ -337,6 +342,6 @@ def _writing(root: Path) -> Generator[None]:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise HomeError(
-            f"the connector store {root} cannot be written ({reason}); free space or mend its "
-            "permissions and try again"
+            f"the connector store {root} cannot be written ({reason}); free up space or fix "
+            "its permissions, and try again"
         ) from error

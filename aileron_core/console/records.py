@@ -41,7 +41,7 @@ class ConsoleRecords:
 
         def unit(tx: Tx) -> None:
             remember(tx)
-            tx.record(self._record(AuditEvent.CONSOLE_PORT, f"Listens on port {port}"))
+            tx.record(self._record(AuditEvent.CONSOLE_PORT, f"Listening on port {port}"))
 
         await self._database.write(unit)
 

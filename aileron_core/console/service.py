@@ -228,7 +228,7 @@ class ConsoleService:
             return
         if not on:
             await self.records.record_by_person(
-                AuditEvent.CONSOLE_RESUMED, "A person let calls go on"
+                AuditEvent.CONSOLE_RESUMED, "A person resumed all calls"
             )
             self.pause.resume()
             self.events.publish(PauseChanged(paused_at=None))
@@ -237,7 +237,7 @@ class ConsoleService:
         self.events.publish(PauseChanged(paused_at=self.pause.paused_since))
         try:
             await self.records.record_by_person(
-                AuditEvent.CONSOLE_PAUSED, "A person holds all calls"
+                AuditEvent.CONSOLE_PAUSED, "A person paused all calls"
             )
         except StorageUnavailable as error:
             raise StorageUnavailable(

@@ -405,5 +405,5 @@ def _stored_view(seq: int, body: str, agent: str) -> RecordView:
             action=None,
             actor="aileron",
             agent=agent,
-            summary="This record was changed by another program; `aileron audit verify` says more",
+            summary="This record was changed by another program; run `aileron audit verify` for details",
         )

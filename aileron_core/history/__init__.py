@@ -1,1 +1,1 @@
-"""What a person saw when they decided, on disk: sealed to the public key of a day, erased with the day's key."""
+"""Stores what a person saw when they decided, sealed to a public key for the day and erased with that key."""

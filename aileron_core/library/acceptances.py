@@ -11,7 +11,11 @@ from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.library.preview_reads import reads_of
 from aileron_core.storage.database import Database, Tx
 
-_NOUNS = {"action": "action", "connector": "connector", preview_reads.KIND: "reads by POST of"}
+_NOUNS = {
+    "action": "action",
+    "connector": "connector",
+    preview_reads.KIND: "preview POST requests of",
+}
 """What a record calls the accepted thing, before its name."""
 
 
@@ -64,7 +68,7 @@ class Acceptances:
     def end_reason(self, kind: str, name: str) -> str:
         """Return why an acceptance is no longer valid, as the end of a sentence."""
         if (kind, name) in self._records:
-            return "was replaced by one with other bytes"
+            return "was replaced by one with different bytes"
         withdrawn = any((kind, name) == each[:2] for each in self._withdrawn)
         return "had its acceptance withdrawn" if withdrawn else "was removed and put back"
 
@@ -127,7 +131,7 @@ class Acceptances:
         def unit(tx: Tx) -> None:
             for each in removed:
                 acceptance.delete_record(tx, each.kind, each.name)
-                summary = f"What was accepted was removed: {each.name}"
+                summary = f"Removed, and no longer accepted: {each.name}"
                 tx.record(self._record(AuditEvent.LIBRARY_REMOVED, each, summary))
 
         await self._database.write(unit)

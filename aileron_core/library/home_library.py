@@ -149,7 +149,7 @@ class HomeLibrary:
             try:
                 self._store.read(identity.hash)
             except (HashMismatch, NotFound):
-                return f"the bytes of the connector {identity.fqn} were changed"
+                return f"the files of the connector {identity.fqn} were changed"
             if self._accepted.digest("connector", identity.ref) != identity.hash:
                 ended = self._accepted.end_reason("connector", identity.ref)
                 return f"the connector {identity.ref} {ended}"
@@ -164,13 +164,13 @@ class HomeLibrary:
                 continue  # a file that is no longer an action is known by the file's name
             if entry.state == "held_back":
                 return Conflict(
-                    f"{name} is not accepted: a person has to accept its file, in the console.",
+                    f"{name} is not accepted: a person must accept its file in the console.",
                     details={"outcome": "held_back"},
                 )
             return Conflict(
                 f"{name} cannot be used: {entry.problems[0].message}", details={"outcome": "error"}
             )
-        return NotFound(f"There is no action {name[:80]!r}. List the actions to see what there is.")
+        return NotFound(f"There is no action {name[:80]!r}. List the actions to see which exist.")
 
     def _routed(self, connectors: Mapping[str, Connector]) -> tuple[str, ...]:
         hosts = sorted({host for each in connectors.values() for host in each.hosts})
@@ -281,7 +281,7 @@ class HomeLibrary:
         try:
             await asyncio.to_thread(self._copies.keep, contents)
         except OSError as error:
-            _log.warning("what is accepted cannot be kept: %s", type(error).__name__)
+            _log.warning("copies of the accepted files cannot be kept: %s", type(error).__name__)
 
     async def _collect_copies(self) -> None:
         digests = await self._database.read(load_digests)
@@ -319,12 +319,14 @@ class HomeLibrary:
         await self._rescan()
         named = [view for view in self.not_accepted() if (view.kind, view.name) == (kind, name)]
         if not named:
-            raise Conflict(f"{name} does not wait to be accepted any more. Nothing changed.")
+            raise Conflict(f"{name} is no longer waiting to be accepted. Nothing changed.")
         for view in named:
             if view.digest == digest:
                 await self._accept([_key_of(view)], by)
                 return
-        raise Conflict(f"{name} changed while you looked. Nothing was accepted.")
+        raise Conflict(
+            f"{name} changed while you were reviewing it. Nothing was accepted; review it again."
+        )
 
     async def accept_suite(
         self, suite_id: str, files: Sequence[tuple[str, str]], *, by: str
@@ -346,8 +348,8 @@ class HomeLibrary:
         if gone := [file for file, digest in files if (file, digest) not in waiting]:
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             raise Conflict(
-                f"Accepted {len(found)} of {len(files)}. {gone[0]}{more} changed or went while you "
-                "looked: look at the list again."
+                f"Accepted {len(found)} of {len(files)}. {gone[0]}{more} changed or was removed while you "
+                "were reviewing: check the list again."
             )
 
     async def accept_all(self) -> int:
@@ -384,7 +386,7 @@ class HomeLibrary:
         records = (self._accepted.records.get((kind, each)) for each in sorted(names))
         found = next((each for each in records if each and each.digest == digest), None)
         if found is None:
-            raise Conflict(f"{name} does not count in the form that you saw. Nothing changed.")
+            raise Conflict(f"{name} is not accepted in the form you saw. Nothing changed.")
         await self._accepted.withdraw(found)
         await self._collect_copies()
         await self._judge()

@@ -25,7 +25,7 @@ ItemKey: TypeAlias = tuple[str, str]
 """`action` and the file's name, or `connector` and `fqn@version`."""
 _WITHDRAWN = "You withdrew its acceptance."
 _NEW = "It has not been accepted."
-_CHANGED = "It is not what was accepted: its bytes differ."
+_CHANGED = "Its bytes differ from those that were accepted."
 _STORED = re.compile(r"(?:^|[/\\])sha256[/\\]([0-9a-f]{64})(?:[/\\]|$)")
 
 

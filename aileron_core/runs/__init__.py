@@ -1,4 +1,4 @@
-"""The gate: the one way from a call to an effect."""
+"""The gate: the only way from a call to an effect."""
 
 from aileron_core.runs.decisions import ApprovalService
 from aileron_core.runs.gate import Call, Gate, GateAnswer

@@ -150,7 +150,7 @@ class ApprovedRunner:
             run,
             RunEvent.EXPIRE,
             AuditEvent.APPROVAL_EXPIRED,
-            f"The deadline of {run.row.action} passed before it began",
+            f"The deadline of {run.row.action} passed before it started",
             ended_at=self._clock.now(),
         )
 
@@ -164,7 +164,7 @@ class ApprovedRunner:
                 run,
                 RunEvent.RECHECK_DIFFERED,
                 AuditEvent.RECHECK_DIFFERED,
-                f"{run.nothing_ran_text}: what would happen is not what was seen",
+                f"{run.nothing_ran_text}: what would happen differs from what was shown",
                 {"digest_before": run.row.digest},
                 digest=digest,
                 words=words,
@@ -244,7 +244,7 @@ class ApprovedRunner:
             AuditEvent.RUN_HALTED if halted else AuditEvent.RECHECK_DIFFERED,
             f"{row.action} halted: its next step waits for a person"
             if halted
-            else "Nothing was repeated: what would happen is not what was seen",
+            else "Nothing was repeated: what would happen differs from what was shown",
             {
                 "digest_before": row.digest,
                 "steps": list(outcome.steps),

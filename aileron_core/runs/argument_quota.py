@@ -108,7 +108,7 @@ class ArgumentQuota:
                 at=rfc3339(self._clock.now()),
                 event=AuditEvent.ARGUMENTS_FORGOTTEN,
                 summary=(
-                    f"Forgot the arguments of {len(runs)} ended calls that nobody decided: their "
+                    f"Deleted the arguments of {len(runs)} ended calls that nobody decided: their "
                     f"session holds more than {self._max_bytes // 2**20} MiB"
                 ),
                 session=session,

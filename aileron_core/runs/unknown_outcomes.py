@@ -118,10 +118,10 @@ class UnknownOutcomeService:
         if read is not None:
             extra |= {"compared": read.compared, "fields": list(read.labels)}
         event = AuditEvent.OUTCOME_LOOKED_AT
-        summary = f"A person looked again at what {run.row.action} was to do"
+        summary = f"A person fetched the preview of {run.row.action} again"
         if look.settles:
             event = AuditEvent.OUTCOME_SETTLED
-            summary = f"A person looked again: the service holds what {run.row.action} was to do"
+            summary = f"A person looked again: the service holds what {run.row.action} should have written"
             run.acknowledged = True
         if asked:
             summary += f" (asked {short_hosts(asked)})"

@@ -195,7 +195,7 @@ async def end_session(request: Request) -> Response:
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):
             raise NotFound("That is not a session id.")
-    await _app(request).session_service.end(session_id, "its agent ended it")
+    await _app(request).session_service.end(session_id, "the agent ended it")
     return Response(status_code=204)
 
 

@@ -173,8 +173,8 @@ def _carry(
         at=rfc3339(now),
         event=AuditEvent.STORAGE_MIGRATED,
         summary=(
-            f"The database went from schema {version} to {SCHEMA_VERSION}: "
-            f"{' '.join(step.summary for step in steps)} A copy from before is kept for {KEEP_COPIES_DAYS} days"
+            f"The database was upgraded from schema {version} to {SCHEMA_VERSION}: "
+            f"{' '.join(step.summary for step in steps)} The backup is kept for {KEEP_COPIES_DAYS} days"
         ),
         extra={"from": version, "to": SCHEMA_VERSION, "copy": f"{copy.parent.name}/{copy.name}"},
     )

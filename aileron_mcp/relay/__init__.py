@@ -1,21 +1,30 @@
-"""`aileron-mcp`: what an agent starts; stdio JSON-RPC on one side, the console's `/mcp` on the other.
+"""`aileron-mcp`: relays MCP between an agent's stdin and stdout and the console's `/mcp`.
 
-An agent waits for it at its start, so it imports the standard library alone, and of Aileron the check
-of a home's owner: an MCP server on the official package needs over a second to import. It forwards
-what the client sends, in either protocol era ("old" 2025-03-26 to 2025-11-25, "new" 2026-07-28),
-holds no state but the old era's session, and carries the agent over a restart of the console.
+Usage: aileron-mcp [--help | --version]. An agent starts it without arguments.
 
-Where the console is, and why it is believed before a byte is sent to it:
-    AILERON_URL=unix:PATH   a contained session's own socket; it was bound into the sandbox
-    AILERON_HOME            (or ~/.aileron) `run/console.sock`, if the kernel says that the process
-                            behind it is the one that holds the home's lock
-    AILERON_URL=https://... only where the home has neither lock nor socket; AILERON_CERT_SHA256 is
-                            the certificate's SHA-256
+It forwards what the client sends, keeps no state except the session of older MCP clients (versions
+2025-03-26 to 2025-11-25), and reconnects when the console restarts.
+
+Environment variables:
+    AILERON_HOME            Aileron's home (default: ~/.aileron). The relay connects to its
+                            run/console.sock, if the kernel confirms that the process there holds
+                            the home's lock.
+    AILERON_URL=unix:PATH   The socket of a contained session, mounted into its sandbox.
+    AILERON_URL=https://HOST:PORT
+                            Used only if the home has neither lock nor socket. Needs
+                            AILERON_CERT_SHA256, the SHA-256 of the console's certificate.
     AILERON_URL=http://127.0.0.1:PORT
-                            likewise; the console proves that it knows the token, by HMAC
-Whose session it is: AILERON_TOKEN, or the content of AILERON_TOKEN_FILE, or one that the relay opens
-for itself (its name: AILERON_AGENT, else the parent's program) and ends when it ends.
-AILERON_WAIT_SECONDS (0 to 300, default 30): how long to look for an absent console.
+                            Likewise. The console proves by HMAC that it knows the token.
+    AILERON_TOKEN, AILERON_TOKEN_FILE
+                            The session's token, or a file that contains it. Without them, the relay
+                            opens its own session and ends it when it exits.
+    AILERON_AGENT           The name of that session (default: the program of the parent process).
+    AILERON_WAIT_SECONDS    How long to wait for a missing console, 0 to 300 (default: 30).
 
-Exit codes: 0 stdin ended or SIGTERM, 2 usage, 69 no console, 70 a bug, 130 SIGINT.
+No token and no call is sent before the console has been verified in one of these ways.
+
+Exit codes: 0 stdin closed or SIGTERM, 2 wrong usage, 69 no console, 70 internal error, 130 SIGINT.
 """
+
+# An agent waits for the relay when it starts, so this package imports only the standard library and
+# the check of a home's owner: an MCP server on the official package needs over a second to import.

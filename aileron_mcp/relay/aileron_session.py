@@ -103,10 +103,12 @@ class AileronSession:
             except ConnectionDropped:  # what it opened, if anything, ended with it or is nobody's
                 self._stop.wait(STREAM_RETRY_SECONDS)
         else:
-            raise RequestDenied("The console went away while a session was being opened.")
+            raise RequestDenied("The console stopped while a session was being opened. Try again.")
         session, token = answer.get("session_id"), answer.get("token")
         if status != 201 or not isinstance(session, str) or not isinstance(token, str):
-            raise RequestDenied(f"The console opened no session: {error_reason(answer, status)}")
+            raise RequestDenied(
+                f"The console refused to open a session: {error_reason(answer, status)}"
+            )
         self._own_session = session
         self._start(self._hold_session_open, session, token)
         return token

@@ -89,15 +89,15 @@ class ConsoleFinder:
         match error.reason:
             case "free":
                 return (
-                    f"No console holds {self._home}: start one with `aileron console`,"
-                    " then start the agent again."
+                    f"No console is running on {self._home}. Start one with `aileron console`,"
+                    " then restart the agent."
                 )
             case "silent":
                 return _no_answer(path, error.__cause__)
             case "other_user" | "impostor":
                 return (
-                    f"What answers at {path} is not the console that holds {self._home}, so nothing"
-                    " was sent to it: stop that program, then start the agent again."
+                    f"The program at {path} is not the console that owns {self._home}, so nothing"
+                    " was sent to it. Stop that program, then restart the agent."
                 )
             case "foreign_home" | "unknown":
                 return str(error)
@@ -137,11 +137,13 @@ def _connect_unix(path: str) -> socket.socket:
 
 def _no_answer(path: str, error: BaseException | None) -> str:
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return f"The socket path {path} is too long for this system: use a shorter home."
+        return (
+            f"The socket path {path} is too long for this system. Use a home with a shorter path."
+        )
     why = error.strerror if isinstance(error, OSError) else error
     return (
-        f"No console answers at {path} ({why}): start one with `aileron console`,"
-        " then start the agent again."
+        f"No console answers at {path} ({why}). Start one with `aileron console`,"
+        " then restart the agent."
     )
 
 
@@ -183,7 +185,7 @@ def _prove_token_known(sock: socket.socket, port: int, token: str | None) -> Htt
     if not isinstance(proof, str) or not hmac.compare_digest(proof.encode(), expected.encode()):
         sock.close()
         raise ConsoleNotFound(
-            f"What answers at 127.0.0.1:{port} does not prove that it is the console of this session,"
+            f"The program at 127.0.0.1:{port} did not prove that it is the console of this session,"
             " so no token was sent to it."
         )
     return connection

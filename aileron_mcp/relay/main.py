@@ -16,7 +16,10 @@ def _usage(arguments: list[str]) -> NoReturn:
     elif arguments in (["--help"], ["-h"]):
         text, code = aileron_mcp.relay.__doc__ or "", 0
     else:
-        text, code = "usage: aileron-mcp [--help | --version]; an agent starts it and speaks MCP", 2
+        text, code = (
+            "Usage: aileron-mcp [--help | --version]. An agent starts it without arguments.",
+            2,
+        )
     os.write(2 if code else 1, f"{text.strip()}\n".encode())
     sys.exit(code)
 

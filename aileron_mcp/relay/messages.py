@@ -135,7 +135,7 @@ def error_response(id_: object, code: int, message: str, data: object = None) ->
 def unknown_outcome_response(call: Call) -> Message:
     """Return the result of a call whose connection dropped: it may have run, or wait for a person."""
     message = (
-        "The console went away during this call, so its outcome is not known here: it may have run,"
+        "The console stopped during this call, so its outcome is not known here: it may have run,"
         " or wait for a person. Do not repeat it. Use check_action_status if you have an"
         " approval_id, or ask the user to look at the Aileron console."
     )

@@ -137,7 +137,7 @@ class OldEraSession:
                 return
             if status != 200 or session_id is None:
                 reason = error_reason(parse_object(body), status)
-                raise RequestDenied(f"The console refused to go on with this session: {reason}")
+                raise RequestDenied(f"The console refused to continue this session: {reason}")
             self._session_id = session_id
             if self._initialized is not None:
                 self._post(self._initialized)

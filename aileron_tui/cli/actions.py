@@ -77,10 +77,10 @@ def _size(items: Iterable[dict[str, Any]]) -> dict[str, int]:
 
 
 def _tools_line(offered: dict[str, int], later: dict[str, int]) -> str:
-    line = f"Tools for agents: {offered['count']}, {_kilobytes(offered['bytes'])}."
+    line = f"Agents get {offered['count']} tools ({_kilobytes(offered['bytes'])})."
     if later == offered:
         return line
-    return f"{line} With what is not accepted: {later['count']}, {_kilobytes(later['bytes'])}."
+    return f"{line} Once all are accepted: {later['count']} tools ({_kilobytes(later['bytes'])})."
 
 
 def _kilobytes(size: int) -> str:
@@ -90,14 +90,14 @@ def _kilobytes(size: int) -> str:
 def _print(context: CommandContext, entry: CatalogEntry, item: dict[str, Any]) -> None:
     action = entry.action
     name = escape(action.name if action else entry.file)
-    kind = "" if action is None else "asks a person" if action.gated else "runs at once"
+    kind = "" if action is None else "needs approval" if action.gated else "runs at once"
     size = _kilobytes(item["tool_bytes"]) if action else ""
     state, mark = _STATES[entry.state], _MARKS[entry.state]
     if entry.state == "ready" and action is not None and cannot_run(action):
         state, mark = "cannot run", _MARKS["error"]
     if item["offered"] is False:
         state = f"{state}, no tool" if state else "no tool"
-    context.say(f"{mark} {name:<28} {kind:<13} {size:>7}  {state}".rstrip())
+    context.say(f"{mark} {name:<28} {kind:<14} {size:>7}  {state}".rstrip())
     for problem in entry.problems:
         context.say(
             f"    {escape(str(problem))}", fg="red" if problem.severity == "error" else None
@@ -109,16 +109,20 @@ def _print_end(
 ) -> None:
     """Print what the person can do about it: accept files, add some, mend `[mcp] tools`."""
     if any(entry.state == "held_back" for entry in entries):
-        context.say("Press t in the console to accept what is not accepted.")
+        context.say("To accept an action, select it in the console and press t.")
     if not entries:
-        context.say(f"No action files in {home.actions}. `aileron action add PATH` copies some.")
+        context.say(f"No action files in {home.actions}. Add some with `aileron action add PATH`.")
     actions = [entry.action for entry in entries if entry.action]
     if not all(settings.is_tool(each.name, each.tool_name) for each in actions):
-        context.say("No tool: `[mcp] tools` in config.toml leaves it out; agents do not get it.")
+        context.say(
+            "no tool: agents do not get this action, because `[mcp] tools` in config.toml leaves it out."
+        )
     for pattern in settings.tools:
         named = replace(settings, tools=(pattern,))
         if actions and not any(named.is_tool(each.name, each.tool_name) for each in actions):
-            message = f"`[mcp] tools` in config.toml names {escape(pattern)}: no action here has that name."
+            message = (
+                f"`[mcp] tools` in config.toml contains {escape(pattern)}, which matches no action."
+            )
             context.say(message, fg="yellow")
 
 

@@ -57,8 +57,8 @@ def add_actions(context: CommandContext, paths: Sequence[str]) -> int:
             problems += _problems(source, error)
             continue
         if first.data != candidate.data:
-            message = f"holds the action {candidate.name}, which {first.source} brings too"
-            problems.append(Problem(file=str(source), message=f"{message}; name one of them"))
+            message = f"contains the action {candidate.name}, which is also in {first.source}"
+            problems.append(Problem(file=str(source), message=f"{message}; add only one of them"))
     named = ", ".join(str(Path(path).resolve()) for path in paths)
     added, failed = _place(home, list(valid.values()), named)
     problems += failed
@@ -86,12 +86,12 @@ def _report(context: CommandContext, added: list[dict[str, Any]], problems: list
         context.say(f"{each['did']} {escape(each['name'])}")
         for fqn, digest in each["bound"].items():
             if (fqn, digest) not in printed:  # one note for all files of the same connector
-                context.say(f"    {escape(fqn)} bound to the installed {digest}")
+                context.say(f"    uses the installed {escape(fqn)}, {digest}")
             printed.add((fqn, digest))
     for problem in problems:
         context.say(f"✗ {escape(str(problem))}", fg="red")
     if any(each["did"] != "unchanged" for each in added):
-        context.say("Agents see them once you accept them in the console.")
+        context.say("Agents can't use them until you accept them in the console.")
 
 
 def _files(path: Path) -> list[Path]:
@@ -104,7 +104,7 @@ def _files(path: Path) -> list[Path]:
     files = sorted([*root.glob("*.md"), *root.glob("*/action.md")])
     files = [file for file in files if file.name != "README.md"]
     if not files:
-        raise NotFound(f"{path} holds no action files (*.md, or NAME/action.md).")
+        raise NotFound(f"{path} contains no action files (*.md or NAME/action.md).")
     return files
 
 

@@ -48,14 +48,17 @@ def _refusal(
     requirement: ConnectorRequirement, fitting: Sequence[str], versions: Sequence[str]
 ) -> str:
     ref = f"{requirement.fqn}@{requirement.version}"
-    needs = f"{UNBOUND_HASH} needs exactly one installed {ref}; installed:"
     if fitting:
         return (
-            f"{needs} {', '.join(fitting)}. Write the hash that you want into the file, or "
-            "`aileron connector remove` the others"
+            f"{UNBOUND_HASH} needs exactly one installed {ref}, but several are installed: "
+            f"{', '.join(fitting)}. Write the hash of one into the file, or remove the others with "
+            "`aileron connector remove HASH`"
         )
-    others = f" of that version, but {', '.join(versions)}" if versions else ""
-    return f"{needs} none{others}. `aileron connector install` it, then add the file again"
+    others = f", only version {', '.join(versions)}" if versions else ""
+    return (
+        f"{UNBOUND_HASH} needs an installed {ref}, and there is none{others}. Run `aileron connector "
+        "install FOLDER`, then add the file again"
+    )
 
 
 def _rewritten(data: bytes, bound: dict[str, str], action: Action) -> bytes:

@@ -59,7 +59,7 @@ def _files(path: Path) -> list[Path]:
     files = [file for file in files if file.name != "README.md" and not file.name.startswith(".")]
     if not files:
         raise CliError(
-            EXIT.USAGE, f"{path} holds no action files (*.md, or NAME/action.md below it)."
+            EXIT.USAGE, f"{path} contains no action files (*.md, or NAME/action.md at any depth)."
         )
     return files
 

@@ -47,7 +47,9 @@ def list_connectors(context: CommandContext) -> int:
     for problem in problems:
         context.say(f"✗ {escape(str(problem))}", fg="red")
     if not installed and not problems:
-        context.say("No connectors are installed. `aileron connector install FOLDER` installs one.")
+        context.say(
+            "No connectors are installed. Install one with `aileron connector install FOLDER`."
+        )
     return EXIT.FAILED if problems else EXIT.DONE
 
 
@@ -69,7 +71,7 @@ def install_connector(context: CommandContext, path: str) -> int:
     context.say(f"installed {escape(installed.identity.fqn)}@{installed.identity.version}")
     context.say(f"    {installed.identity.hash}")
     context.say(f"    reaches {escape(', '.join(installed.manifest.hosts) or 'no host')}")
-    context.say("It can be used once you accept it in the console.")
+    context.say("Agents can't use it until you accept it in the console.")
     return EXIT.DONE
 
 
@@ -85,7 +87,9 @@ def remove_connector(context: CommandContext, name: str) -> int:
         hashes = _removed(home, store, fitting[0].hash)
     elif fitting:
         listed = "\n".join(f"    {each.fqn}@{each.version}  {each.hash}" for each in fitting)
-        raise Conflict(f"{len(fitting)} connectors are called {name}. Give a hash:\n{listed}")
+        raise Conflict(
+            f"{len(fitting)} connectors are named {name}. Give the hash of one:\n{listed}"
+        )
     else:
         hashes = []
     if not hashes:
@@ -102,7 +106,7 @@ def remove_connector(context: CommandContext, name: str) -> int:
         return EXIT.DONE
     context.say(f"removed {hashes[0]}")
     if orphans:
-        context.say(f"Actions that cannot be used without it: {escape(', '.join(orphans))}.")
+        context.say(f"These actions cannot run without it: {escape(', '.join(orphans))}.")
     return EXIT.DONE
 
 
@@ -185,8 +189,8 @@ def run_op(
         return EXIT.DONE if failure is None else EXIT.FAILED
     for line in lines.messages:
         click.echo(f"log: {escape(line)}", err=True)
-    status = "" if result.last_status is None else f", the last answered with {result.last_status}"
-    click.echo(f"{result.requests_sent} requests, {result.writes_sent} of them writing{status}", err=True)  # fmt: skip
+    status = "" if result.last_status is None else f", last HTTP status: {result.last_status}"
+    click.echo(f"Requests sent: {result.requests_sent} (writes: {result.writes_sent}){status}", err=True)  # fmt: skip
     if failure is not None:
         click.echo(f"aileron: {failure.class_}: {escape(failure.message)}", err=True)
         for key, value in failure.details.items():

@@ -63,7 +63,7 @@ def _moment(at: float | None) -> str | None:
 def call_lines(call: Mapping[str, Any]) -> Iterator[str]:
     """Yield *call* as a person reads it; every text that is not Aileron's stands right of a bar."""
     if call["edited"]:
-        yield "▲ Another program changed this call in the database. What follows may not be what happened."
+        yield "▲ Another program changed this call in the database. What is shown here may be wrong."
         yield "  Run `aileron audit verify` for details."
     yield from _foreign("Action", call["action"])
     yield from _foreign("Agent", call["agent"])

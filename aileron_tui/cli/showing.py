@@ -55,7 +55,7 @@ def show_connector(context: CommandContext, name: str) -> int:
         raise NotFound(f"No connector {name} is installed.{did_you_mean(name, known)}")
     if len(found) > 1:
         listed = "\n".join(f"    {each.name}  {each.digest}" for each in found)
-        raise Conflict(f"{len(found)} connectors are called {name}. Give a hash:\n{listed}")
+        raise Conflict(f"{len(found)} connectors are named {name}. Give the hash of one:\n{listed}")
     return _show(context, found[0], problems)
 
 

@@ -133,7 +133,7 @@ def _unknown_count(count: int) -> str:
 
 
 def _sessions(count: int) -> str:
-    return f"{count} {'session is' if count == 1 else 'sessions are'} open."
+    return "1 session is open." if count == 1 else f"{count or 'No'} sessions are open."
 
 
 def open_review(context: CommandContext, approval_id: str) -> int:
@@ -146,7 +146,8 @@ def open_review(context: CommandContext, approval_id: str) -> int:
         known = (each["approval_id"] for each in _waiting(context))
         meant = did_you_mean(approval_id, known, likeness=0.9)
         raise InvalidRequest(
-            f"{approval_id} is not an approval id, such as act-20260102T030405-0123456789abcdef.{meant}"
+            f"{approval_id} is not an approval id. One looks like act-20260102T030405-0123456789abcdef."
+            f"{meant}"
         )
     _, status = HomeClient(context.home).request("GET", "/v1/status")
     url = f"{status['url']}/review/{approval_id}"

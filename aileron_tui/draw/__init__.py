@@ -1,1 +1,1 @@
-"""From values to lines of text with roles: no Textual, no clock, no I/O."""
+"""Turns values into lines of text with roles: no Textual, no clock, no I/O."""

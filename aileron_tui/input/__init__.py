@@ -1,1 +1,1 @@
-"""From a key press to a command, and whether it may decide now."""
+"""Turns a key press into a command, and judges whether it may decide now."""

@@ -1,1 +1,1 @@
-"""What the console knows: fed by events of the core and by keys. No Textual, no I/O."""
+"""What the console knows, updated by events of the core and by keys. No Textual, no I/O."""

@@ -1,1 +1,1 @@
-"""The terminal itself: what comes from it, what goes to it, and other programs in it."""
+"""The terminal: its input, its output, and other programs that run in it."""

@@ -3,8 +3,8 @@
 Needs the `connector` dependency group (the pinned `ziglang` wheel). The same sources give the same
 bytes on every machine: no path, time or symbol goes into the module.
 
-    python examples/connector/build.py            build, then pin examples/actions to the result
-    python examples/connector/build.py --check    build elsewhere and compare; exit code 1 if stale
+    python examples/connector/build.py            build, then write the new hash into examples/actions
+    python examples/connector/build.py --check    build in a temporary folder and compare; exit code 1 if they differ
 """
 
 import argparse

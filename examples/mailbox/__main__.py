@@ -1,4 +1,4 @@
-"""`python -m examples.mailbox [--port N]`: run the mailbox until interrupted; its address is the first line."""
+"""Run a mail service with the drafts part of Gmail's API until interrupted. Its address is the first line printed."""
 
 import argparse
 import json
@@ -12,7 +12,12 @@ from examples.mailbox.server import Mailbox
 def main() -> int:
     """Serve, print `{"url", "port"}` as one line of JSON, wait for SIGINT or SIGTERM."""
     parser = argparse.ArgumentParser(prog="examples.mailbox", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=0,
+        help="the port on 127.0.0.1; 0, the default, picks a free one",
+    )
     port = parser.parse_args().port
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -59,9 +59,9 @@ def test_a_placeholder_without_an_installed_connector_is_refused_with_the_place(
     home: Path, tmp_path: Path
 ) -> None:
     """Nothing is guessed: not another version either, which the refusal names."""
-    assert "installed: none. `aileron connector install` it" in _refusal(home).message
+    assert "and there is none. Run `aileron connector install FOLDER`" in _refusal(home).message
     _installed(home, tmp_path, 'version = "0.1.0"', 'version = "0.2.0"')
-    assert "installed: none of that version, but 0.2.0. " in _refusal(home).message
+    assert "and there is none, only version 0.2.0. " in _refusal(home).message
 
 
 def test_a_placeholder_that_two_connectors_fit_is_refused_with_both(
@@ -74,4 +74,4 @@ def test_a_placeholder_that_two_connectors_fit_is_refused_with_both(
     assert first != second
     assert first in message
     assert second in message
-    assert "`aileron connector remove` the others" in message
+    assert "remove the others with `aileron connector remove HASH`" in message

@@ -119,7 +119,7 @@ def test_many_faults_of_one_file_are_reported_in_one_look(tmp_path: Path, absent
         (25, 14, "execute[0].idempotent", "parse_error"),
     ]
     said = aileron("action", "check", str(path), home=absent, code=1).stdout
-    assert f"✗ {path}:3:14: version: invalid TOML frontmatter: Expected newline" in said
+    assert f"✗ {path}:3:14: version: invalid TOML front matter: Expected newline" in said
     assert said.endswith("1 file checked: 3 errors, 0 warnings.\n")
 
 

@@ -292,7 +292,7 @@ def test_removing_a_connector_is_the_opposite_of_installing_it(home: Path, tmp_p
     assert aileron_json("connector", "list", home=home)["items"] == []
     aileron("connector", "install", str(source), home=home)
     text = aileron("connector", "remove", "mail-drafts", home=home).stdout
-    assert "cannot be used without it: get-draft, list-drafts, send-draft" in text
+    assert "cannot run without it: get-draft, list-drafts, send-draft" in text
     for name in (
         "mail-drafts",
         "sha256:" + "0" * 64,

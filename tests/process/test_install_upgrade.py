@@ -36,7 +36,7 @@ def test_a_home_of_the_first_version_is_opened_and_goes_on(old: Path, serve: Ser
     assert report["problems"] == []
     assert console.end() == 0
     listed = aileron("audit", "list", home=old).stdout
-    assert f"The database went from schema 1 to {SCHEMA_VERSION}" in listed
+    assert f"The database was upgraded from schema 1 to {SCHEMA_VERSION}" in listed
     (copy,) = (old / "backups").iterdir()
     assert copy.stat().st_mode & 0o777 == 0o600
     serve(accept=False).end()

@@ -124,7 +124,7 @@ def test_a_socket_in_a_home_that_nobody_holds_is_not_even_connected_to(tmp_path:
     said = refused(home, AILERON_TOKEN=TOKEN)
     listener.close()
     assert listener.heard == []
-    assert "No console holds" in said
+    assert "No console is running on" in said
 
 
 def test_a_shared_lock_is_not_the_consoles(tmp_path: Path) -> None:

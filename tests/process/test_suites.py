@@ -181,10 +181,10 @@ async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
     offered = {each["name"]: each["offered"] for each in action_list["items"]}
     assert offered == {"get-draft": False, "list-drafts": True, "send-draft": True}
     text = aileron("action", "list", home=home).stdout
-    assert "names none-*: no action here has that name." in text
+    assert "contains none-*, which matches no action." in text
     get_draft = next(line for line in text.splitlines() if "get-draft" in line)
     assert get_draft.endswith("no tool")
-    assert text.splitlines()[-1] == f"Tools for agents: 4, {taken / 1000:,.1f} kB."
+    assert text.splitlines()[-1] == f"Agents get 4 tools ({taken / 1000:,.1f} kB)."
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus beside the checkout")

@@ -139,7 +139,9 @@ async def test_what_was_not_accepted_after_all_is_said() -> None:
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents), "handed over")
         shown.port.tell(library(held_file(held[0].name, suite=None, text="2")))
-        sentence = f"Took in 2 of 3. {held[0].file} changed or went while you looked"
+        sentence = (
+            f"Accepted 2 of 3. {held[0].file} changed or was removed while you were reviewing"
+        )
         shown.port.tell(IntentRefused(call_id="", message=sentence))
         await shown.shows(sentence)
         assert shown.selected == f"held:action:{held[0].name}"
@@ -184,7 +186,7 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
         held_file("mail-send"),
         steps=("github://example/mail.draft", "github://example/mail.mail_send"),
         hosts=("mail.example:443",),
-        cannot_run="It cannot run: mail_send is not among the capabilities.",
+        cannot_run="This action cannot run: mail_send is not among the capabilities.",
     )
     changed = held_file("old", change="changed")
     held = suite(held_file("run", gated=False), held_file("get", gated=False, is_read_only=True), other, changed)  # fmt: skip
@@ -200,7 +202,7 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
     gated = text.index("ASK YOU BEFORE EACH RUN|2 of 4")
     both = "github://example/mail.draft, github://example/mail.mail_send"
     assert gated < text.index(f"|mail-send  runs {both}  cannot run as it is")
-    assert "Refused|1 of 4. mail-send: It cannot run: mail_send is not" in text
+    assert "Refused|1 of 4. mail-send: This action cannot run: mail_send is not" in text
     assert "old  runs github://example/connector-tracker.old  changed on disk after" in text
     assert text.index("RUN WITHOUT ASKING YOU, DECLARED READ-ONLY|1 of 4") < text.index(
         "|get  runs"

@@ -30,7 +30,7 @@ _REFUSED: tuple[tuple[str, IPNetwork], ...] = tuple(
     for kind, text in (
         ("the unspecified network", "0.0.0.0/8"),
         ("loopback", "127.0.0.0/8"),
-        ("link-local (cloud metadata lives there)", "169.254.0.0/16"),
+        ("link-local (where cloud metadata services are)", "169.254.0.0/16"),
         ("carrier-grade NAT", "100.64.0.0/10"),
         ("reserved for protocols", "192.0.0.0/24"),
         ("multicast", "224.0.0.0/4"),
@@ -100,7 +100,7 @@ class AddressGuard:
             return "is not an IP address"
         for one in (parsed, *_embedded_ipv4(parsed)):
             if _within(one, _METADATA):
-                return "is cloud metadata"
+                return "is a cloud metadata address"
             if self._allows(one):
                 continue
             for kind, network in _REFUSED:

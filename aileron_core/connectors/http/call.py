@@ -72,7 +72,7 @@ class OutgoingCall:
         """
         left = self._deadline - self._clock.monotonic()
         if left <= 0 or self.is_stopped:
-            raise error("the time for this request is over")
+            raise error("the time for this request has run out")
         return left if cap is None else min(left, cap)
 
     def stop(self) -> None:
@@ -181,7 +181,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         addresses = [literal] if literal else self._resolve(call, host, port)
         for address in addresses:
             if (problem := self._guard.problem(address, is_listed=literal is not None)) is not None:
-                raise RefusedAddress(f"{host} leads to {address}, which {problem}")
+                raise RefusedAddress(f"{host} resolves to {address}, which {problem}")
         return addresses
 
     def _resolve(self, call: OutgoingCall, host: str, port: int) -> list[str]:
@@ -193,7 +193,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         if not future.done():
             future.cancel()
             call.remaining(httpcore.ConnectTimeout)
-            raise httpcore.ConnectTimeout("the name service did not answer in time")
+            raise httpcore.ConnectTimeout("the DNS lookup timed out")
         try:
             return future.result()
         except (OSError, UnicodeError) as error:
@@ -226,7 +226,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         local, peer = str(sock.getsockname()[0]), str(sock.getpeername()[0])
         if (problem := self._guard.own_address_problem(local, peer)) is not None:
             _close(call, sock)
-            raise RefusedAddress(f"{host} leads to {peer}, which {problem}")
+            raise RefusedAddress(f"{host} resolves to {peer}, which {problem}")
         return sock
 
 

@@ -153,7 +153,7 @@ class OutgoingClient:
         how = (
             f"more than {max_redirects} times"
             if max_redirects
-            else "the request; that is not followed here"
+            else "the request, and no redirect is followed here"
         )
         raise _not_retriable(NetworkError(f"{target.host_port} redirected {how}"))
 
@@ -165,7 +165,7 @@ class OutgoingClient:
         """
         if target.host_port not in allowed:
             raise CapabilityDenied(
-                f"{target.host_port} is not among the hosts of this call; it may reach "
+                f"{target.host_port} is not among the hosts of this call, which may reach "
                 f"{', '.join(sorted(allowed)) or 'no host'}",
                 details={
                     "requested": f"network:{target.host_port}",
@@ -197,7 +197,7 @@ class OutgoingClient:
                 chunks.write(chunk)
                 if chunks.tell() > max_body:
                     raise ResourceLimitExceeded(
-                        f"the answer of {target.host_port} is larger than {max_body} bytes",
+                        f"the response of {target.host_port} is larger than {max_body} bytes",
                         details={"limit": "response_body", "configured": f"{max_body} bytes"},
                     )
         locations = [value for name, value in response.headers if name.lower() == b"location"]
@@ -296,6 +296,6 @@ def _own_errors(target: RequestTarget, call: OutgoingCall) -> Generator[None]:
     except httpcore.ConnectError as error:
         raise NetworkError(f"{place} cannot be reached: {error}") from error
     except (httpcore.ProtocolError, httpcore.UnsupportedProtocol) as error:
-        raise NetworkError(f"{place} broke off or answered with something that is not HTTP") from error  # fmt: skip
+        raise NetworkError(f"{place} closed the connection or sent something that is not HTTP") from error  # fmt: skip
     except httpcore.NetworkError as error:
         raise NetworkError(f"the connection to {place} broke") from error

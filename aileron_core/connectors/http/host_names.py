@@ -73,13 +73,13 @@ def _ipv6(host: str) -> str:
 def _to_ascii(host: str) -> str:
     # httpx encodes strictly: look-alikes and full-width letters are not folded. Other full stops are.
     if set(host) & _OTHER_DOTS:
-        raise ValueError("holds a full stop that is not a dot")
+        raise ValueError("contains a full stop other than '.'")
     import httpx
 
     try:
         return httpx.URL(scheme="http", host=host).raw_host.decode("ascii")
     except (httpx.InvalidURL, ValueError) as error:
-        raise ValueError("is not an international name that can be written in ASCII") from error
+        raise ValueError("is not a valid internationalized host name") from error
 
 
 def _ipv4(labels: list[str]) -> str:

@@ -62,7 +62,7 @@ def parse_target(url: str) -> RequestTarget:
     if len(url) > _MAX_URL:
         raise ValueError(f"the URL is longer than {_MAX_URL} characters")
     if _FORBIDDEN.search(url):
-        raise ValueError("the URL holds a control character or a backslash")
+        raise ValueError("the URL contains a control character or a backslash")
     try:
         parts = urlsplit(url.strip(" "))
     except ValueError as error:
@@ -71,10 +71,10 @@ def parse_target(url: str) -> RequestTarget:
     if scheme not in _DEFAULT_PORTS:
         raise ValueError("the URL must begin with https:// or http://")
     if "@" in parts.netloc:
-        raise ValueError("the URL holds user information, which belongs in a credential")
+        raise ValueError("the URL contains user information; use a credential instead")
     place = _AUTHORITY.fullmatch(parts.netloc)
     if place is None:
-        raise ValueError("the URL names no host")
+        raise ValueError("the URL has no host")
     try:
         host = normalize_host(place[1])
     except ValueError as error:
@@ -109,7 +109,9 @@ def allowed_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
         if not _TOKEN.fullmatch(name):
             raise ValueError("a header's name is malformed")
         if _CONTROL.search(value):
-            raise ValueError(f"the header {name} holds a line break or another control character")
+            raise ValueError(
+                f"the header {name} contains a line break or another control character"
+            )
         lower = name.lower()
         if lower in _HOST_OWNED or lower.startswith("proxy-"):
             continue

@@ -31,7 +31,7 @@ _THREADS: Final = 2
 _WALL_FACTOR: Final = 10
 """How many times as long a child may take on a machine that has better things to do."""
 _CHILD: Final = "aileron_core.connectors.wasm.compiler_process"
-_SPLIT: Final = "to be compiled; split its largest functions"
+_SPLIT: Final = "to compile; split its largest functions"
 
 
 class Compiler:
@@ -127,7 +127,7 @@ class Compiler:
             )
         how = signal.Signals(-status).name if status < 0 else f"exit code {status}"
         raise ConnectorRuntimeError(
-            f"the connector could not be compiled: its compiler ended early ({how})"
+            f"the connector could not be compiled: its compiler stopped early ({how})"
         )
 
 

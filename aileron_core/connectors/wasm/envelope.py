@@ -48,7 +48,7 @@ def read_envelope(data: bytes, yield_control: YieldControl) -> Envelope:
     fields = _members(data, yield_control)
     url = _text(fields, "url", yield_control)
     if not url:
-        raise ValueError("the request names no url")
+        raise ValueError("the request has no url")
     return Envelope(
         method=(_text(fields, "method", yield_control) or "GET").upper(),
         url=url,
@@ -60,7 +60,7 @@ def read_envelope(data: bytes, yield_control: YieldControl) -> Envelope:
 
 def _members(data: bytes, yield_control: YieldControl) -> dict[str, Any]:
     """Return the members of the JSON object in *data*; of duplicate keys the last counts."""
-    too_large = f"everything of the request but its body is larger than {_MAX_REST} bytes"
+    too_large = f"the request without its body is larger than {_MAX_REST} bytes"
     try:
         parsed: object = load_json(
             data, yield_control, convert_long_string=lambda text: text, errors="replace"
@@ -123,4 +123,4 @@ def _decoded(key: str, value: str | LongString, yield_control: YieldControl) -> 
 
 def _why(error: ValueError) -> str:
     """Return what is wrong with a text, without quoting it."""
-    return str(error) if isinstance(error, MalformedString) else "it holds a control character"
+    return str(error) if isinstance(error, MalformedString) else "it contains a control character"

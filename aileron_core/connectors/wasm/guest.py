@@ -78,14 +78,14 @@ def run_command(pre: wasmtime.InstancePre, store: wasmtime.Store) -> GuestExit:
         return _guest_exit(problem, "not_started", 0)
     start = _export(context, instance, b"_start")
     if start is None or start.kind != _FUNCTION:
-        return GuestExit(ending="not_started", message="it exports no function _start")
+        return GuestExit(ending="not_started", message="it does not export a function _start")
     error = _raw.wasmtime_func_call(
         context, ctypes.byref(start.of.func), None, 0, None, 0, ctypes.byref(trap)
     )
     if (problem := _problem(error, trap)) is None:
         return GuestExit(ending="returned")
     if _NO_COMMAND.fullmatch(str(problem)):
-        message = "its _start takes parameters or returns values, and a WASI command's does neither"
+        message = "its _start has parameters or results, but that of a WASI command has none"
         return GuestExit(ending="not_started", message=message)
     return _guest_exit(problem, "trapped", _memory_bytes(context, instance))
 

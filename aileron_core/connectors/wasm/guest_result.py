@@ -100,7 +100,7 @@ def _host_failure(end: GuestExit, invocation: Invocation) -> AileronError | None
         configured = f"{limits.wall_seconds:g}s"
         message = f"the connector ran longer than {configured} and was stopped"
         if end.ending == "not_started" and not end.message:
-            message = f"the connector got no turn within {configured}, others had them all; nothing was done"
+            message = f"the connector did not get to run within {configured} because other connectors were busy; nothing was done"
         return ResourceLimitExceeded(
             message,
             details={"limit": "wall_time", "configured": configured},
@@ -108,16 +108,16 @@ def _host_failure(end: GuestExit, invocation: Invocation) -> AileronError | None
     if invocation.stop_reason == "requests":
         configured = f"{limits.requests} requests"
         return ResourceLimitExceeded(
-            f"the connector asked for more than {configured} and was stopped",
+            f"the connector made more than {configured} and was stopped",
             details={"limit": "requests", "configured": configured},
         )
     if invocation.stop_reason in {"cancelled", "closing"}:
-        return Unavailable("the call was stopped because the console is closing or gave it up")
+        return Unavailable("the call was stopped because the console is closing or cancelled it")
     if invocation.stop_reason == "person":
         return Unavailable("a person stopped everything while it ran")
     if invocation.stop_reason == "fault":
         return invocation.host_error or ConnectorRuntimeError(
-            "the connector was stopped after a fault of Aileron; please report it"
+            "the connector was stopped after an internal error in Aileron; please report it"
         )
     if invocation.stdout_overflow:
         configured = f"{limits.stdout_bytes} bytes"
@@ -140,7 +140,7 @@ def _trap_failure(end: GuestExit, invocation: Invocation) -> AileronError:
 
 def _memory_failure(end: GuestExit, invocation: Invocation) -> ResourceLimitExceeded:
     configured = f"{invocation.limits.memory_mib} MiB"
-    used = f" ({end.memory_bytes / MIB:.1f} MiB in use at its end)" if end.memory_bytes else ""
+    used = f" ({end.memory_bytes / MIB:.1f} MiB in use at the end)" if end.memory_bytes else ""
     return ResourceLimitExceeded(
         f"the connector needed more than {configured} of memory{used}",
         details={"limit": "memory", "configured": configured},
@@ -177,8 +177,8 @@ def _read_stdout(end: GuestExit, invocation: Invocation) -> Json:
     except StructureTooLarge as error:
         configured = f"{MAX_STRUCTURE_BYTES} bytes"
         raise ResourceLimitExceeded(
-            f"the connector printed more than {configured}, its long texts not counted; print fewer "
-            "fields, or ask for less at once",
+            f"the connector printed more than {configured}, not counting long strings; print fewer "
+            "fields, or request less at once",
             details={"limit": "output_values", "configured": configured},
         ) from error
     except ValueError as error:
@@ -223,7 +223,7 @@ def _stderr_clause(invocation: Invocation) -> str:
     if len(text) > 2 * _STDERR_PART:
         left_out = len(text) - 2 * _STDERR_PART
         text = text[:_STDERR_PART] + b" [... %d bytes ...] " % left_out + text[-_STDERR_PART:]
-    return f"; it said: {text.decode('utf-8', 'replace')}" if text else ""
+    return f"; stderr: {text.decode('utf-8', 'replace')}" if text else ""
 
 
 def _parse(text: bytearray, invocation: Invocation) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def _parse(text: bytearray, invocation: Invocation) -> dict[str, Any]:
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(parsed, dict):
-        raise ValueError("it is JSON, but no object")
+        raise ValueError("it is JSON, but not an object")
     # Counted from the output, so one level more for the object around it.
     if is_deeper_than(MAX_DEPTH + 1, cast("Json", parsed)):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
@@ -255,5 +255,5 @@ def _parse(text: bytearray, invocation: Invocation) -> dict[str, Any]:
 def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise ValueError("it holds a number that is too large")
+        raise ValueError("it contains a number that is too large")
     return number

@@ -244,7 +244,7 @@ def _fault(invocation: Invocation, error: BaseException) -> None:
     """Store an internal error by type only: its message may quote the guest's data."""
     _log.error("a host function of a connector failed with %s", type(error).__name__)
     invocation.host_error = ConnectorRuntimeError(
-        f"the host of the connector failed ({type(error).__name__}); this is a fault of Aileron"
+        f"the host of the connector failed ({type(error).__name__}); please report this bug in Aileron"
     )
     invocation.stop("fault")
 

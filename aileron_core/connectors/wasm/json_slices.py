@@ -44,7 +44,9 @@ class StructureTooLarge(ValueError):
     """Everything except the long strings is larger than `MAX_STRUCTURE_BYTES`."""
 
     def __init__(self) -> None:
-        super().__init__(f"it is larger than {MAX_STRUCTURE_BYTES} bytes without its long texts")
+        super().__init__(
+            f"it is larger than {MAX_STRUCTURE_BYTES} bytes, not counting long strings"
+        )
 
 
 class LongString:
@@ -168,7 +170,7 @@ def _text_end(data: bytes | bytearray, at: int, yield_control: YieldControl) -> 
             break
         at = stop
         yield_control()
-    raise MalformedString("a text in it has no end")
+    raise MalformedString("a string in it is not closed")
 
 
 def _slices(data: bytes | bytearray, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -198,7 +200,5 @@ def _character_start(data: bytes | bytearray, start: int, stop: int) -> int:
 
 def _refuse_escape(data: bytes | bytearray, at: int) -> NoReturn:
     if _SURROGATE.match(data, at) is not None:
-        raise MalformedString(
-            "a text in it holds half of a surrogate pair, which is not a character"
-        )
-    raise MalformedString("a text in it holds an escape that JSON does not have")
+        raise MalformedString("a string in it contains a lone surrogate, which is not a character")
+    raise MalformedString("a string in it contains an escape that JSON does not define")

@@ -243,7 +243,7 @@ def _nowhere(address: str) -> bool:
 
 
 def _refusal(host: str, address: str, problem: str, upstream: Upstream | None) -> str:
-    where = host if host == address else f"{host} leads to {address}, which"
+    where = host if host == address else f"{host} resolves to {address}, which"
     sentence = f"{where} {problem}: nothing was sent."
     if upstream is not None and not upstream.configured:
         sentence += " An upstream of your own is named under [gateway] in config.toml."

@@ -51,7 +51,7 @@ def test_everything_wrong_with_a_connector_is_reported_at_once(tmp_path: Path) -
     }
     module = [p["message"] for p in found["problems"] if "wasm" in p["file"]]
     assert len(module) == 3
-    assert any("'system' of 'env'" in message for message in module)
+    assert any("'system' from 'env'" in message for message in module)
 
 
 def test_a_module_that_does_not_compile_is_reported(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_an_op_is_run_against_a_route(mailbox: Any) -> None:
     plain = aileron("run", str(EXAMPLE), "get_draft", "--args", "-", "--route", route,
                     stdin=json.dumps({"id": first}))  # fmt: skip
     assert json.loads(plain.stdout)["id"] == first
-    assert "1 requests, 0 of them writing" in plain.stderr
+    assert "Requests sent: 1 (writes: 0)" in plain.stderr
 
 
 def test_read_only_lets_no_write_leave(mailbox: Any) -> None:

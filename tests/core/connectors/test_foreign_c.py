@@ -153,7 +153,7 @@ def test_every_end_of_a_program_is_reported_as_what_it_was(stranger: WasmConnect
     class_, message = failure(call(stranger, "abort"))
     assert class_ == "connector_runtime_error"
     assert "unreachable" in message
-    assert message.endswith("it said: the index is broken")
+    assert message.endswith("stderr: the index is broken")
     assert failure(call(stranger, "nope")) == ("connector_runtime_error", "unknown op")
 
 
@@ -191,7 +191,9 @@ def test_output_byte_by_byte_is_output(stranger: WasmConnector) -> None:
 def test_a_reactor_is_refused_with_what_it_should_be(tmp_path: Path, store: ConnectorStore) -> None:
     """Built with the other of the two execution models, the same source has no `_start`."""
     reactor = build(tmp_path / "reactor.wasm", "-mexec-model=reactor")
-    with pytest.raises(FileProblems, match="it is a WASI reactor, and a connector is a command"):
+    with pytest.raises(
+        FileProblems, match="it is a WASI reactor, but a connector must be a WASI command"
+    ):
         store.install_bytes(reactor, MANIFEST)
 
 

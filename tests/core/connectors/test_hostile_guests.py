@@ -139,7 +139,7 @@ def test_an_exit_code_is_reported_with_the_last_words(guest: Guest) -> None:
     """Without a typed error, code and stderr are what there is."""
     result = call(guest(printing("boom", fd=2, then="(call $exit (i32.const 3))")))
     assert result.failure is not None
-    assert result.failure.message == "the connector exited with 3; it said: boom"
+    assert result.failure.message == "the connector exited with 3; stderr: boom"
 
 
 def test_host_functions_bear_wild_pointers(guest: Guest) -> None:
@@ -251,7 +251,7 @@ def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
     result, still_asleep = asyncio.run(scenario())
     assert failure_of(result)[1]["limit"] == "wall_time"
     assert result.failure is not None
-    assert "got no turn within 0.3s" in result.failure.message
+    assert "did not get to run within 0.3s" in result.failure.message
     assert still_asleep
 
 

@@ -151,7 +151,7 @@ def test_a_long_complaint_is_reported_by_its_beginning_and_its_end(guest: Guest)
     result = call(guest(printing(said, fd=2, then="(call $exit (i32.const 3))")))
     assert result.failure is not None
     message = result.failure.message
-    assert message.startswith("the connector exited with 3; it said: panic: first...")
+    assert message.startswith("the connector exited with 3; stderr: panic: first...")
     assert message.endswith("...last words")
     assert f"[... {len(said) - 512} bytes ...]" in message
 

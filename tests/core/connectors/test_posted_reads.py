@@ -72,17 +72,17 @@ def test_a_single_query_leaves_as_it_is(preview: Preview, service: Any, body: st
 @pytest.mark.parametrize(
     ("envelope", "why"),
     [
-        (posted(graphql(MUTATION)), "is a mutation, no query"),
-        (posted(graphql("subscription { changed }")), "is a subscription, no query"),
+        (posted(graphql(MUTATION)), "is a mutation, not a query"),
+        (posted(graphql("subscription { changed }")), "is a subscription, not a query"),
         (posted(graphql(f"{QUERY} {MUTATION}")), "not exactly one operation"),
         (posted(graphql(f"{QUERY} {MUTATION}", operationName="Issue")), "not exactly one operation"),
         (posted(graphql("fragment A on B { c }")), "not exactly one operation"),
         (posted(graphql(QUERY + " type T { a: Int }")), "not exactly one operation"),
         (posted(graphql(QUERY, operationName="Close")), "operationName"),
         (posted(graphql(QUERY, operationName=["Issue"])), "operationName"),
-        (posted(graphql("#\u2028mutation { close }\n{ viewer { id } }")), "what parsers take differently"),
-        (posted(graphql("#\rmutation { close }\n{ viewer { id } }")), "what parsers take differently"),
-        (posted(graphql("{ viewer { id } }\x00mutation { close }")), "what parsers take differently"),
+        (posted(graphql("#\u2028mutation { close }\n{ viewer { id } }")), "something that parsers read differently"),
+        (posted(graphql("#\rmutation { close }\n{ viewer { id } }")), "something that parsers read differently"),
+        (posted(graphql("{ viewer { id } }\x00mutation { close }")), "something that parsers read differently"),
         # Where block strings are not known, the mutation is all that runs.
         (posted(graphql('fragment F on T { f(a: [""" " ]) } mutation { x } # """]) } query { y }')), "block string"),
         (posted(graphql("{ viewer { id }")), "not GraphQL"),
@@ -92,20 +92,20 @@ def test_a_single_query_leaves_as_it_is(preview: Preview, service: Any, body: st
         (posted(f'{{"query": {json.dumps(MUTATION)}, "query": "{{ a }}"}}'), "appears twice"),
         (posted('{"query": "{ a }", "variables": {"x": 1, "x": 2}}'), "appears twice"),
         (posted('{"query": "{ a }", "\\u0071uery": "{ b }"}'), "appears twice"),
-        (posted(f'{{"query": "{{ a }}", "Query": {json.dumps(MUTATION)}}}'), "members besides"),
-        (posted(graphql("{ a }", id="abc")), "members besides"),
+        (posted(f'{{"query": "{{ a }}", "Query": {json.dumps(MUTATION)}}}'), "members other than"),
+        (posted(graphql("{ a }", id="abc")), "members other than"),
         (posted(graphql("{ a }", extensions={"persistedQuery": {"sha256Hash": "ab"}})), "extensions"),
         (posted('{"extensions": {"persistedQuery": {"sha256Hash": "ab"}}}'), "extensions"),
         (posted('{"variables": {}}'), "no GraphQL document"),
         (posted('{"query": {"a": 1}}'), "no GraphQL document"),
         (posted('{"query": "{ a }", "variables": NaN}'), "not JSON"),
-        (posted(f"[{graphql(QUERY)}]"), "not one JSON object"),
+        (posted(f"[{graphql(QUERY)}]"), "not a single JSON object"),
         (posted(graphql(QUERY) + graphql(MUTATION)), "not JSON"),
         (posted("\ufeff" + graphql(QUERY)), "not JSON"),
         (posted(""), "not JSON"),
-        (posted(graphql(QUERY), X_HTTP_Method_Override="DELETE"), "another method"),
-        (posted(graphql(QUERY), X_HTTP_METHOD="PUT"), "another method"),
-        (posted(graphql(QUERY), x_method_override="PUT"), "another method"),
+        (posted(graphql(QUERY), X_HTTP_Method_Override="DELETE"), "override the method"),
+        (posted(graphql(QUERY), X_HTTP_METHOD="PUT"), "override the method"),
+        (posted(graphql(QUERY), x_method_override="PUT"), "override the method"),
         (posted(graphql(QUERY), Content_Encoding="gzip"), "compressed"),
         (posted(graphql(QUERY), content_type="application/graphql"), "twice"),
         (posted(graphql(QUERY), path=f"/graphql?query={MUTATION}"), "has a query"),
@@ -127,8 +127,8 @@ def test_what_may_be_more_than_a_read_never_leaves(
     """Accepted or not: a body that two readers may take differently counts as none that was checked."""
     failure = failed(preview(envelope, GRAPHQL, AWS_PREFIX + ATHENA))
     assert failure.class_ == "capability_denied"
-    no_read = "no query" in why
-    assert ("is no read" if no_read else "could not be checked") in failure.message
+    no_read = "not a query" in why
+    assert ("is not a read" if no_read else "could not be checked") in failure.message
     assert why in failure.message
     assert OFFER_KEY not in failure.details
     assert service.seen == []
@@ -148,14 +148,16 @@ def test_other_methods_are_refused_whatever_they_carry(
     preview: Preview, service: Any, method: str
 ) -> None:
     """A query by PUT is no query."""
-    assert "only reads" in failed(preview(posted(graphql(QUERY), method=method), GRAPHQL)).message
+    assert (
+        "may only read" in failed(preview(posted(graphql(QUERY), method=method), GRAPHQL)).message
+    )
     assert service.seen == []
 
 
 def test_a_get_that_says_it_is_something_else_is_refused(preview: Preview, service: Any) -> None:
     """Services behind old proxies take the header for the method."""
     envelope = json.dumps({"url": "https://api.example/", "headers": {"X-HTTP-Method-Override": "DELETE"}})  # fmt: skip
-    assert "another method" in failed(preview(envelope)).message
+    assert "override the method" in failed(preview(envelope)).message
     assert service.seen == []
 
 
@@ -180,7 +182,7 @@ def test_a_query_that_nobody_accepted_names_what_could_be(preview: Preview, serv
 def test_a_redirect_of_an_accepted_read_is_not_followed(preview: Preview, service: Any) -> None:
     """What was looked through was looked through for one place: another may take it for something else."""
     service.reply("/graphql", status=307, Location="https://api.example/")
-    assert "redirected the request; that is not followed here" in failed(preview(posted(graphql(QUERY)), GRAPHQL)).message  # fmt: skip
+    assert "redirected the request, and no redirect is followed here" in failed(preview(posted(graphql(QUERY)), GRAPHQL)).message  # fmt: skip
     assert [path for _, path, _, _ in service.seen] == ["/graphql"]
 
 

@@ -135,7 +135,7 @@ def test_imports_that_the_host_lacks_are_refused_by_name(store: ConnectorStore) 
     with pytest.raises(FileProblems) as caught:
         store.install_bytes(module, MANIFEST)
     text = str(caught.value)
-    assert "'abort' of 'env'" in text
+    assert "'abort' from 'env'" in text
     assert "'spawn'" in text
     assert "local programs" in text
     assert "'_start'" in text

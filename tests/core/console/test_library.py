@@ -83,7 +83,7 @@ async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back
 async def test_holding_back_asks_for_the_bytes_that_were_shown(core: Core) -> None:
     """A digest that is not what counts changes nothing."""
     for kind, name in (("action", "get-draft"), ("connector", CONNECTOR), ("action", "x")):
-        with pytest.raises(Conflict, match="does not count in the form that you saw"):
+        with pytest.raises(Conflict, match="is not accepted in the form you saw"):
             await core.app.console.carry_out(
                 WithdrawAcceptance(kind=kind, name=name, digest="0" * 64)
             )  # type: ignore[arg-type]
@@ -186,7 +186,7 @@ async def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_i
         "sha256:" + "0" * 64: "error",
     }
     assert said["new-one"].reason == "It has not been accepted."
-    assert said["list-drafts"].reason == "It is not what was accepted: its bytes differ."
+    assert said["list-drafts"].reason == "Its bytes differ from those that were accepted."
     assert said["list-drafts"].accepted_at is not None
     assert said["broken.md"].reason
     assert said["sha256:" + "0" * 64].reason

@@ -66,7 +66,7 @@ async def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(ho
     said = CliRunner().invoke(aileron, ["action", "list", "--home", str(home)]).stdout
     (row,) = (line for line in said.splitlines() if "send-draft " in line)
     assert row.startswith("✗ send-draft")
-    assert "asks a person " in row
+    assert "needs approval " in row
     assert row.endswith("  cannot run")
     assert "is not among the capabilities" in said
     done = CliRunner().invoke(aileron, ["action", "list", "--json", "--home", str(home)])

@@ -244,7 +244,7 @@ async def test_what_nobody_accepted_cannot_be_called(home: Path, mailbox: Mailbo
         not_accepted = {(view.kind, view.name): view for view in library.not_accepted()}
         assert {name for _, name in not_accepted} >= {"local://aileron/mail-drafts@0.1.0"}
         (connector,) = [view for view in not_accepted.values() if view.kind == "connector"]
-        with pytest.raises(Conflict, match="changed while you looked"):
+        with pytest.raises(Conflict, match="changed while you were reviewing"):
             await library.accept("connector", connector.name, "sha256:0", by="person")
         await library.accept("connector", connector.name, connector.digest, by="person")
         with pytest.raises(Conflict):

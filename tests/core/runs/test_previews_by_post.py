@@ -94,7 +94,7 @@ async def test_a_mutation_is_never_offered(home: Path) -> None:
     with scripted_service() as service:
         async with Core.open(home, routes=service.route(*HOSTS)) as core:
             view = await asked(core)
-            assert "is no read: its document is a mutation" in view.preview.reason
+            assert "is not a read: its document is a mutation" in view.preview.reason
             assert (offers(core), service.seen) == ([], [])
 
 

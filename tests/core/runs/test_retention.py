@@ -157,12 +157,16 @@ async def test_what_waits_for_a_person_and_what_is_not_over_keeps_everything(
 ) -> None:
     """An unknown outcome until a person acknowledges it, over restarts too; and a call that nobody answered."""
     install_examples(home)
+    action = home / "actions" / "send-draft.md"
+    text = action.read_text(encoding="utf-8")
+    limited = text.replace("[approval]\n", "[limits]\nwall_seconds = 1\n\n[approval]\n")
+    action.write_text(limited, encoding="utf-8")
     clock = FrozenClock()
     settings = Settings(history_days=1, expires_seconds=0)
     async with Core.open(home, mailbox, clock=clock, settings=settings) as core:
         unknown = await core.ask()
         mailbox.control(hang="send")
-        run_on_request(mailbox, "POST send", lambda: clock.advance(31))
+        run_on_request(mailbox, "POST send", lambda: clock.advance(2))
         await core.approve(unknown)
         assert (await core.ended(unknown)).state == "unknown"
         waiting = await core.ask("r-8842190312")

@@ -87,9 +87,9 @@ def test_one_bad_file_never_hides_another(tmp_path: Path, manifest: Build) -> No
         "broken.md": ['expected "+++" at start'],
         "dangling.md": ["cannot be read: No such file or directory"],
         "folder.md": ["cannot be read: is not a regular file"],
-        "huge.md": ["cannot be read: is over 4 MiB"],
+        "huge.md": ["cannot be read: is larger than 4 MiB"],
         "leaves.md": [
-            "cannot be read: is a link that points outside the folder; put the file itself there"
+            "cannot be read: is a link to a file outside this folder; copy the file here instead"
         ],
         "loop.md": ["cannot be read: Too many levels of symbolic links"],
         "pipe.md": ["cannot be read: is not a regular file"],
@@ -208,8 +208,8 @@ def test_of_two_files_with_one_name_the_later_is_an_error(tmp_path: Path, manife
     assert states(catalog) == {"1.md": "ready", "2.md": "error", "3.md": "error"}
     first, second = catalog.problems()
     assert (first.file, first.line, first.key) == ("2.md", 2, "name")
-    assert "action name a-b is taken by 1.md" in first.message
-    assert "tool name a_b is taken by 1.md" in second.message
+    assert "action name a-b is already used by 1.md" in first.message
+    assert "tool name a_b is already used by 1.md" in second.message
 
 
 def test_a_file_that_nobody_accepted_cannot_push_out_one_that_was(
@@ -266,10 +266,10 @@ def test_a_preview_may_ask_only_what_a_ready_action_declares_idempotent(
     (problem,) = catalog.problems()
     assert problem.key == "approval.preview.op"
     assert problem.line == 24
-    assert "idempotent = true; read does and is not accepted: accept it" in problem.message
+    assert "accepted action; accept read, which declares it" in problem.message
     (tmp_path / "read.md").unlink()
     (problem,) = Catalog(scan(tmp_path), accepted).problems()
-    assert "idempotent = true; add an action with a step that does" in problem.message
+    assert "accepted action; add and accept an action with such a step" in problem.message
 
 
 def test_a_preview_may_not_ask_an_op_of_a_gated_action(tmp_path: Path, manifest: Build) -> None:

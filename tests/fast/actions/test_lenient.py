@@ -63,7 +63,7 @@ def test_a_type_of_graphql_is_read_as_ours(read: Read, spelling: str, type_: str
     schema: Any = input_schema(loaded(reading))
     assert schema["properties"]["a"] == {"type": type_, "description": "d"}
     problem = only(reading)
-    assert f"{spelling} is read as {type_}" in problem.message
+    assert f"{spelling} is accepted and read as {type_}" in problem.message
     assert (problem.line, problem.key) == (23, "inputs[0].type")
 
 
@@ -76,7 +76,7 @@ def test_another_capitalised_type_takes_any_json(read: Read, spelling: str, valu
     schema: Any = input_schema(action)
     assert schema["properties"]["a"] == {"description": "d"}
     assert check_arguments(action, {"a": value}) == {"a": value}
-    assert "any JSON is taken" in only(reading).message
+    assert "any JSON is accepted" in only(reading).message
 
 
 def test_any_json_is_still_json_that_readers_agree_on(read: Read) -> None:
@@ -99,7 +99,7 @@ def test_a_name_in_camel_case_is_taken_and_referenced(read: Read) -> None:
     filled = op_arguments(action.steps[0], {"teamId": "t", "_X9": "x"}, {}, action.input_names)
     assert filled == {"team": "t", "text": "to x"}
     problem = only(reading)
-    assert '"teamId" is accepted as it is' in problem.message
+    assert '"teamId" is accepted, but a strict name' in problem.message
     assert '"_X9"' in problem.message
 
 
@@ -143,7 +143,7 @@ def test_an_input_declared_twice_takes_either_type(read: Read) -> None:
     [
         (True, "must be a string or an array, not a boolean"),
         (["x"], 'at "[0]": must be an integer, not a string'),
-        ("\ud800", "holds a lone surrogate"),
+        ("\ud800", "contains a lone surrogate"),
     ],
 )
 def test_an_argument_that_fits_no_declaration_is_answered_with_the_nearest(

@@ -112,13 +112,13 @@ def test_a_byte_order_mark_blank_lines_and_crlf_are_no_problem(manifest: Build) 
         (b"\nhello\n+++\n", 'expected "+++" at start', 2),
         (b"+++\nname = 1\n", 'missing "+++" closing delimiter', 3),
         (b"+++\n+++\n\n\xff\n", "is not UTF-8 text", 4),
-        (b"+++\n# " + b"x" * 1024 * 1024 + b"\n+++\n", "has a line over 1 MiB", 2),
+        (b"+++\n# " + b"x" * 1024 * 1024 + b"\n+++\n", "has a line longer than 1 MiB", 2),
         (b"+++\na = " + b"[" * 100_000 + b"\n+++\n", "nested too deeply", 2),
         (b"+++\n\n" + b"a . " * 64 + b"b = 1\n+++\n", "dotted key of more than 64 parts", 3),
-        (b"+++\n[" + b"'a b'." * 500_000 + b"b]\n+++\n", "has a line over 1 MiB", 2),
-        (b"+++\n\na = b\n+++\n", "invalid TOML frontmatter: Invalid value", 3),
+        (b"+++\n[" + b"'a b'." * 500_000 + b"b]\n+++\n", "has a line longer than 1 MiB", 2),
+        (b"+++\n\na = b\n+++\n", "invalid TOML front matter: Invalid value", 3),
         (b"+++\na = " + b"9" * 5000 + b"\n+++\n", "too many digits", 2),
-        (b"+++\na = 2026-13-45\n+++\n", "invalid TOML frontmatter", 2),
+        (b"+++\na = 2026-13-45\n+++\n", "invalid TOML front matter", 2),
     ],
     ids=lambda value: str(value)[:30] if not isinstance(value, bytes) else "file",
 )
@@ -183,7 +183,7 @@ def test_an_unknown_key_is_refused_wherever_it_stands(
     """The schema is closed: a misspelt `requird` must not silently ungate an action."""
     problem = problems_of(manifest(extra))[0]
     assert problem.key == key
-    assert "unknown frontmatter key" in problem.message
+    assert "unknown front matter key" in problem.message
     assert problem.class_ == "parse_error"
 
 
@@ -194,9 +194,9 @@ def test_an_unknown_key_is_refused_wherever_it_stands(
         (
             "inputs = { n = [1, inf] }\n",
             "execute[0].inputs.n[1]",
-            "not a number that JSON can express",
+            "not a number that JSON allows",
         ),
-        ("inputs = { n = nan }\n", "execute[0].inputs.n", "not a number that JSON can express"),
+        ("inputs = { n = nan }\n", "execute[0].inputs.n", "not a number that JSON allows"),
         ("inputs = { n = 03:04:05 }\n", "execute[0].inputs.n", "time without a date"),
         ("inputs = { n = 2026-01-02T03:04:05 }\n", "execute[0].inputs.n", "without an offset"),
         ("inputs = 3\n", "execute[0].inputs", "must be a table, not an integer"),

@@ -14,7 +14,7 @@ Place = tuple[int, int, str]
 
 def faults_of(data: bytes) -> list[Place]:
     problems = read_action(data, "send-note.md").problems
-    assert all(problem.message.startswith("invalid TOML frontmatter: ") for problem in problems)
+    assert all(problem.message.startswith("invalid TOML front matter: ") for problem in problems)
     return [(problem.line, problem.column, problem.key) for problem in problems]
 
 
@@ -26,8 +26,8 @@ def places_of(data: bytes) -> list[Place]:
 @pytest.mark.parametrize(
     ("old", "new", "place", "said"),
     [
-        ('version = "1.2.3"\nsource', "version = 1.2.3\nsource", (3, 14, "version"), "needs quotes"),
-        ('"send a note"', "send a note", (13, 10, "match.intent"), "text needs quotes"),
+        ('version = "1.2.3"\nsource', "version = 1.2.3\nsource", (3, 14, "version"), "strings need quotes"),
+        ('"send a note"', "send a note", (13, 10, "match.intent"), "strings need quotes"),
         ('"send a note"', '"send a note', (13, 10, "match.intent"), "not closed on its line"),
         ('"send a note"', '"a\\qb"', (13, 12, "match.intent"), "write \\\\"),
         ('"send a note"', '"a\x01"', (13, 12, "match.intent"), "Illegal character"),
@@ -35,12 +35,12 @@ def places_of(data: bytes) -> list[Place]:
         ('"send a note"', "'''\nsend", (13, 10, "match.intent"), "begins here is not closed"),
         ('intent = "', 'intent "', (13, 8, "match.intent"), "Expected '='"),
         ("[match]", "[match", (12, 7, "match"), "Expected ']'"),
-        ("[match]", "[match] # ok\n[match]", (13, 1, "match"), '"match" is stated twice, first in line 12'),
-        ("[match]", '[[inputs]]\nname = "a"\ntype = "string"\ndescription = "d"\n[inputs]\n[match]', (16, 1, "inputs"), "first in line 12"),
-        ('op = "send"', 'op = "send"\nop = "x"', (19, 1, "execute[0].op"), "first in line 18"),
-        ('op = "send"', 'op = "send"\n"o\\u0070" = 2', (19, 1, "execute[0].op"), "first in line 18"),
-        ('op = "send"', 'op = "send"\n \tinputs . a.b = 1\ninputs.a.b = 2', (20, 10, "execute[0].inputs.a.b"), "first in line 19"),
-        ('op = "send"', 'op = "send"\ninputs = { "é" = 1, x = 1, x = 2 }', (19, 28, "execute[0].inputs.x"), "stated twice"),
+        ("[match]", "[match] # ok\n[match]", (13, 1, "match"), '"match" is defined twice, first on line 12'),
+        ("[match]", '[[inputs]]\nname = "a"\ntype = "string"\ndescription = "d"\n[inputs]\n[match]', (16, 1, "inputs"), "first on line 12"),
+        ('op = "send"', 'op = "send"\nop = "x"', (19, 1, "execute[0].op"), "first on line 18"),
+        ('op = "send"', 'op = "send"\n"o\\u0070" = 2', (19, 1, "execute[0].op"), "first on line 18"),
+        ('op = "send"', 'op = "send"\n \tinputs . a.b = 1\ninputs.a.b = 2', (20, 10, "execute[0].inputs.a.b"), "first on line 19"),
+        ('op = "send"', 'op = "send"\ninputs = { "é" = 1, x = 1, x = 2 }', (19, 28, "execute[0].inputs.x"), "defined twice"),
         ('["send", "read"]', '["send", "read"', (10, 1, "requires.connectors[0].capabilities"), "Unclosed"),
         ('["send", "read"]', '["send" "read"]', (10, 1, "requires.connectors[0].capabilities"), "Unclosed"),
         ('["send", "read"]', "[\n 'send', # ]\n read ]", (12, 2, "requires.connectors[0].capabilities[1]"), "Invalid value"),

@@ -49,8 +49,8 @@ def test_what_a_first_run_prints_fits_80_columns(tmp_path: Path) -> None:
     home = tmp_path / "home"
     said = run("init", "--example", "--home", str(home)).splitlines()
     said += run("action", "list", "--home", str(home)).splitlines()
-    assert "○ send-draft                   asks a person  0.6 kB  not accepted" in said
-    assert "Press t in the console to accept what is not accepted." in said
+    assert "○ send-draft                   needs approval  0.6 kB  not accepted" in said
+    assert "To accept an action, select it in the console and press t." in said
     assert [line for line in said if len(line) >= 80 and str(home) not in line] == []
 
 

@@ -77,8 +77,11 @@ COMMAND = '(memory (export "memory") 1) (func (export "_start"))'
         ('(import "wasi_unstable" "fd_write" (func))' + COMMAND, "WASI preview 1"),
         ('(import "wasi" "thread-spawn" (func (param i32) (result i32)))' + COMMAND, "threads"),
         ('(import "gojs" "runtime.wasmExit" (func (param i32)))' + COMMAND, "GOOS=wasip1"),
-        ('(import "wasi_snapshot_preview1" "fd_fly" (func))' + COMMAND, "the host does not offer"),
-        ('(import "aileron_host" "http_response_header" (func))' + COMMAND, "does not offer"),
+        (
+            '(import "wasi_snapshot_preview1" "fd_fly" (func))' + COMMAND,
+            "the host does not provide",
+        ),
+        ('(import "aileron_host" "http_response_header" (func))' + COMMAND, "does not provide"),
         ('(memory (export "memory") 1) (func (export "_initialize"))', "a WASI reactor"),
         ('(memory 1) (func (export "_start"))', "does not export 'memory'"),
     ],

@@ -76,7 +76,7 @@ def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str, at: int,
     inside = json.dumps(text)[1:-1] if text.isascii() and "\\" not in text else "x" * 100
     spelled = f"{inside[:at]}{half}{inside[at:]}"
     for data in (f'["{spelled}"]', f'{{"{spelled}": 1}}', f'["{"y" * 100}", "{half}"]'):
-        with pytest.raises(MalformedString, match="half of a surrogate pair"):
+        with pytest.raises(MalformedString, match="contains a lone surrogate"):
             read(data.encode())
     with pytest.raises(MalformedString):
         load_json(

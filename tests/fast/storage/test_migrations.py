@@ -125,7 +125,9 @@ def test_the_audit_of_a_carried_home_verifies_and_tells_of_it(old: Path) -> None
         "storage.migrated", "aileron", 31,
     )  # fmt: skip
     assert listed["at"] == "2026-11-24T06:00:00.000Z"
-    assert listed["summary"].startswith(f"The database went from schema 1 to {SCHEMA_VERSION}: ")
+    assert listed["summary"].startswith(
+        f"The database was upgraded from schema 1 to {SCHEMA_VERSION}: "
+    )
     assert MIGRATIONS[0].summary in listed["summary"]
     assert (body["from"], body["to"]) == (1, SCHEMA_VERSION)
     assert old.parent / body["copy"] == backups(old)[0]

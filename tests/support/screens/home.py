@@ -149,7 +149,7 @@ _RECORDS = (
     (AuditEvent.RUN_REQUESTED, "send-draft waits for a person"),
     (AuditEvent.PREVIEW_FETCHED, "Fetched what send-draft would do"),
     (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
-    (AuditEvent.RECHECK_DIFFERED, "Nothing ran: what would happen is not what was seen"),
+    (AuditEvent.RECHECK_DIFFERED, "Nothing ran: what would happen differs from what was shown"),
     (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
     (AuditEvent.RECHECK_HELD, "What the person saw is unchanged"),
     (AuditEvent.RUN_STARTED, "Started send-draft"),

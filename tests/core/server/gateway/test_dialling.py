@@ -76,7 +76,7 @@ async def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(
     async with passing(settings=GatewaySettings(), dialer=dialling(names)) as gateway:
         status, message = await refused(gateway)
         assert status == b"HTTP/1.1 403 Forbidden"
-        assert f"api.openai.com leads to {address}" in message
+        assert f"api.openai.com resolves to {address}" in message
         assert names.asked == ["api.openai.com"]
 
 
@@ -101,7 +101,7 @@ async def test_a_name_in_config_never_leads_to_metadata_either(address: str) -> 
     async with passing(settings=settings, dialer=dialling(names)) as gateway:
         status, message = await refused(gateway)
         assert status == b"HTTP/1.1 403 Forbidden"
-        assert f"models.example leads to {address}" in message
+        assert f"models.example resolves to {address}" in message
 
 
 async def test_a_name_in_config_may_lead_to_this_machine_and_that_address_is_used() -> None:
