@@ -81,7 +81,7 @@ class CoreThread:
             self._tell_lost()
 
     def _tell_lost(self) -> None:
-        lost = CoreLost(message="The core has stopped. Nothing can be decided or run any more.")
+        lost = CoreLost(message="The core has stopped. Nothing more can be decided or run.")
         for sink in tuple(self._sinks):
             with contextlib.suppress(RuntimeError):
                 sink(lost)

@@ -6,9 +6,9 @@ from starlette.types import Message, Send
 from aileron_core.errors import AileronError, InvalidRequest, PayloadTooLarge
 
 _MESSAGES = {
-    400: "Send one message of the protocol as Content-Type: application/json.",
-    405: "This method is not answered here: send a message with POST.",
-    406: "Accept has to name application/json and text/event-stream.",
+    400: "Send one MCP message as Content-Type: application/json.",
+    405: "This HTTP method is not supported here. Send a message with POST.",
+    406: "The Accept header must list application/json and text/event-stream.",
     413: "The message is too long.",
 }
 
@@ -38,5 +38,5 @@ def with_json_errors(send: Send) -> Send:
 
 
 def _error(status: int) -> AileronError:
-    text = _MESSAGES.get(status, f"The console's MCP server refuses this request (HTTP {status}).")
+    text = _MESSAGES.get(status, f"The console's MCP server refused this request (HTTP {status}).")
     return PayloadTooLarge(text) if status == 413 else InvalidRequest(text)

@@ -62,7 +62,7 @@ class LazyMcpApp:
         if self._loop is not None:
             await self._build_ended.wait()
         if self._mount is None:
-            error = Unavailable("The console's MCP server is not running; try again in a minute.")
+            error = Unavailable("The console's MCP server is not running. Try again in a minute.")
             await error_response(error)(scope, receive, send)
             return
         await self._mount.app(scope, receive, send)

@@ -60,6 +60,6 @@ def _check(body: bytes) -> None:
     # Counted in characters of ASCII, as it would be sent again.
     if len(json.dumps(value, separators=(",", ":"))) > MAX_METADATA_BYTES:
         raise PayloadTooLarge(
-            f"Besides the arguments of a call a message may have {MAX_METADATA_BYTES} bytes: "
-            "say less of the client (clientInfo, capabilities, _meta)."
+            f"Apart from the arguments of a call, a message may have at most {MAX_METADATA_BYTES} "
+            "bytes. Send less about the client (clientInfo, capabilities, _meta)."
         )

@@ -231,7 +231,7 @@ class McpMount:
             # Not an empty list: an agent would take that for "there are no actions".
             status = STATUS[failure_from(error).class_]
             raise MCPError(
-                types.INTERNAL_ERROR, f"The console did not list its actions (HTTP {status})."
+                types.INTERNAL_ERROR, f"The console could not list its actions (HTTP {status})."
             ) from None
         tools = [action_tool(item) for item in items] + builtin_tools()
         return types.ListToolsResult(tools=[types.Tool.model_validate(entry) for entry in tools])
@@ -279,7 +279,7 @@ class McpMount:
         if self._stale or name not in self._action_names:
             self._refresh_tools(ctx)
         if name not in self._action_names:
-            raise NotFound(f"There is no tool {name!r} here (any more); list the tools again.")
+            raise NotFound(f"There is no tool {name!r}. List the tools again.")
         return self._action_names[name]
 
     def _hold(self, ctx: Context, setting: float) -> float:
@@ -308,7 +308,7 @@ class McpMount:
             if done > reported and hold > 0:  # each has to be greater than the one before
                 reported = done
                 await ctx.session.report_progress(
-                    done, hold, f"Waiting for a person, {elapsed:.0f} s so far."
+                    done, hold, f"Waiting for a person's approval ({elapsed:.0f} s so far)."
                 )
             if elapsed >= hold:
                 break

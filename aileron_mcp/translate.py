@@ -23,9 +23,10 @@ CHECK_ACTION_STATUS = "check_action_status"
 WITHDRAW_ACTION = "withdraw_action"
 
 INSTRUCTIONS = (
-    "Each tool is an action of Aileron. Some ask a person first: such a call waits a while and may "
-    "then return status pending_approval with an approval_id. That is not an error: tell the user, "
-    "then ask check_action_status with that id; do not repeat the call. A denial is final."
+    "Each tool is an action of Aileron. Some need a person's approval: such a call waits "
+    "for a while and may then return status pending_approval with an approval_id. That "
+    "is not an error. Tell the user, then call check_action_status with that id. Do not "
+    "repeat the call. A denial is final."
 )
 
 CLIENT_LIMITS: Mapping[str, float] = {
@@ -41,33 +42,39 @@ _MARGIN = 5.0
 _MAX_WAIT = 60
 
 _NEXT_STEP: Mapping[str, str] = {
-    "approval_denied": "Do not ask for the same again unchanged; do what the reason says, or ask the user.",
-    "approval_expired": "Ask the user whether it is still wanted; calling again asks anew.",
-    "approval_withdrawn": "Calling again asks anew.",
-    "binding_failed": "Ask the user to look at the credential in the Aileron console, then call again.",
+    "approval_denied": "Do not repeat the same call. Follow the reason, or ask the user.",
+    "approval_expired": "Ask the user whether it is still wanted. Calling again asks for a new approval.",
+    "approval_withdrawn": "Calling again asks for a new approval.",
+    "binding_failed": "Ask the user to check the credential in the Aileron console, then call again.",
     "binding_required": "Ask the user to bind the credential in the Aileron console, then call again.",
-    "capability_denied": "Calling again will not help: tell the user what was refused.",
+    "capability_denied": "Calling again will not help. Tell the user what was refused.",
     "conflict": "Tell the user.",
-    "external_api_error": "Read what the service said; correct the arguments or tell the user.",
-    "forbidden": "This session may not do that: tell the user.",
-    "hash_mismatch": "A file is not the one that was accepted: ask the user to look at the console.",
-    "internal_error": "This is a fault of Aileron: tell the user the audit id.",
+    "external_api_error": "Read the service's answer. Correct the arguments, or tell the user.",
+    "forbidden": "This session is not allowed to do that. Tell the user.",
+    "hash_mismatch": (
+        "A file has changed since it was accepted. Ask the user to review it in the Aileron "
+        "console."
+    ),
+    "internal_error": "This is an internal error of Aileron. Tell the user the audit id.",
     "invalid_arguments": "",
     "invalid_request": "Correct the call and try again.",
-    "network_error": "The service could not be reached; call again later.",
-    "not_found": "Check the name or the id: unknown ones and other sessions' look alike.",
-    "outcome_unknown": "It may have happened: do not repeat it. Ask the user to look at the service and at the Aileron console.",
+    "network_error": "The service could not be reached. Call again later.",
+    "not_found": "Check the name or the id. Ids of other sessions are not found either.",
+    "outcome_unknown": (
+        "It may have happened, so do not repeat it. Ask the user to check the service and "
+        "the Aileron console."
+    ),
     "payload_too_large": "Send less in one call.",
-    "rate_limited": "Wait a minute before the next call, or for pending approvals to be decided.",
-    "resource_limit_exceeded": "Ask for less in one call, or tell the user which limit it was.",
-    "signature_failure": "A signature does not fit: ask the user to look at the console.",
-    "unauthorized": "This session has ended: ask the user to start the agent again.",
-    "unavailable": "Nothing ran; call again in a minute.",
+    "rate_limited": "Wait a minute, or until pending approvals are decided, before the next call.",
+    "resource_limit_exceeded": "Ask for less in one call, or tell the user which limit was reached.",
+    "signature_failure": "A signature is not valid. Ask the user to check the Aileron console.",
+    "unauthorized": "This session has ended. Ask the user to start the agent again.",
+    "unavailable": "Nothing ran. Call again in a minute.",
 }
 _COMPLETED = ("output", "steps", "audit_id", "digest_words")
 _PENDING = ("approval_id", "review_url", "message", "audit_id", "expires_at")
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
-_OTHER_NEXT_STEP = "Tell the user; the audit id finds it in the Aileron console."
+_OTHER_NEXT_STEP = "Tell the user. They can find the call by its audit id in the Aileron console."
 _INVALID = frozenset({"invalid_arguments", "invalid_request", "not_found", "payload_too_large"})
 _STATUS_BY_CLASS = {
     "approval_denied": "denied",
@@ -110,7 +117,7 @@ def builtin_tools() -> list[dict[str, Any]]:
     """Return the two tools that are no actions: to ask after an approval, and to withdraw it."""
     approval = {
         "type": "string",
-        "description": "The approval_id of a result with status pending_approval.",
+        "description": "The approval_id from a result with status pending_approval.",
     }
     wait: dict[str, Any] = {
         "type": "integer",
@@ -123,8 +130,8 @@ def builtin_tools() -> list[dict[str, Any]]:
         {
             "name": CHECK_ACTION_STATUS,
             "description": (
-                "Ask what became of an action that waits for a person. Returns its result once it "
-                "has run, the reason if it was denied, or status pending_approval."
+                "Check an action that waits for a person's approval. Returns its result once it has "
+                "run, the reason if it was denied, or status pending_approval."
             ),
             "inputSchema": check,
             "annotations": {"readOnlyHint": True, "openWorldHint": False},
@@ -132,8 +139,8 @@ def builtin_tools() -> list[dict[str, Any]]:
         {
             "name": WITHDRAW_ACTION,
             "description": (
-                "Take back a request that still waits for a person, because it is not wanted any "
-                "more. Fails once it has begun or ended."
+                "Withdraw a request that still waits for a person's approval and is no longer "
+                "needed. Fails once the action has started or ended."
             ),
             "inputSchema": _object_schema({"approval_id": approval}),
             "annotations": {
@@ -188,7 +195,7 @@ def parse_status_query(arguments: JsonObject, *, may_wait: bool) -> StatusQuery:
         )
     if problems:
         raise InvalidArguments(
-            "The arguments do not fit this tool.", details={"problems": problems}
+            "The arguments do not match this tool's schema.", details={"problems": problems}
         )
     return StatusQuery(
         approval_id=cast("str", approval_id), wait_seconds=int(cast("float", wait or 0))
@@ -219,13 +226,13 @@ def approval_result(body: ResultBody, pending: PendingBody | None = None) -> Too
         because = f"Their reason: {_quoted(reason)}" if reason else "They gave no reason."
         return _ended(body, "approval_denied", f"A person denied this. {because}")
     if state == "expired":
-        return _ended(body, "approval_expired", "Nobody decided in time.")
+        return _ended(body, "approval_expired", "Nobody decided before the approval expired.")
     if state == "withdrawn":
         return _ended(body, "approval_withdrawn", "The request was withdrawn.")
     failure = body.get("failure")
     if failure is None:  # deleted long after the end, or a row that Aileron never wrote
         class_ = "outcome_unknown" if state == "unknown" else "internal_error"
-        message = f"This run ended as {state}. What is known of it beyond that was deleted."
+        message = f"This run ended as {state}. Its other details have been deleted."
         return error_result(Failure(class_=class_, message=message, audit_id=body["audit_id"]))
     details = {**failure["details"], "approval_id": body["approval_id"]}
     audit_id = failure["audit_id"] or body["audit_id"]
@@ -261,7 +268,7 @@ def _pending(fields: Mapping[str, Any]) -> ToolResult:
     lines = [str(content.get("message") or "A person has to decide this in the Aileron console.")]
     message = lines[0]
     if (url := content.get("review_url")) and str(url) not in message:
-        lines.append(f"They can look at it at {url}.")
+        lines.append(f"They can find it at {url}.")
     if f"aileron open approval {approval_id}" not in message:
         lines.append(f"They can also run: aileron open approval {approval_id}")
     if CHECK_ACTION_STATUS not in message:
@@ -308,7 +315,7 @@ def _what_ran(body: ResultBody) -> str:
         return "Nothing ran."
     if not steps:  # it had begun: a step was tried and failed
         return "No step finished."
-    return f"Finished before that: {', '.join(steps)}. The rest did not."
+    return f"Steps finished before that: {', '.join(steps)}. No other step finished."
 
 
 def _failed(status: str, error: Mapping[str, Any]) -> ToolResult:

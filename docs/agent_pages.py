@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.plan import Agent, PlanContext
+from aileron_core.launch.project import DENIED_WORDS
 
 PRIVATE = PurePosixPath("/run/aileron/private")
 GATEWAY = "http://127.0.0.1:PORT/gw/TOKEN"
@@ -25,19 +26,19 @@ def agent_pages() -> dict[str, str]:
 def _page(agent: Agent) -> Iterator[str]:
     yield f"# {agent.title}"
     yield ""
-    yield "Made from its module by `docs/generate.py`. What every launch does is described in [launch.md](../launch.md)."
+    yield "`docs/generate.py` makes this page from the code. [launch.md](../launch.md) describes what every launch does."
     yield ""
     yield f"    aileron launch {agent.name}"
-    yield f"    aileron launch {agent.name} -- ITS OWN ARGUMENTS"
+    yield f"    aileron launch {agent.name} -- AGENT ARGUMENTS"
     yield ""
-    versions = ", ".join(agent.tested_versions)
-    yield f"Install it with `{agent.package}`. This wiring was tried with {versions}; `aileron doctor {agent.name}` says what you have."
+    versions = " and ".join(agent.tested_versions)
+    yield f"Install it with `{agent.package}`. Aileron is tested with version {versions}; `aileron doctor {agent.name}` shows the version that you have."
     yield ""
     yield "## What Aileron controls"
     yield ""
     yield from (f"* {sentence}" for sentence in (*agent.controls, agent.passes_gateway))
     yield ""
-    yield "## What stays outside"
+    yield "## What Aileron does not control"
     yield ""
     yield from (f"* {sentence}" for sentence in (*agent.not_controlled, agent.bypasses_gateway))
     yield ""
@@ -60,20 +61,20 @@ def _wiring(agent: Agent) -> Iterator[str]:
             contained=True,
         )
     )
-    yield "## What is set, exactly"
+    yield "## What Aileron sets"
     yield ""
-    yield f"For this one run; `aileron launch {agent.name} --dry-run` prints it for your machine. `{PRIVATE}` is a folder of the launch alone."
+    yield f"Everything below applies to this run only. `aileron launch {agent.name} --dry-run` prints it for your machine. `{PRIVATE}` is the launch's private folder."
     yield ""
     yield f"    {shlex.join(plan.argv)}"
     yield ""
     rows = [f"| `{name}` | `{_cell(value)}` |" for name, value in sorted(plan.env.items())]
-    rows += [f"| the file `{PRIVATE}/{name}` | gone at the end |" for name in plan.files]
+    rows += [f"| the file `{PRIVATE}/{name}` | removed at the end |" for name in plan.files]
     rows += [
-        f"| the file `~/{each.path}` | in the sandbox's copy; without a sandbox in yours, removed at the end |"
+        f"| the file `~/{each.path}` | in the sandbox, written to the copy; without a sandbox, written to your own folder and removed at the end |"
         for each in plan.injected_files
     ]
     if rows:
-        yield "| also set | to |"
+        yield "| also set | value |"
         yield "|---|---|"
         yield from rows
         yield ""
@@ -85,18 +86,18 @@ def _traffic(agent: Agent) -> Iterator[str]:
     )
     yield "## Model traffic"
     yield ""
-    yield f"Its base URL for this run begins with `{GATEWAY}`, the console's gateway: that passes what the agent sends, and what its model answers, byte for byte ([launch.md](../launch.md#model-traffic))."
-    yield f"Before that is set, Aileron looks for another address, provider or login of yours: in your environment, in the arguments, in the project's settings, in {names}."
-    yield "What it finds there is left alone, and a sentence says what goes past Aileron and why. `--no-gateway` leaves all of it alone."
+    yield f"{agent.title}'s base URL for this run begins with `{GATEWAY}`, the console's gateway. The gateway forwards requests and answers byte for byte ([launch.md](../launch.md#model-traffic))."
+    yield f"Before Aileron sets this, it checks whether you have chosen another address, provider or login: in your environment, the arguments, the project's settings, {names}."
+    yield "If so, Aileron leaves your choice as it is, and the launch says what bypasses the gateway and why. With `--no-gateway`, Aileron changes none of this."
     yield ""
 
 
 def _folders(agent: Agent) -> Iterator[str]:
-    yield "## Your own folders of it"
+    yield f"## Your {agent.title} folders"
     yield ""
-    yield "In the sandbox it gets a copy that ends with the session. Only a credential comes back, and only if it still has the same shape; its values are the agent's word."
+    yield f"In the sandbox, {agent.title} gets a copy that is deleted when the session ends. Only a credential is copied back, and only if it still has the same format. Aileron does not verify its values."
     yield ""
-    yield "| folder | not copied in | comes back |"
+    yield "| folder | not copied in | copied back |"
     yield "|---|---|---|"
     for folder in agent.folders:
         left = ", ".join(f"`{name}`" for name in folder.leave_out) or "none"
@@ -104,31 +105,32 @@ def _folders(agent: Agent) -> Iterator[str]:
         yield f"| `~/{folder.path}` | {left} | {back} |"
     yield ""
     names = ", ".join(f"`{name}`" for name in agent.env_names)
-    yield f"From your environment it gets, beside language and terminal: {names}."
+    yield f"From your environment, {agent.title} gets the language and terminal variables, the proxies, and: {names}."
     yield ""
 
 
 def _project(agent: Agent) -> Iterator[str]:
-    yield "## Files of a project"
+    yield "## Project files"
     yield ""
     if agent.project_files:
         names = ", ".join(f"`{name}`" for name in agent.project_files)
-        yield f"It reads {names}. Where one of them touches the wiring, the launch asks you before it starts, once for exactly these bytes."
+        yield f"{agent.title} reads {names}. If one of them affects its connection to Aileron, the launch asks you to accept the file before the agent starts, and asks again when the file changes."
     else:
-        yield "It reads no settings from a project."
+        yield f"{agent.title} reads no settings from a project."
     yield ""
+    words = ", ".join(f"`{word}`" for word in DENIED_WORDS)
     denied = ", ".join(f"`{word}`" for word in sorted(agent.denied_args))
-    yield f"A project's `aileron.toml` may not pass {denied}, nor an option whose name speaks of approval, permission, trust or a sandbox."
+    yield f"A project's `aileron.toml` may not pass {denied}, or an option whose name contains {words}."
     yield ""
 
 
 def _undo(agent: Agent) -> Iterator[str]:
     yield "## How to undo"
     yield ""
-    yield f"There is nothing to undo: start `{agent.program}` by its own name, and it is as it was."
+    yield f"There is nothing to undo. Start `{agent.program}` directly to run it without Aileron."
     additions = agent.plan(PlanContext(relay="", launch_dir=PRIVATE, env={})).injected_files
     for each in additions:
-        yield f"If a launch without a sandbox was killed, `~/{each.path.parent}` may still be there. The next launch removes it, or you do."
+        yield f"If a launch without a sandbox was killed, `~/{each.path.parent}` may still exist. The next launch removes it, or you can remove it yourself."
 
 
 def _cell(text: str) -> str:

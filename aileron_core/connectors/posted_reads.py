@@ -63,7 +63,7 @@ def classify_read(headers: Mapping[str, str], body: bytes, target: RequestTarget
             _check_graphql(content)
             read = GRAPHQL_PREFIX + short_host(target.host_port) + target.path
         if len(read) > _MAX_NAME:
-            raise ValueError("its path or X-Amz-Target is too long for a person to read")
+            raise ValueError("its path or X-Amz-Target is too long to be shown")
     except ValueError as error:
         verdict = "is not a read" if isinstance(error, _NoRead) else "could not be checked"
         raise CapabilityDenied(

@@ -96,8 +96,9 @@ def break_hard_links(paths: Iterable[Path]) -> None:
         except OSError as error:
             temporary.unlink(missing_ok=True)
             raise Forbidden(
-                f"{path} is Aileron's and has other names, so that an agent could change it through "
-                f"its project; it could not be made a file of its own ({error.strerror}). {reinstall_hint()}"
+                f"Aileron's file {path} is a hard link, so an agent could change it through its "
+                f"project, and it could not be replaced with a copy ({error.strerror}). "
+                f"{reinstall_hint()}"
             ) from None
 
 
@@ -106,8 +107,8 @@ def reinstall_hint() -> str:
     if Path(sys.prefix, "uv-receipt.toml").is_file():
         return "Run `UV_LINK_MODE=copy uv tool upgrade --reinstall aileron`."
     return (
-        f"Install Aileron again with files of its own: `UV_LINK_MODE=copy uv pip install --python "
-        f"{sys.prefix} --reinstall ...`, or pip, which copies."
+        "Reinstall Aileron without hard links: `UV_LINK_MODE=copy uv pip install --python "
+        f"{sys.prefix} --reinstall ...`, or use pip, which copies files."
     )
 
 
@@ -122,9 +123,10 @@ def break_own_hard_links() -> str | None:
     if not shared:
         return None
     return (
-        f"{len(shared)} of Aileron's own files were shared with an installer's cache and so with other "
-        "environments, where an agent could have changed them. They are copies now. If an agent ran "
-        f"in such an environment before: {reinstall_hint()}"
+        f"{len(shared)} of Aileron's own files were hard links to an installer's cache, "
+        "shared with other environments, where an agent could have changed them. They have "
+        "been replaced with copies. If an agent has run in such an environment: "
+        f"{reinstall_hint()}"
     )
 
 
@@ -142,9 +144,10 @@ class OutsideLinks:
             return None
         count = f"{self.count:,}" if self.is_complete else f"at least {self.count:,}"
         return (
-            f"Files of this project that have names outside it too: {count}, {escape(str(self.first))} "
-            "for one. What the agent writes there changes an installer's cache, and environments made from it. "
-            "Make the project's environment again with UV_LINK_MODE=copy (pnpm: package-import-method=copy)."
+            f"Files of this project that are hard links to files outside it: {count}, for example "
+            f"{escape(str(self.first))}. If the agent writes to them, it changes an installer's "
+            "cache and the environments made from it. Recreate the project's environment with "
+            "UV_LINK_MODE=copy (pnpm: package-import-method=copy)."
         )
 
 

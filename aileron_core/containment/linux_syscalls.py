@@ -89,7 +89,7 @@ def scope_sockets_and_signals() -> None:
         OSError: the kernel refused.
     """
     if landlock_abi() < SCOPE_ABI:
-        raise LandlockTooOld(0, "this kernel has no Landlock scopes (Linux 6.12 has)")
+        raise LandlockTooOld(0, "this kernel has no Landlock scopes, which need Linux 6.12")
     libc = _libc()
     # struct landlock_ruleset_attr: handled_access_fs, handled_access_net, scoped
     attributes = struct.pack("QQQ", 0, 0, _SCOPE_ABSTRACT_UNIX_SOCKET | _SCOPE_SIGNAL)

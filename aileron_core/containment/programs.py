@@ -27,7 +27,8 @@ def find_program(name: str, path: str, project: Path) -> Path:
     program = shutil.which(name, path=os.pathsep.join(folders)) if folders else None
     if program is None or _inside(Path(program).resolve(), project):
         raise NotFound(
-            f"{name} is not installed, or only inside the project {project}, which is not used."
+            f"{name} is not installed outside the project {project}. Aileron does not run an "
+            "agent that is installed in its own project."
         )
     return Path(program)
 
@@ -78,14 +79,14 @@ def mount_roots(
         for kept in (home.resolve(), *(each.resolve() for each in excluded)):
             if kept.is_relative_to(root):
                 raise Forbidden(
-                    f"{program} is installed in {root}, which would expose {kept} in the sandbox. "
-                    "Install it elsewhere, or start it with --no-sandbox."
+                    f"{program} is installed in {root}, so the sandbox would have to show the agent "
+                    f"{kept}. Install it somewhere else, or launch with --no-sandbox."
                 )
     if interpreter is not None and not _is_reachable(asked, interpreter, wanted):
         raise NotFound(
-            f"{program} is a script for {asked}, and {interpreter} is not in the sandbox under that "
-            f"name. Install {program.name} with the system's interpreter or one in its own folder, "
-            "or start it with --no-sandbox."
+            f"{program} is a script for {asked}, and {interpreter} is not in the sandbox under "
+            f"that name. Install {program.name} with the system's interpreter or with one in its "
+            "own folder, or launch with --no-sandbox."
         )
     return wanted
 
@@ -132,13 +133,14 @@ def _interpreter(program: Path, asked: str, path: str, excluded: tuple[Path, ...
         shutil.which(asked, path=os.pathsep.join(outside)) if outside or "/" in asked else None
     )
     if interpreter is None:
-        where = "which is not there" if "/" in asked else f"and there is no {asked} on PATH"
-        raise NotFound(f"{program} is a script for {asked}, {where}. Install that first.")
+        where = "which does not exist" if "/" in asked else f"and {asked} is not on PATH"
+        raise NotFound(f"{program} is a script for {asked}, {where}. Install {asked} first.")
     for each in (program, Path(interpreter)):
         if each.parent.name == "shims":
             raise NotFound(
-                f"{each} is a version manager's shim, and version managers do not work in the sandbox. Put the "
-                f"folder of the real {each.name} first on PATH, or start it with --no-sandbox."
+                f"{each} is a version manager's shim, and version managers do not work in the "
+                f"sandbox. Put the folder of the real {each.name} first on PATH, or launch with "
+                "--no-sandbox."
             )
     return Path(interpreter)
 

@@ -127,10 +127,13 @@ def main() -> None:
 def _reason(program: str, error: OSError) -> str:
     """Return why *program* cannot be started, and what to do."""
     if isinstance(error, FileNotFoundError) and os.path.exists(program):  # noqa: PTH110 - starts sooner
-        why = "is a script whose interpreter is not in the sandbox. Install it with the system's interpreter or one in its own folder"
+        why = (
+            "is a script whose interpreter is not in the sandbox. Install it with the system's "
+            "interpreter, or with one in its own folder"
+        )
     else:
-        why = f"cannot be started: {error.strerror}. Install it again"
-    return f"{program!a} {why}, or start it with --no-sandbox."
+        why = f"cannot be started: {error.strerror}. Reinstall it"
+    return f"{program!a} {why}, or launch with --no-sandbox."
 
 
 if __name__ == "__main__":

@@ -73,22 +73,23 @@ def find_sandbox_support(*, offline: bool, allow_abstract: bool = False) -> Sand
     """
     if sys.platform != "linux":
         raise NotFound(
-            "This system has no sandbox for agents. Use a container or another user, or "
-            "start with --no-sandbox: the console marks the session as uncontained."
+            "Aileron has no sandbox for this system. Run the agent in a container or as another "
+            "user, or launch with --no-sandbox: the console marks the session as not contained."
         )
     refuse_root()
     bwrap = find_bwrap()
     if bwrap is None:
         raise NotFound(
-            "bubblewrap is not installed, so the agent cannot be contained. Install the package "
-            "`bubblewrap` (apt, dnf, pacman), or start with --no-sandbox."
+            "The sandbox needs bubblewrap, which is not installed. Install the package "
+            "`bubblewrap` (apt, dnf, pacman), or launch with --no-sandbox."
         )
     calls = machine_filter()
     if calls is None:
         raise Forbidden(
-            f"Aileron has no filter of system calls for this machine ({platform.machine()}, "
-            f"{8 * struct.calcsize('P')}-bit Python), only for {' and '.join(sorted(REFUSED_CALLS))}. "
-            "Start with --no-sandbox to go without."
+            f"Aileron has no system call filter for this machine ({platform.machine()}, "
+            f"{8 * struct.calcsize('P')}-bit Python), only for "
+            f"{' and '.join(sorted(REFUSED_CALLS))}. To run without a sandbox, launch with "
+            "--no-sandbox."
         )
     scopes = landlock_abi() >= SCOPE_ABI
     support = SandboxSupport(bwrap=bwrap, has_landlock_scopes=scopes, seccomp_filter=calls)
@@ -98,8 +99,9 @@ def find_sandbox_support(*, offline: bool, allow_abstract: bool = False) -> Sand
         shown = ", ".join(escape(name) for name in reachable[:_MAX_NAMED])
         more = f" and {len(reachable) - _MAX_NAMED} more" if len(reachable) > _MAX_NAMED else ""
         raise Forbidden(
-            f"This kernel cannot keep the agent from abstract sockets, and there are some: {shown}"
-            f"{more}. Use --sandbox=offline, or accept that with --allow-abstract-sockets."
+            "This kernel cannot keep the agent from abstract sockets, and these are open: "
+            f"{shown}{more}. Use --sandbox=offline, or accept the risk with "
+            "--allow-abstract-sockets."
         )
     return support
 
@@ -112,10 +114,10 @@ def refuse_root() -> None:
     """
     if is_root_outside(os.geteuid(), _uid_map()):
         raise Forbidden(
-            "Agents cannot be sandboxed as root: the kernel lets root's programs write its settings and "
-            "read every file, in a sandbox too. Run console and agent as an ordinary user "
-            "(`runuser -u USER -- aileron console`, `runuser -u USER -- aileron launch ...`), or "
-            "start with --no-sandbox to go without."
+            "Aileron cannot sandbox an agent that runs as root: even in a sandbox, root's "
+            "programs can change kernel settings and read every file. Run the console and the "
+            "agent as an ordinary user (`runuser -u USER -- aileron console`, `runuser -u USER "
+            "-- aileron launch ...`), or launch with --no-sandbox."
         )
 
 
@@ -156,17 +158,18 @@ def _probe(support: SandboxSupport) -> None:
         )  # fmt: skip
     except subprocess.SubprocessError as error:
         raise Forbidden(
-            f"This kernel does not take rights away from a program ({error}): it needs seccomp "
-            "filters. Start with --no-sandbox to go without."
+            f"The sandbox needs seccomp filters, which this kernel does not support ({error}). To "
+            "run without a sandbox, launch with --no-sandbox."
         ) from None
     if tried.returncode == 0:
         return
     message = escape(tried.stderr.strip()[:300])
     hint = ""
     if Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists():
-        hint = " AppArmor forbids user namespaces here: give bwrap a profile that allows `userns`."
+        hint = " AppArmor forbids user namespaces here. Give bwrap a profile that allows `userns`."
     raise Forbidden(
-        f"bubblewrap cannot make a sandbox here ({message}).{hint} Start with --no-sandbox to go without."
+        f"bubblewrap cannot create a sandbox here ({message}).{hint} To run without a "
+        "sandbox, launch with --no-sandbox."
     )
 
 

@@ -58,13 +58,13 @@ def connect_to_owner(home: _Path, timeout: float | None) -> socket.socket:
     """
     owner = lock_owner(home)
     if owner is None:
-        raise OwnerNotVerified("free", f"No process owns {home}.")
+        raise OwnerNotVerified("free", f"No console is running on {home}.")
     path = socket_path(home)
     try:
         connection = connect_unix(path, timeout)
     except OSError as error:
         raise OwnerNotVerified(
-            "silent", f"Nothing answers at {path} ({error.strerror})."
+            "silent", f"The console cannot be reached at {path} ({error.strerror})."
         ) from error
     peer = peer_of(connection)
     if peer == (owner, os.getuid()):

@@ -47,7 +47,8 @@ class LaunchDir:
     def __exit__(self, *_: object) -> None:
         if not remove_tree(self.path):
             self._say(
-                f"{self.path} could not be removed completely. It is no longer used: remove it."
+                f"{self.path} could not be removed completely. It is no longer needed; remove it "
+                "yourself."
             )
 
     def write(self, name: str, content: str | bytes, *, mode: int = 0o600) -> Path:
@@ -107,8 +108,8 @@ class InjectedFiles:
             if path.parent not in self._made:
                 if not {*os.listdir(folder)} <= {path.name}:  # noqa: PTH208 - a handle is not a path
                     raise Forbidden(
-                        f"{self._home / path.parent} is there and holds more than Aileron's own "
-                        "file, so nothing was changed. Rename it, then launch again."
+                        f"{self._home / path.parent} already exists and contains files that are not "
+                        "Aileron's, so nothing was changed. Rename it, then launch again."
                     )
                 self._made.append(path.parent)  # an earlier launch that was killed left it behind
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -135,8 +136,8 @@ def _not_through(path: Path, error: OSError) -> str:
     """Return the error for *path*, which could not be reached without following a link or not be used."""
     if error.errno == errno.ELOOP:
         return (
-            f"{path} is reached through a link, and Aileron copies or puts nothing through links. "
-            "Put the folder itself in the link's place, then launch again."
+            f"{path} is behind a link, and Aileron does not read or write through links. Replace the link "
+            "with the folder itself, then launch again."
         )
     return f"{path} cannot be used ({error.strerror}). Fix that, then launch again."
 
@@ -175,8 +176,8 @@ def copy_in(
                 raise AileronError(_not_through(home / folder.path, error)) from None
             if by_link and folder.credentials:
                 say(
-                    f"{home / folder.path} is a link. The agent has a copy of what it leads to, and a "
-                    "login that it renews is not written back."
+                    f"{home / folder.path} is a link. The agent gets a copy of its target, and a login "
+                    "that the agent renews is not copied back."
                 )
             for name in folder.credentials:
                 path = folder.path / name
@@ -232,8 +233,8 @@ class _CopyBudget:
         self.left -= size
         if self.left < 0:
             raise AileronError(
-                f"{self.shown} holds more than {_COPY_BYTES >> 20} MiB that the sandbox would get a "
-                "copy of. Clear out what is not settings, or start with --no-sandbox."
+                f"{self.shown} contains more than {_COPY_BYTES >> 20} MiB that would be copied into "
+                "the sandbox. Remove files that are not settings, or launch with --no-sandbox."
             )
 
 
@@ -304,7 +305,10 @@ def copy_back(copied: Iterable[_Copied], say: Callable[[str], None] = lambda _: 
                     _replace(home, each.path, after)
                 except OSError as error:
                     shown = each.home / each.path
-                    say(f"The renewed login could not be written to {shown} ({error.strerror}).")
+                    say(
+                        f"The agent's renewed login could not be written to {shown} ({error.strerror}). You "
+                        "may have to sign in again."
+                    )
                     continue
                 written.append(each.home / each.path)
     return written

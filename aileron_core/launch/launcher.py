@@ -132,14 +132,16 @@ def _require_acceptance(
         home = request.aileron_home
         contents = settings_contents(settings, request.agent, home, accepted)
         if not prompter.confirm_settings(settings, contents):
-            raise Forbidden("You did not accept the project's settings, so nothing was started.")
+            raise Forbidden(
+                "You did not accept the project's settings, so the agent was not started."
+            )
         console.accept(settings.agent, settings.path, settings.digest)
     try:
         keep_settings(request.aileron_home, settings)
     except OSError as error:
         prompter.say(
-            f"The project's settings cannot be kept in {request.aileron_home} ({error.strerror}): "
-            "when they change, you will not be shown the difference."
+            f"The accepted settings could not be saved in {request.aileron_home} "
+            f"({error.strerror}). If they change, you will not be shown the difference."
         )
 
 

@@ -96,9 +96,13 @@ def bypass_warnings(
         return ()
     why = "; ".join(traffic.bypass_reasons)
     if traffic.providers:
-        return (f"Not all of {agent.title}'s model traffic passes Aileron: {why}.",)
-    warning = f"{agent.title}'s model traffic does not pass Aileron: {why}."
-    return (warning, "Offline it reaches no model outside the sandbox.") if offline else (warning,)
+        return (f"Some of {agent.title}'s model traffic bypasses Aileron's gateway: {why}.",)
+    warning = f"{agent.title}'s model traffic bypasses Aileron's gateway: {why}."
+    return (
+        (warning, "With --sandbox=offline, the agent cannot reach a model outside the sandbox.")
+        if offline
+        else (warning,)
+    )
 
 
 _PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")

@@ -42,25 +42,27 @@ def check_project(project: Path, home: Path, aileron_home: Path) -> None:
     """
     if home.resolve().is_relative_to(project):
         raise Forbidden(
-            f"{project} contains your home {home}, and an agent there could reach all of it. "
-            "Start in a folder of its own."
+            f"{project} contains your home folder {home}, so the agent could reach all of it. "
+            "Launch in a folder for the project alone."
         )
     for shared in _SHARED:
         if shared.resolve().is_relative_to(project):
             raise Forbidden(
-                f"{project} holds {shared}, where other programs keep sockets and files that the "
-                "agent could then use. Start in a folder of its own."
+                f"{project} contains {shared}, where other programs keep sockets and files that the "
+                "agent could use. Launch in a folder for the project alone."
             )
     for system in _SYSTEM:
         if project.is_relative_to(system.resolve()):
-            raise Forbidden(f"{project} is a system folder. Start in a folder of its own.")
+            raise Forbidden(
+                f"{project} is a system folder. Launch in a folder for the project alone."
+            )
     if aileron_home.resolve().is_relative_to(project):
         raise Forbidden(
-            f"{aileron_home} is inside {project}, so the agent could reach Aileron's own files. "
-            "Start in a folder below, or move the home (AILERON_HOME)."
+            f"{project} contains Aileron's home {aileron_home}, so the agent could reach "
+            "Aileron's own files. Launch in a subfolder, or move the home (AILERON_HOME)."
         )
     if project.is_relative_to(aileron_home.resolve()):
-        raise Forbidden(f"{project} is inside Aileron's home. Start in a project folder.")
+        raise Forbidden(f"{project} is inside Aileron's home. Launch in a project folder.")
 
 
 def settings_files(project: Path, agent: Agent) -> Mapping[str, str]:
@@ -83,11 +85,15 @@ def small_text(path: Path) -> str | None:
         return None
     try:
         if not path.is_file() or path.stat().st_size > _SETTINGS_BYTES:
-            raise Forbidden(f"{path} is not a small file, so its settings cannot be checked.")
+            raise Forbidden(
+                f"{path} is not a regular file or is too large, so its settings cannot be checked. "
+                "Remove or replace it, then launch again."
+            )
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Forbidden(
-            f"{path} cannot be read ({error}), so its settings cannot be checked."
+            f"{path} cannot be read ({error}), so its settings cannot be checked. Fix that, then "
+            "launch again."
         ) from None
 
 
@@ -172,14 +178,15 @@ def _checked(path: Path, text: str, agent: Agent) -> LaunchSettings:
     for name, value in found.env:
         if name not in PROJECT_VARIABLES and not name.startswith("LC_"):
             message = (
-                f"is not a variable that a project may set ({', '.join(sorted(PROJECT_VARIABLES))})"
+                "is not a variable that a project may set (allowed: "
+                f"{', '.join(sorted(PROJECT_VARIABLES))})"
             )
             problems.append(_problem(path, f"{section}.env.{name}", message))
         elif not _PLAIN.fullmatch(value):
-            message = "may be a plain word of at most 128 characters, no path"
+            message = "must be a plain word of at most 128 characters, not a path"
             problems.append(_problem(path, f"{section}.env.{name}", message))
     if (word := denied_argument(found.args, agent.denied_args)) is not None:
-        message = f"holds {word!r}, which a project may not pass to {agent.title}"
+        message = f"contains {word!r}, which a project may not pass to {agent.title}"
         problems.append(_problem(path, f"{section}.args", message))
     if problems:
         raise FileProblems(problems)
@@ -187,7 +194,7 @@ def _checked(path: Path, text: str, agent: Agent) -> LaunchSettings:
 
 
 def _problem(path: Path, key: str, message: str) -> Problem:
-    message = f"{message}. Type it after `--`, or put it into your own config.toml"
+    message = f"{message}. Pass it yourself after `--`, or set it in your own config.toml"
     return Problem(file=path.name, key=key, message=message, class_="validation_error")
 
 
@@ -206,7 +213,7 @@ def denied_argument(args: Collection[str], denied: Collection[str]) -> str | Non
             if (
                 len(name) < _SHORTEST
                 or any(each.startswith(name) for each in long)
-                or any(part in name for part in _NEVER)
+                or any(part in name for part in DENIED_WORDS)
             ):
                 return word
         elif not word.startswith("-") or len(word) < 2 or short & {*word[1:]}:
@@ -216,7 +223,17 @@ def denied_argument(args: Collection[str], denied: Collection[str]) -> str | Non
 
 _SHORTEST = 2
 """Characters of a long option's name, below which it is an abbreviation of anything."""
-_NEVER = ("danger", "yolo", "bypass", "unsafe", "sandbox", "permission", "approv", "trust", "allow")
+DENIED_WORDS = (
+    "danger",
+    "yolo",
+    "bypass",
+    "unsafe",
+    "sandbox",
+    "permission",
+    "approv",
+    "trust",
+    "allow",
+)
 """What no project's option may have in its name, whatever the agent's next version calls it."""
 
 
@@ -237,9 +254,9 @@ def person_settings(
     for name, _ in found.env:
         key = f"launch.{agent.name}.env.{name}"
         if not name or {*"=\0"} & {*name} or name.startswith("AILERON_"):
-            message = "is not a name that a launch can set"
+            message = "is not a variable that you can set for an agent"
         elif contained and (name in ("PATH", "HOME") or name.startswith("LD_")):
-            message = "is set by the sandbox; it counts with --no-sandbox only"
+            message = "is set by the sandbox; your own value applies only with --no-sandbox"
         else:
             continue
         problems.append(

@@ -88,12 +88,14 @@ class ProtectedPaths:
                     notices.append(_cannot_move(name, "is new", error))
                     remaining.append(name)
                 else:
-                    notices.append(f"{name} is new and was moved to {_escaped(target)}. {_LOOK}")
+                    notices.append(
+                        f"The agent created {name}. It was moved to {_escaped(target)}. {_LOOK}"
+                    )
             for name, link in self.links.items():
                 try:
                     notices += self._restore_link(project, name, link, aside)
                 except OSError as error:
-                    notices.append(_cannot_move(name, "was a link and is not what it was", error))
+                    notices.append(_cannot_move(name, "was a link and has been changed", error))
                     remaining.append(name)
         return RestoredPaths(notices=tuple(notices), remaining=tuple(remaining))
 
@@ -105,11 +107,17 @@ class ProtectedPaths:
             if _inode_inside(self.project, path) == link.inode:
                 return
             target = move_aside(project, name, aside)
-            yield f"{name} is a link and leads to something else now: it was moved to {_escaped(target)}. {_LOOK}"
+            yield (
+                f"{name} is a link that now leads somewhere else. It was moved to {_escaped(target)}. "
+                f"{_LOOK}"
+            )
             return
         if os.path.lexists(path):
             target = move_aside(project, name, aside)
-            yield f"{name} was a link and was replaced: what stood there is in {_escaped(target)}. {_LOOK}"
+            yield (
+                f"{name} was a link and has been replaced. What replaced it was moved to "
+                f"{_escaped(target)}. {_LOOK}"
+            )
         with open_folder_beneath(project, PurePosixPath(name).parent, created=[]) as folder:
             os.symlink(link.target, path.name, dir_fd=folder)
 
@@ -134,8 +142,9 @@ def _inode_inside(project: Path, path: Path) -> tuple[int, int] | None:
 
 def _cannot_move(name: str, what: str, error: OSError) -> str:
     return (
-        f"{name} {what} and could not be moved away ({error.strerror}). Your own tools would obey it: "
-        "look at it and remove it. Until then no agent is launched in this project."
+        f"{name} {what} and could not be moved away ({error.strerror}). Your own tools would "
+        "follow it, so review and remove it. Until you do, no agent can be launched in this "
+        "project."
     )
 
 
@@ -293,8 +302,8 @@ def finish_sessions(aileron_home: Path) -> Iterator[str]:
             continue
         except (OSError, ValueError) as error:
             yield (
-                f"{escape(str(path))} cannot be read ({escape(str(error))}). It listed what an agent may have left in a project: "
-                "look for new files there, then remove it."
+                f"{escape(str(path))} cannot be read ({escape(str(error))}). It lists files that an "
+                "agent may have left in a project. Check your projects for new files, then remove it."
             )
             continue
         if session is None:
@@ -323,8 +332,9 @@ def refuse_unfinished(aileron_home: Path, project: Path) -> None:
         names = [*session.protected.missing, *session.protected.links]
         if session.protected.project == project and names:
             raise Forbidden(
-                f"An earlier session left {', '.join(names)} in {escape(str(project))}, and it could not be moved "
-                "away. Look at it and remove it, then launch again."
+                f"An earlier session left {', '.join(names)} in {escape(str(project))}, where your "
+                "own tools would follow it, and it could not be moved away. Review and remove it, "
+                "then launch again."
             )
 
 

@@ -96,7 +96,7 @@ class ApprovedRunner:
                 run,
                 RunEvent.RECHECK_MATCHED,
                 AuditEvent.RECHECK_HELD,
-                "What the person saw is unchanged",
+                "The preview is the same as the person saw",
             )
             self._pause.require_starts_allowed()
             run.started_at = self._clock.now()
@@ -129,7 +129,7 @@ class ApprovedRunner:
         details: dict[str, Json] = {"outcome": "failed"}
         if run.row.progress:
             details["completed_steps"] = list[Json](run.row.progress.steps)
-            then = "What had run stays done: look at the service before you ask again."
+            then = "The steps that ran are not undone. Check the service before you call again."
         error = Conflict(
             f"{nothing}: {why} after it was shown for approval. {then}", details=details
         )
@@ -280,7 +280,7 @@ class ApprovedRunner:
 def _no_retry_outcome(why: str, outcome: RunOutcome, run_id: str) -> RunOutcome:
     """Return the end of a run whose step failed and could not be tried again."""
     failure = Conflict(
-        f"A step failed and was not repeated: {why}. Look at the service before you ask again.",
+        f"A step failed and was not repeated: {why}. Check the service before you call again.",
         details={"outcome": "failed", "completed_steps": list(outcome.steps)},
     ).to_failure(run_id)
     return replace(outcome, kind="failed", failure=failure)
@@ -293,8 +293,8 @@ def _no_consent_outcome(why: str, outcome: RunOutcome) -> RunOutcome:
     if outcome.next_step is not None:
         what, details["step"] = f"The step {outcome.next_step} did not run", outcome.next_step
     failure = ConnectorRuntimeError(
-        f"{what}: arguments that an earlier step's output fills in cannot be put before a person "
-        f"({why}).",
+        f"{what}: its arguments, filled in from an earlier step's output, cannot be shown for "
+        f"approval ({why}).",
         details=details,
     ).to_failure()
     return replace(outcome, kind="failed", failure=failure)

@@ -68,9 +68,9 @@ class ArgumentQuota:
                 await self._make_room(session, over)
             if self._stored_bytes[session] + size > self._max_bytes:
                 raise RateLimited(
-                    f"The calls of this session hold {self._max_bytes // 2**20} MiB of arguments, as "
-                    "much as is kept of one session. Wait for answers, withdraw a call, or send "
-                    "less. What a person decided is kept, so a new session may be needed."
+                    f"The calls of this session have {self._max_bytes // 2**20} MiB of arguments, the "
+                    "most that is kept for one session. Wait for answers, withdraw a call, or send less. "
+                    "The arguments of decided calls are kept, so you may need a new session."
                 )
             self._stored_bytes[session] += size
 

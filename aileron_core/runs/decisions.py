@@ -53,20 +53,20 @@ class ApprovalService:
             self._require_waiting(run)
             self.pause.require_approvals_allowed()
             if run.row.state is RunState.AWAITING_VAULT:
-                raise Conflict("It waits for the vault. Nothing was decided.")
+                raise Conflict("The call waits for the vault. Nothing was decided.")
             if run.resolved is None:
                 raise Conflict(
-                    f"The action {run.row.action} is not accepted any more. {run.nothing_ran_text}; deny it, "
-                    "or accept the action again and have the agent ask anew."
+                    f"The action {run.row.action} is no longer accepted. {run.nothing_ran_text}. Deny the "
+                    "call, or accept the action again and have the agent repeat the call."
                 )
             if run.preview.status == "fetching" or run.row.digest is None:
-                raise Conflict("Still looking. Nothing was decided.")
+                raise Conflict("The preview is still being fetched. Nothing was decided.")
             if digest != run.row.digest:
-                raise Conflict("It changed while you answered. Nothing was decided.")
+                raise Conflict("The call changed while you answered. Nothing was decided.")
             if self._is_late(run):
                 await self._expire(run)
                 raise Conflict(
-                    f"Its deadline has passed. {run.nothing_ran_text}.",
+                    f"The approval has expired. {run.nothing_ran_text}.",
                     details={"outcome": "expired"},
                 )
             drift, run.drift = run.drift, None
@@ -189,7 +189,7 @@ class ApprovalService:
         """
         run = self.registry.get(run_id)
         if run is None:
-            raise NotFound(f"No call {run_id} is in this console.")
+            raise NotFound(f"This console has no call {run_id}.")
         await self.read_backs.mark_seen(run)
 
     def refresh_previews_refused(self, read: str) -> None:
@@ -303,7 +303,7 @@ class ApprovalService:
             lambda connection: run_table.by_approval(connection, approval_id)
         )
         if row is None or row.session_id != session_id:
-            raise NotFound(f"There is no approval {approval_id} of this session.")
+            raise NotFound(f"This session has no approval {approval_id}.")
         return row
 
 

@@ -127,7 +127,7 @@ class EmergencyStop:
                 denied += await self._deny_all()
             except StorageUnavailable as error:
                 raise StorageUnavailable(
-                    f"What ran was stopped. The rest could not be put on record: {error.message}"
+                    f"Running calls were stopped. The rest could not be recorded: {error.message}"
                 ) from error
         stopped = sum(run.row.state not in (RunState.COMPLETED, RunState.DENIED) for run in running)
         return EverythingStopped(denied=denied, sessions_ended=ended, runs_stopped=stopped)

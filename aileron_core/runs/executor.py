@@ -187,7 +187,7 @@ async def _call(
         return OpResult(failure=error.to_failure())
     except Exception as error:  # noqa: BLE001 - a fault of the host's own; what had gone out is not known
         _log.error("a call of %s ended with %s", connector.identity.fqn, type(error).__name__)
-        fault = InternalError("An internal error of Aileron ended the call. See its log.")
+        fault = InternalError("An internal error of Aileron ended the call. See `aileron logs`.")
         return OpResult(
             failure=fault.to_failure(), requests_sent=1, writes_sent=1, writes_unanswered=1
         )
@@ -218,8 +218,8 @@ def capability_refusal(action: Action) -> CapabilityDenied | None:
     step = action.steps_without_capability[0]
     requirement = action.requirement(step.connector)
     return CapabilityDenied(
-        f"The action {action.name} does not list the op {step.op} among its capabilities of "
-        f"{step.connector}. Nothing was sent. Add it to the action file, and accept that.",
+        f"The action {action.name} does not list the op {step.op} in its capabilities for "
+        f"{step.connector}. Nothing was sent. Add it to the action file, then accept the file.",
         details={
             "requested": step.op,
             "granted": list(requirement.capabilities if requirement else ()),
@@ -231,7 +231,10 @@ def capability_refusal(action: Action) -> CapabilityDenied | None:
 def _wall_limit_exceeded(action: Action) -> ResourceLimitExceeded:
     seconds = action.limits.wall_seconds
     return ResourceLimitExceeded(
-        f"The run used up its {seconds} s. `[limits] wall_seconds` of its action file raises that.",
+        (
+            f"The run reached its time limit of {seconds} s. To raise it, set `[limits] "
+            "wall_seconds` in the action file."
+        ),
         details={"limit": "wall_time", "configured": f"{seconds}s"},
     )
 
@@ -284,8 +287,9 @@ def _failed_outcome(step: Step, result: OpResult, outputs: Mapping[str, Json]) -
             kind="failed", steps=outputs, failure=failure, last_status=result.last_status
         )
     message = (
-        f"The step {step.id} failed after it had sent a request ({failure.message}). Whether the request "
-        "took effect is unknown. It is not repeated; check the service before you try again."
+        f"The step {step.id} failed after it had sent a request ({failure.message}). Whether "
+        "the request took effect is unknown. Aileron does not repeat it. Check the service "
+        "before you try again."
     )
     unknown = replace(
         failure,

@@ -154,8 +154,8 @@ class Gate:
             row.args_sha256,
         ):
             raise Conflict(
-                "This idempotency key belongs to another call of this session (another action or "
-                "other arguments). Nothing ran; use a new key.",
+                "This session has already used this idempotency key for another action or other "
+                "arguments. Nothing ran. Use a new key.",
                 # The state of a run before its end is not shown to an agent.
                 details={"outcome": str(earlier.state) if earlier.state in FINAL else "open"},
             )
@@ -175,7 +175,7 @@ class Gate:
                 await self.store.update(
                     known,
                     AuditEvent.RUN_ASKED_AGAIN,
-                    f"The agent asked for {known.row.action} again; it is the same approval",
+                    f"The agent repeated its call of {known.row.action}, which shares the same approval",
                     _claims_json(call.claims),
                     rearm=False,
                     times_asked=known.row.times_asked + 1,
@@ -219,8 +219,8 @@ class Gate:
         limit = self.settings.pending_per_session
         if self.registry.count_waiting(row.session_id) >= limit:
             raise RateLimited(
-                f"{limit} gated calls of this session are open already. Wait for an answer, or "
-                "withdraw one.",
+                f"This session already has {limit} open gated calls. Wait for an answer, or withdraw "
+                "one.",
             )
         if not self.is_session_open(row.session_id):
             ended = _session_ended()
@@ -245,8 +245,8 @@ class Gate:
         if self.registry.count_unacknowledged(row.session_id) >= limit:
             # Each is an item before all that waits for an answer, which a session must not push away.
             raise RateLimited(
-                f"{limit} calls of this session ended in a way that nobody knows. A person has to "
-                "acknowledge them in the console before more calls run.",
+                f"{limit} calls of this session have an unknown outcome. A person has to acknowledge "
+                "them in the console before more calls can run.",
             )
         run = self._register(call, resolved, row, PreviewResult(status="none"))
         try:
@@ -308,7 +308,7 @@ class Gate:
             raise _session_ended()
         if self.library.find(run.row.action).action.sha256 != run.row.action_sha256:
             raise Conflict(
-                f"{run.row.action} was changed while the call waited. Nothing ran; ask again.",
+                f"{run.row.action} was changed while the call waited. Nothing ran. Call it again.",
                 details={"outcome": "changed"},
             )
 

@@ -75,8 +75,8 @@ class PauseSwitch:
                     await self._may_start.wait()
         except TimeoutError:
             raise Paused(
-                f"A person holds all calls. This one waited for {self.hold_seconds:g} s and did not "
-                "run. Try again later."
+                f"A person has put all calls on hold. This one waited for {self.hold_seconds:g} s and "
+                "did not run. Try again later."
             ) from None
         return max(0.0, deadline - loop.time())
 
@@ -87,7 +87,7 @@ class PauseSwitch:
             Paused: all calls are held.
         """
         if self.is_on:
-            raise Paused("All calls are on hold, so nothing was decided. Resume first.")
+            raise Paused("All calls are on hold, so nothing was decided. Resume them first.")
 
     def require_starts_allowed(self) -> None:
         """Refuse to begin an approved run during a pause.
@@ -96,4 +96,6 @@ class PauseSwitch:
             Paused: all calls are held.
         """
         if self.is_on:
-            raise Paused("All calls were put on hold before it began. Nothing ran; decide again.")
+            raise Paused(
+                "All calls were put on hold before the run began. Nothing ran. Decide again."
+            )

@@ -160,7 +160,9 @@ class ReadBackService:
         async with run.lock:
             before = run.read_back
             if before is None or not before.waits_to_be_seen:
-                raise Conflict("Nothing that was read back waits to be seen. Nothing changed.")
+                raise Conflict(
+                    "This call has no difference that waits to be seen. Nothing changed."
+                )
             summary = f"A person saw that the service differs from the approved {run.row.action}"
             await self._set(run, replace(before, seen=True), AuditEvent.READ_BACK_SEEN, summary, {})
         self._registry.mark_finished(run)
@@ -189,7 +191,7 @@ class ReadBackService:
                 )
         except AileronError:
             run.read_back = replace(
-                read, status="unavailable", reason="it could not be put on record", differing=()
+                read, status="unavailable", reason="it could not be recorded", differing=()
             )
             self._store.notify(run)
             raise
@@ -203,12 +205,12 @@ class ReadBackService:
                 raise Conflict(f"{changed} after the run")
             return await self._previews.read_back(run, outputs)
         except MissingValue:
-            reason = "what its steps returned lacks a value that `read_back` names"
+            reason = "the output of its steps lacks a value that `read_back` needs"
         except AileronError as error:
             reason = error.message
         except Exception as error:  # noqa: BLE001 - a run must not be under reading for ever
             _log.error("reading back ended with %s", type(error).__name__)
-            reason = "Aileron met an internal error; see its log"
+            reason = "Aileron had an internal error; see `aileron logs`"
         return PreviewResult(status="unavailable", reason=reason, fetched_at=self._clock.now())
 
     async def _set(
@@ -228,9 +230,9 @@ class ReadBackService:
 
 
 _SUMMARIES = {
-    "held": "The service holds what was approved",
+    "held": "The service now holds what was approved",
     "differs": "The service does not hold what was approved",
-    "unavailable": "What the service holds could not be read back",
+    "unavailable": "The result could not be read back from the service",
 }
 
 

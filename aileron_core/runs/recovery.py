@@ -30,12 +30,14 @@ BATCH_SIZE = 64
 """How many waiting runs are recovered together: they share a commit."""
 
 _NOTES = {
-    RunState.CHECKING: "The console stopped during the last check. Your approval ran nothing; decide again.",
-    RunState.APPROVED: "The console stopped before it began. Your approval ran nothing; decide again.",
+    RunState.CHECKING: (
+        "The console stopped during the last check. Your approval had no effect. Decide again."
+    ),
+    RunState.APPROVED: "The console stopped before the run began. Your approval had no effect. Decide again.",
 }
 _UNKNOWN = (
-    "The console stopped while it ran, so it may or may not have happened. It is not repeated; "
-    "look at the service before you try again."
+    "The console stopped during the run, so it may or may not have happened. Aileron "
+    "does not repeat it. Check the service before you try again."
 )
 
 
@@ -126,7 +128,7 @@ class Recovery:
                 await self._recover(run)
             except AileronError:
                 # Without a digest nobody can say yes to it; a refresh looks again.
-                reason = "it could not be put on record. r asks again."
+                reason = "it could not be recorded. Press r to fetch it again."
                 run.preview = PreviewResult(
                     status="unavailable", reason=reason, fetched_at=self.clock.now()
                 )
@@ -145,7 +147,7 @@ class Recovery:
         done = list(run.row.progress.steps) if run.row.progress else []
         details: dict[str, Json] = {"completed_steps": list[Json](done)} if done else {}
         failure = OutcomeUnknown(_UNKNOWN, details=details).to_failure(run.row.run_id)
-        summary = f"{run.row.action}: outcome unknown, the console stopped while it ran"
+        summary = f"{run.row.action}: outcome unknown, the console stopped during the run"
         await self.store.transition(
             run,
             RunEvent.RECOVER,

@@ -81,7 +81,7 @@ class Retention:
                 AuditRecord(
                     at=rfc3339(self._clock.now()),
                     event=AuditEvent.ARGUMENTS_FORGOTTEN,
-                    summary=f"Deleted what {count} old runs contained: arguments, results, reasons",
+                    summary=f"Deleted the arguments, results and reasons of {count} old runs",
                     extra={"count": count, "ended_before": rfc3339(answered)},
                 )
             )

@@ -48,14 +48,14 @@ class UnknownOutcomeService:
             StorageUnavailable: that a person looked could not be put on record.
         """
         if run.row.state is not RunState.UNKNOWN:
-            raise Conflict("Its outcome is already known. Nothing was asked.")
+            raise Conflict("The outcome is already known. Nothing was fetched.")
         if run.is_settled:
-            raise Conflict("It was settled by looking again. Nothing was asked.")
+            raise Conflict("The outcome was settled by looking again. Nothing was fetched.")
         if not run.can_refetch_preview:
-            raise Conflict("It has no preview to check with. Look at the service itself.")
+            raise Conflict("This call has no preview to check with. Check the service itself.")
         assert run.resolved is not None
         if changed := await self._library.changed_since(run.resolved):
-            raise Conflict(f"Nothing was asked: {changed}. Look at the service itself.")
+            raise Conflict(f"Nothing was fetched: {changed}. Check the service itself.")
         look = await self._ask(run)
         async with run.lock:
             await self._keep(run, look)
@@ -74,9 +74,9 @@ class UnknownOutcomeService:
         """
         async with run.lock:
             if not run.awaits_acknowledgement:
-                raise Conflict("Its outcome is no open question. Nothing changed.")
+                raise Conflict("The outcome does not need to be acknowledged. Nothing changed.")
             if looked_at != (run.look.at if run.look is not None else None):
-                raise Conflict("It was looked at again while you answered. Nothing changed.")
+                raise Conflict("The preview was fetched again while you answered. Nothing changed.")
             looked = run.look.preview.status if run.look is not None else "not looked at"
             run.acknowledged = True
             try:

@@ -90,7 +90,7 @@ class AgentApi:
             if action.name == name:
                 return action_body(action)
         raise NotFound(
-            f"There is no accepted action {name[:80]!r}. `aileron action list` shows every file."
+            f"There is no accepted action {name[:80]!r}. `aileron action list` lists all action files."
         )
 
     def watch_actions(self, changed: Callable[[], None]) -> Callable[[], None]:
@@ -142,8 +142,8 @@ class AgentApi:
             return pending_body(row, self._app.address.url, attached=answer.attached)
         if row.failure is None:
             raise Conflict(
-                f"{row.run_id} ended as {row.state}; how was deleted since. Nothing ran again. "
-                "Use a new idempotency key to call it anew.",
+                f"{row.run_id} ended as {row.state}, and its details have been deleted. Nothing ran "
+                "again. To call the action again, use a new idempotency key.",
                 details={"outcome": str(row.state)},
             )
         return row.failure
@@ -226,4 +226,4 @@ class AgentApi:
 
 def _check_id(approval_id: str) -> None:
     if not APPROVAL_ID.fullmatch(approval_id):
-        raise NotFound(f"There is no approval {approval_id[:40]} of this session.")
+        raise NotFound(f"This session has no approval {approval_id[:40]}.")

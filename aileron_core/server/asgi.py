@@ -139,7 +139,7 @@ class _UnexpectedErrors:
             await self._app(scope, receive, send_watched)
         except Exception as error:  # noqa: BLE001 - the HTTP edge
             if started:
-                raise InternalError("the response broke off") from None
+                raise InternalError("the response ended early") from None
             await error_response(error)(scope, receive, send)
 
 
@@ -155,7 +155,7 @@ def _path(request: Request) -> str:
 _HTTP: Mapping[int, Callable[[Request], Failure]] = {
     404: lambda request: NotFound(f"There is no route {_path(request)}.").to_failure(),
     405: lambda request: InvalidRequest(
-        f"{request.method} is not answered at {_path(request)}."
+        f"{_path(request)} does not support {request.method}."
     ).to_failure(),
 }
 

@@ -74,7 +74,7 @@ def _check_length(stated: bytes) -> None:
     if not stated.isdigit():
         raise InvalidRequest("Content-Length is not a number.")
     if len(stated) > 9 or int(stated) > MAX_BODY:
-        raise PayloadTooLarge(f"The body is over {MAX_BODY} bytes.")
+        raise PayloadTooLarge(f"The body is larger than {MAX_BODY} bytes.")
 
 
 def check_address(scope: Scope, hosts: Collection[str]) -> None:
@@ -88,11 +88,9 @@ def check_address(scope: Scope, hosts: Collection[str]) -> None:
     if over_tcp and scope.get("server") is not None:
         named = [value.strip(b" \t") for name, value in scope["headers"] if name == b"host"]
         if len(named) != 1 or named[0].decode("latin-1") not in hosts:
-            raise Forbidden(
-                "This Host is not answered here; use the address that the console shows."
-            )
+            raise Forbidden("This Host is not accepted. Use the address that the console shows.")
     if any(name == b"origin" for name, _ in scope["headers"]):
-        raise Forbidden("Requests from a web page are not answered.")
+        raise Forbidden("Requests from web pages (with an Origin header) are not accepted.")
 
 
 class Guard:
@@ -147,7 +145,7 @@ class Guard:
         key = session.session_id
         if self._open[key] >= _MOST_REQUESTS:
             refusal = RateLimited(
-                f"{_MOST_REQUESTS} requests of this session are open already. Let some end first."
+                f"This session already has {_MOST_REQUESTS} open requests. Wait until some have ended."
             )
             await error_response(refusal)(scope, receive, send)
             return
@@ -220,5 +218,5 @@ class _Bounded:
         if message["type"] == "http.request":
             self._seen += len(message.get("body", b""))
             if self._seen > MAX_BODY:
-                raise PayloadTooLarge(f"The body is over {MAX_BODY} bytes.")
+                raise PayloadTooLarge(f"The body is larger than {MAX_BODY} bytes.")
         return message

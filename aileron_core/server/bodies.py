@@ -59,7 +59,7 @@ Digest: TypeAlias = Annotated[
 Steps: TypeAlias = Annotated[
     Mapping[str, Json],
     SchemaKeywords(
-        description="The output of each step by its id; only where the action has two or more.",
+        description="The output of each step by its id, if the action has two or more steps.",
         min_properties=2,
     ),
 ]
@@ -128,7 +128,7 @@ class OpenedSessionBody(TypedDict):
     socket: NotRequired[
         Annotated[
             str,
-            SchemaKeywords(description="The session's own socket; of a contained session only."),
+            SchemaKeywords(description="The session's own socket, if the session is contained."),
         ]
     ]
 

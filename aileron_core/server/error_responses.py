@@ -55,5 +55,5 @@ def failure_from(error: Exception) -> Failure:
     # Type only: the message may quote arguments, which never reach a log.
     _log.error("a request ended with %s", type(error).__name__)
     return InternalError(
-        "An internal error of Aileron; see its log. Nothing is known to have run."
+        "An internal error of Aileron. Whether anything ran is unknown. See `aileron logs`."
     ).to_failure()

@@ -211,7 +211,7 @@ class ServedConnection(_GatewayHttp):
             self._expect_within(_HEAD_SECONDS)
         self._head_bytes = self._head_bytes + len(data) if self._in_head else 0
         if self._head_bytes - len(data) > _MAX_HEAD:
-            self.send_400_response("The request's head is too long.")
+            self.send_400_response("The request's headers are too long.")
             return
         super().data_received(data)
 

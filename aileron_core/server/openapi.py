@@ -112,7 +112,7 @@ def _responses(spec: RouteSpec, schemas: _Schemas) -> _Schema:
             schema = schemas.reference(body) if is_typeddict(body) else {"type": "object"}
             responses[str(status)]["content"] = {"application/json": {"schema": schema}}
     responses["default"] = {
-        "description": "The one error body.",
+        "description": "The error body of every route.",
         "content": {"application/json": {"schema": schemas.reference(ErrorBody)}},
     }
     return responses
@@ -151,7 +151,10 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "Aileron",
             "version": "1",
-            "description": "What an agent's session may do. Only a person decides, in the console.",
+            "description": (
+                "The routes that an agent's session can use. Only a person can approve or deny a "
+                "call, in the console."
+            ),
         },
         "paths": paths,
         "components": {

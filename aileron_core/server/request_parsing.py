@@ -26,7 +26,7 @@ def require_session(scope: Scope) -> Session:
     """
     session = request_principal(scope).session
     if session is None:
-        raise Unauthorized("A session token is needed: Authorization: Bearer <token>.")
+        raise Unauthorized("This needs a session token: Authorization: Bearer <token>.")
     return session
 
 
@@ -38,9 +38,9 @@ def require_peer(request: Request) -> Peer:
     """
     principal = request_principal(request.scope)
     if principal.session is not None:
-        raise Forbidden("A session may not do this.")
+        raise Forbidden("A session is not allowed to do this.")
     if principal.peer is None:
-        raise Unauthorized("This is answered on the home's Unix socket only.")
+        raise Unauthorized("This is only available on the home's Unix socket.")
     return principal.peer
 
 
@@ -52,8 +52,8 @@ def refuse_person_route(request: Request) -> None:
         Unauthorized: otherwise.
     """
     if request_principal(request.scope).session is not None:
-        raise Forbidden("Only a person decides and reads this, in the console.")
-    raise Unauthorized("Only a person decides and reads this, in the console.")
+        raise Forbidden("Only a person can read or decide this, in the console.")
+    raise Unauthorized("Only a person can read or decide this, in the console.")
 
 
 async def json_object(request: Request, allowed: Collection[str]) -> dict[str, Any]:
@@ -128,7 +128,9 @@ class RequestBody:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise InvalidRequest(f"{key!r} holds a lone surrogate, which is not text.") from error
+            raise InvalidRequest(
+                f"{key!r} contains a lone surrogate, which is not valid text."
+            ) from error
         return value
 
     def number(self, key: str) -> float | None:
@@ -195,7 +197,7 @@ def wait_seconds(request: Request) -> float:
     most = WAIT_SECONDS.maximum
     assert most is not None
     if not raw.isascii() or not raw.isdigit() or len(raw) > 2 or int(raw) > most:
-        raise InvalidRequest(f"'wait' must be whole seconds from 0 to {most}.")
+        raise InvalidRequest(f"'wait' must be a whole number of seconds from 0 to {most}.")
     return float(raw)
 
 

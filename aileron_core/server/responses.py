@@ -62,17 +62,16 @@ def pending_body(row: RunRecord, url: str, *, attached: bool) -> PendingBody:
 
 
 def _pending_message(row: RunRecord, review: str, *, attached: bool) -> str:
-    again = (
-        "This is the approval that was asked for before with the same arguments. "
-        if attached
-        else ""
-    )
+    again = "The same call is already open, so this is its approval. " if attached else ""
     if row.state in FINAL:
-        return f"{again}It has ended: check_action_status with this approval_id says how."
+        return (
+            f"{again}It has ended. Call check_action_status with this approval_id to get its "
+            "result."
+        )
     return (
         f"{again}A person must approve {row.action} in the Aileron console before it runs. "
-        f"Tell the user: it waits there as {row.approval_id} ({review}, or run "
-        f"`aileron open approval {row.approval_id}`). Then call check_action_status with this "
+        f"Tell the user that it waits there as {row.approval_id} ({review}, or run `aileron "
+        f"open approval {row.approval_id}`). Then call check_action_status with this "
         "approval_id until it has ended."
     )
 

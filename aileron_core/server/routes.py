@@ -121,7 +121,7 @@ async def open_session(request: Request) -> Response:
     launched = body.flag("launched")
     contained = body.flag("contained")
     if contained and not launched:
-        raise InvalidRequest("Only a launcher contains an agent: `contained` needs `launched`.")
+        raise InvalidRequest("`contained` is only allowed together with `launched`.")
     opened = await _app(request).session_service.open(
         agent=body.text("agent"),
         label=body.text("label"),
@@ -150,7 +150,7 @@ def _own_session(request: Request) -> str:
     principal = request_principal(request.scope)
     if principal.session is not None:
         if principal.session.session_id != session_id:
-            raise NotFound("There is no such session of this token.")
+            raise NotFound("This is not the session of this token.")
         return session_id
     require_peer(request)
     if not SESSION_ID.fullmatch(session_id) or _app(request).sessions.get(session_id) is None:
@@ -188,7 +188,7 @@ async def end_session(request: Request) -> Response:
     session_id: str = request.path_params["id"]
     principal = request_principal(request.scope)
     if principal.session is not None and principal.session.session_id != session_id:
-        raise NotFound("There is no such session of this token.")
+        raise NotFound("This is not the session of this token.")
     if principal.session is None:
         if await _app(request).session_service.has_ended(session_id, bearer_token(request.scope)):
             return Response(status_code=204)
@@ -215,7 +215,7 @@ async def accept_project(request: Request) -> Response:
     if agent not in AGENT_NAMES:
         raise InvalidRequest(f"'agent' must be one of {', '.join(AGENT_NAMES)}.")
     if not re.fullmatch(DIGEST_PATTERN, digest):
-        raise InvalidRequest("'digest' must be a SHA-256, 64 hexadecimal digits.")
+        raise InvalidRequest("'digest' must be a SHA-256 hash: 64 hexadecimal digits.")
     record = await _app(request).project_trust.accept(agent, body.text("path"), digest)
     return _json(_project(record), 201)
 
@@ -248,7 +248,7 @@ async def run_action(request: Request) -> Response:
     key = body.text("idempotency_key") or None
     if "args" not in body.content:
         raise InvalidRequest(
-            "'args' is missing: an object with the action's arguments, {} for none."
+            "'args' is missing. Send an object with the action's arguments, or {} if it has none."
         )
     name: str = request.path_params["name"]
     args = body.content["args"]
@@ -294,22 +294,22 @@ async def withdraw(request: Request) -> Response:
 async def person_only(request: Request) -> Response:
     """Refuse what only a person may decide and read, without looking anything up."""
     refuse_person_route(request)
-    raise Forbidden("Only a person decides this.")
+    raise Forbidden("Only a person can decide this, in the console.")
 
 
 _REVIEW = """<!doctype html>
 <meta charset="utf-8"><title>Aileron</title>
 <style>body{font:16px/1.5 system-ui;max-width:36em;margin:4em auto;padding:0 1em}</style>
-<h1>This is answered in the console</h1>
-<p>An agent asked for something that a person has to approve. Look at it and answer it in the
-terminal where <code>aileron console</code> runs. This page shows nothing and decides nothing.</p>
+<h1>Decide this in the console</h1>
+<p>An agent's call waits for a person's approval. Review it in the terminal where
+<code>aileron console</code> runs. This page cannot show or decide it.</p>
 """
 
 
 async def review(request: Request) -> Response:
     """Show the same page for every id of an approval, known or not."""
     if not APPROVAL_ID.fullmatch(request.path_params["id"]):
-        raise NotFound("That is not an approval id.")
+        raise NotFound("This is not an approval id.")
     headers = {
         "cache-control": "no-store",
         "referrer-policy": "no-referrer",

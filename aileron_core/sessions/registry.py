@@ -164,9 +164,9 @@ class SessionRegistry:
         for session in self._by_id.values():
             lost = self._lost_at.get(session.session_id)
             if session.expires_at <= now:
-                ended.append((session, "its time was over"))
+                ended.append((session, "it expired"))
             elif lost is not None and tick - lost >= HOLD_GRACE_SECONDS:
-                ended.append((session, "its agent was gone"))
+                ended.append((session, "its agent disconnected"))
         return tuple(ended)
 
 

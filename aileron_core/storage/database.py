@@ -232,12 +232,12 @@ class Database:
         row = self._connection.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone()
         if row is None or int(row[0]) != self._epoch:
             self._stopped = OwnerLost(
-                "Another console has opened this home. This one has stopped; quit it."
+                "Another console has opened this home, so this one has stopped. Quit it."
             )
         elif self._schema_cookie() != self._schema:
             self._stopped = StorageUnavailable(
-                "Another program changed the database's schema (a planted trigger, say). Nothing "
-                "runs any more. Quit, and look at the database before you start again."
+                "Another program changed the database's schema (for example, it added a trigger). "
+                "Nothing can run. Quit, and inspect the database before you start again."
             )
         if self._stopped is not None:
             raise self._stopped
@@ -280,8 +280,8 @@ class Database:
         if isinstance(error, AileronError):
             return error
         return StorageUnavailable(
-            f"{self._path} cannot be written ({error}). Nothing runs until it can: "
-            "free some space or fix its permissions, then try again."
+            f"{self._path} cannot be written ({error}). Nothing can run until it is writable. "
+            "Free some space or fix its permissions, then try again."
         )
 
     def _answer(self, batch: list[_Job[Any]]) -> None:

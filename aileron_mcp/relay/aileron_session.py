@@ -72,8 +72,8 @@ class AileronSession:
                 if self._token != rejected:
                     return
         raise RequestDenied(
-            "The console does not know this session (any more): start the agent again,"
-            " with a token of an open session or with none."
+            "The console does not know this session, or it has ended. Start the agent again, "
+            "with the token of an open session or without a token."
         )
 
     def _from_file(self) -> str:
@@ -84,8 +84,8 @@ class AileronSession:
             token = ""
         if not token:  # an empty one may be being written: the next request reads it again
             raise RequestDenied(
-                "AILERON_TOKEN_FILE cannot be read or is empty: the session has ended. Start the"
-                " agent again, with a token of an open session or with none."
+                "AILERON_TOKEN_FILE cannot be read or is empty, so the session has ended. "
+                "Start the agent again, with the token of an open session or without a token."
             )
         return token
 

@@ -43,7 +43,7 @@ class ClientOutput:
             return
         line = to_json_line({**message, "id": call.id})
         if line == NOT_JSON:
-            problem = "The console's answer holds what JSON does not."
+            problem = "The console's answer contains values that JSON does not allow."
             line = to_json_line(error_response(call.id, INTERNAL_ERROR, problem))
         self._write_line(line)
 

@@ -208,7 +208,7 @@ def _with_certificate(
         wrapped.settimeout(None)
     except OSError as error:
         sock.close()
-        raise ConsoleNotFound(f"{host}:{port} does not speak TLS.") from error
+        raise ConsoleNotFound(f"{host}:{port} does not support TLS.") from error
     certificate = wrapped.getpeercert(binary_form=True) or b""
     if not hmac.compare_digest(hashlib.sha256(certificate).hexdigest(), certificate_hash):
         wrapped.close()

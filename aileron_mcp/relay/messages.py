@@ -81,7 +81,7 @@ def parse_json(data: bytes) -> object:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def parse_object(data: bytes) -> Message:

@@ -75,7 +75,7 @@ class OldEraSession:
         if token is not None:
             if VISIBLE_ASCII.fullmatch(token) is None:
                 raise RequestDenied(
-                    "The session token has characters that no token has: start the agent again."
+                    "The session token contains invalid characters. Start the agent again."
                 )
             headers["Authorization"] = f"Bearer {token}"
         if call is not None and call.protocol_version is not None:
@@ -123,7 +123,7 @@ class OldEraSession:
                 return  # another thread has just done it
             if self._initialize is None:
                 raise RequestDenied(
-                    "The console has no session for this: the client must initialize first."
+                    "There is no MCP session for this message. The client must send initialize first."
                 )
             connection, token = self._aileron.connect()
             call = Call(parse_object(self._initialize), self._initialize)

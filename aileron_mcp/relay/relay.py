@@ -129,12 +129,14 @@ class Relay:
         try:
             message = parse_json(line)
         except ValueError:
-            self._output.write(error_response(None, PARSE_ERROR, "This line is not one JSON text."))
+            self._output.write(
+                error_response(None, PARSE_ERROR, "This line is not one JSON value.")
+            )
             return
         if not isinstance(message, list):
             self._dispatch(message, line)
         elif not message:
-            self._output.write(error_response(None, INVALID_REQUEST, "A batch may not be empty."))
+            self._output.write(error_response(None, INVALID_REQUEST, "A batch must not be empty."))
         else:
             # 2025-03-26 has batches; the server does not, so each goes alone.
             for part in cast("list[object]", message):
@@ -171,7 +173,7 @@ class Relay:
             is_in_use = self._calls.setdefault(call.key, call) is not call
         if is_in_use:
             self._output.write(
-                error_response(call.id, INVALID_REQUEST, "This id is in use by an open request.")
+                error_response(call.id, INVALID_REQUEST, "An open request already uses this id.")
             )
             return
         if call.method == "initialize" and call.protocol_version is None:
@@ -217,7 +219,7 @@ class Relay:
                 # A standing stream is reopened for as long as there is a console.
                 if attempts >= MAX_ATTEMPTS and call.method != "subscriptions/listen":
                     raise RequestDenied(
-                        "The console does not keep the connection; try again in a minute."
+                        "The console keeps closing the connection. Try again in a minute."
                     )
                 self._stop.wait(min(1.0, 0.05 * 2 ** min(attempts, 5)))
         except RequestDenied as error:
@@ -322,4 +324,4 @@ def describe_bug(error: Exception) -> str:
     if trace is not None:
         file = os.path.basename(trace.tb_frame.f_code.co_filename)  # noqa: PTH119 - no pathlib
         place = f"{file}:{trace.tb_lineno}"
-    return f"This is a bug of Aileron ({type(error).__name__} in {place}): please report it."
+    return f"This is a bug in Aileron ({type(error).__name__} in {place}). Please report it."

@@ -95,7 +95,7 @@ def _console_options(function: Any) -> Any:
 @click.option(
     "--plain",
     is_flag=True,
-    help="Print line by line, for screen readers and simple terminals.",
+    help="Print line by line instead, for screen readers and simple terminals.",
 )
 @command_options
 def console(
@@ -147,13 +147,15 @@ def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bo
     help="offline: no network access except to Aileron and, through it, to the agent's models.",
 )
 @click.option(
-    "--no-sandbox", is_flag=True, help="Run without a sandbox: the agent can do whatever you can."
+    "--no-sandbox",
+    is_flag=True,
+    help="Run without a sandbox. The agent can then do whatever you can.",
 )
 @click.option("--no-gateway", is_flag=True, help="Do not send model traffic through Aileron.")
 @click.option(
     "--allow-abstract-sockets",
     is_flag=True,
-    help="Use the sandbox even if this kernel cannot block abstract sockets.",
+    help="Launch even if this kernel cannot keep the agent from abstract sockets.",
 )
 @click.option(
     "--accept-project",

@@ -52,9 +52,9 @@ def show_doctor(context: CommandContext, name: str | None) -> int:
         )
     else:
         for report in reports:
-            _say_agent(context, report, whole=name is not None)
+            _say_agent(context, report)
             if name is not None:
-                _say_traffic(context, report.agent)
+                _say_controls(context, report.agent)
         _say_findings(context, findings)
     return EXIT.FAILED if broken else EXIT.DONE
 
@@ -105,7 +105,7 @@ def _report_json(report: AgentReport, traffic: ModelTraffic) -> dict[str, Any]:
     }
 
 
-def _say_agent(context: CommandContext, report: AgentReport, *, whole: bool) -> None:
+def _say_agent(context: CommandContext, report: AgentReport) -> None:
     agent = report.agent
     if report.program is None:
         why = escape(report.problem) or f"not installed ({agent.package})"
@@ -118,20 +118,21 @@ def _say_agent(context: CommandContext, report: AgentReport, *, whole: bool) -> 
         )
         version = f"{report.version}, {tried}" if report.version else report.problem
         context.say(f"{agent.title}: {escape(version)}  {escape(str(report.program))}", bold=True)
-    if whole:
-        for sentence in agent.controls:
-            context.say(f"  ✓ {sentence}")
-        for sentence in agent.not_controlled:
-            context.say(f"  ▲ not controlled by Aileron: {sentence}")
 
 
-def _say_traffic(context: CommandContext, agent: Agent) -> None:
+def _say_controls(context: CommandContext, agent: Agent) -> None:
     traffic = _traffic(context, agent)
+    context.say("  Controlled by Aileron:")
+    for sentence in agent.controls:
+        context.say(f"  ✓ {sentence}")
     if traffic.providers:
         passing = ", ".join(sorted(traffic.providers))
         context.say(
             f"  ✓ When launched here, its model traffic goes through Aileron's gateway: {passing}."
         )
+    context.say("  Not controlled by Aileron:")
+    for sentence in agent.not_controlled:
+        context.say(f"  ▲ {sentence}")
     for sentence in bypass_warnings(agent, traffic):
         context.say(f"  ▲ {escape(sentence)}")
 

@@ -148,11 +148,11 @@ class _AtTerminal:
         Raises:
             Forbidden: there is no terminal, and no `--accept-project`.
         """
-        title = f"This project asks for these settings of {settings.agent}:"
+        title = f"This project sets, for {settings.agent}:"
         if not self._accepted and not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise Forbidden(
-                f"{title} {'; '.join(settings.lines())}. Nobody can be asked without a terminal: look "
-                "at them, then launch with --accept-project."
+                f"{title} {'; '.join(settings.lines())}. There is no terminal to ask you at. Review the "
+                "files, then launch again with --accept-project."
             )
         columns = shutil.get_terminal_size().columns
         for drawn in blocks_page(settings_blocks(contents), columns):
@@ -167,7 +167,7 @@ class _AtTerminal:
         termios.tcflush(
             sys.stdin, termios.TCIFLUSH
         )  # what was typed before the question is not an answer
-        return click.confirm("Accept them for this folder, as they are now?", err=True)
+        return click.confirm("Accept these files for this folder, as they are now?", err=True)
 
 
 def launch_agent(
@@ -191,7 +191,7 @@ def launch_agent(
     """
     agent = AGENTS.get(name)
     if agent is None:
-        raise NotFound(f"{name} is not an agent that Aileron knows: {', '.join(AGENTS)}.")
+        raise NotFound(f"Aileron cannot launch {name}. Choose one of {', '.join(AGENTS)}.")
     settings = load_settings(Home(context.home).config)
     request = LaunchRequest(
         agent=agent,
@@ -231,7 +231,7 @@ def _show(context: CommandContext, request: LaunchRequest) -> int:
     plan, given = prepared.plan, request.env
     ours = {
         # A merged setting may contain a secret of the person's; only what is Aileron's alone is shown.
-        name: "(your own, with Aileron's laid over it)" if name in given else value
+        name: "(your own value, with Aileron's settings added)" if name in given else value
         for name, value in prepared.env.items()
         if given.get(name) != value
     }
@@ -266,19 +266,21 @@ def _show(context: CommandContext, request: LaunchRequest) -> int:
     for name, value in sorted(ours.items()):
         context.say(f"  sets      {name}={escape(value)}")
     for name in plan.files:
-        context.say(f"  writes    <private>/{name}, gone at the end")
+        context.say(f"  writes    <private>/{name}, removed at the end")
     for each in plan.injected_files:
         context.say(f"  adds      ~/{each.path}, removed at the end")
     for line in prepared.project_settings.lines() if prepared.project_settings else ():
         context.say(f"  project   {line}   (once you accept it)")
+    context.say("  Controlled by Aileron:")
     for sentence in request.agent.controls:
         context.say(f"  ✓ {sentence}")
-    for sentence in request.agent.not_controlled:
-        context.say(f"  ▲ not controlled by Aileron: {sentence}")
     if through:
         context.say(f"  ✓ Its model traffic goes through Aileron's gateway: {', '.join(through)}.")
+    context.say("  Not controlled by Aileron:")
+    for sentence in request.agent.not_controlled:
+        context.say(f"  ▲ {sentence}")
     for sentence in past:
         context.say(f"  ▲ {escape(sentence)}")
     if prepared.traffic is None:
-        context.say("  ▲ not controlled by Aileron: its model traffic (--no-gateway).")
+        context.say("  ▲ Its model traffic: --no-gateway is set.")
     return EXIT.DONE

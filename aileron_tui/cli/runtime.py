@@ -205,7 +205,10 @@ def _say_start(context: CommandContext, app: App) -> None:
         answered_by = f"{route.address}:{route.port}"
         context.say(f"Test route: {route.host} is answered by {answered_by}, without a credential.")
     if app.options.accept_installed:
-        context.say("Everything installed was accepted without review (--accept-installed).")
+        context.say(
+            "All installed actions and connectors were accepted without review "
+            "(--accept-installed)."
+        )
 
 
 def run_console(
@@ -226,7 +229,7 @@ def run_console(
     """
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise CliError(
-            EXIT.FAILED, "The console needs a terminal. `aileron serve` runs without one."
+            EXIT.FAILED, "The console needs a terminal. To run without one, use `aileron serve`."
         )
     home = _prepare(context)
     gc.disable()

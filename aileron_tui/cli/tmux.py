@@ -34,7 +34,7 @@ def open_console(home: Path, env: Mapping[str, str]) -> bool:
     if not env.get("TMUX") or tmux is None:
         raise CliError(
             EXIT.NO_CONSOLE,
-            f"No console runs on {home}, and --console opens one inside tmux only. Start "
+            f"No console is running on {home}, and --console opens one only inside tmux. Start "
             "`aileron console` in another window of your terminal, or run this inside tmux.",
         )
     pane = _split(tmux, env, home)
@@ -46,12 +46,12 @@ def open_console(home: Path, env: Mapping[str, str]) -> bool:
             if not _lives(tmux, env, pane):
                 raise CliError(
                     EXIT.NO_CONSOLE,
-                    "The console ended at once. Run `aileron console` to see what it says.",
+                    "The console stopped right after it started. Run `aileron console` to see why.",
                 ) from None
             if time.monotonic() > deadline:
                 raise CliError(
                     EXIT.NO_CONSOLE,
-                    f"The console in the new pane did not answer within {_SECONDS:g} s.",
+                    f"The console in the new pane did not answer within {_SECONDS:g} seconds.",
                 ) from None
             time.sleep(0.1)
         else:

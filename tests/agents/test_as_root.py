@@ -41,7 +41,7 @@ def test_root_is_told_how_an_ordinary_user_starts_it(how: str, words: list[str])
     done = said("launch", "codex", f"--sandbox={how}", *words)
     assert done.returncode != 0
     assert "STARTED" not in done.stdout
-    assert "Agents cannot be sandboxed as root" in done.stderr
+    assert "Aileron cannot sandbox an agent that runs as root" in done.stderr
     assert "runuser -u USER -- aileron launch" in done.stderr
     assert "--no-sandbox" in done.stderr
 
@@ -56,4 +56,4 @@ def test_without_a_sandbox_root_starts_what_root_likes() -> None:
 def test_the_doctor_says_it_too() -> None:
     """It is what a launch would find."""
     done = said("doctor")
-    assert "Agents cannot be sandboxed as root" in done.stdout
+    assert "Aileron cannot sandbox an agent that runs as root" in done.stdout

@@ -61,7 +61,7 @@ def test_it_arrives_while_the_agent_runs_and_the_rest_at_its_end(bench: Bench) -
         until(lambda: git(bench, "status", "--porcelain", "-uno") == "")
         (bench.project / "go").touch()
         ended = running.end()
-    assert "What the agent committed is in your repository: main." in ended.output
+    assert "The agent's commits are in your repository: main." in ended.output
     assert "nested/.git is a new repository" in ended.output
     assert git(bench, "status", "--porcelain", "-uno") == "A  st"
     assert sessions(bench) == []
@@ -80,5 +80,5 @@ def test_after_a_kill_the_console_brings_it_back_and_the_next_launch_tells(bench
     assert (bench.project / "nested" / ".git.disarmed").is_dir()
     with bench.launched("codex", env=agent(bench, "true")) as running:
         ended = running.end()
-    assert "after a launch that was killed: nested/.git is a new repository" in ended.output
-    assert ended.output.count("after a launch that was killed: nested") == 1
+    assert "from a launch that was killed: nested/.git is a new repository" in ended.output
+    assert ended.output.count("from a launch that was killed: nested") == 1

@@ -84,11 +84,9 @@ def test_a_provider_of_ones_own_stays_and_a_sentence_says_so(bench: Bench) -> No
     bench.write(".codex/config.toml", 'model_provider = "mine"\n')
     output = launched(bench)
     assert "AT False" in output
-    sentence = (
-        "Codex's model traffic does not pass Aileron: ~/.codex/config.toml sets model_provider."
-    )
+    sentence = "Codex's model traffic bypasses Aileron's gateway: ~/.codex/config.toml sets model_provider."
     assert f"aileron: {sentence}" in output
-    assert "Offline it reaches no model" in launched(bench, "--sandbox=offline")
+    assert "cannot reach a model" in launched(bench, "--sandbox=offline")
 
 
 def test_what_a_project_names_is_shown_with_visible_marks(bench: Bench) -> None:
@@ -98,7 +96,7 @@ def test_what_a_project_names_is_shown_with_visible_marks(bench: Bench) -> None:
         'profile = "a\\u001b[31m"\n[profiles."a\\u001b[31m"]\nmodel_provider = "x"\n'
     )
     output = launched(bench, "--accept-project")
-    assert "does not pass Aileron" in output
+    assert "bypasses Aileron's gateway" in output
     assert escape("profiles.a\x1b[31m.model_provider") in output
 
 
@@ -120,7 +118,7 @@ def test_doctor_says_whether_it_passes_and_why_not(bench: Bench) -> None:
     assert found["gateway"] == {"providers": ["openai"], "past": []}
     (bench.console.home / "config.toml").write_text('[launch.codex]\nargs = ["--oss"]\n')
     (found,) = run_json(bench, "doctor", "codex")["agents"]
-    assert found["gateway"] == {"providers": [], "past": ["its arguments hold --oss"]}
+    assert found["gateway"] == {"providers": [], "past": ["its arguments contain --oss"]}
 
 
 @pytest.mark.parametrize("options", [(), ("--no-sandbox",)], ids=["contained", "uncontained"])

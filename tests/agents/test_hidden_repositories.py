@@ -75,7 +75,7 @@ def test_the_agent_goes_on_with_it_and_nothing_of_it_runs_outside(bench: Bench) 
         (bench.project / "go").touch()
         ended = running.end()
     assert "copy has two" in ended.output
-    assert "sub/.git is a new repository. It is sub/.git.disarmed now" in ended.output
+    assert "sub/.git is a new repository. It was renamed to sub/.git.disarmed" in ended.output
     assert "copy/.git is a new repository" in ended.output
     looks(bench, "sub")
     assert (bench.project / "sub" / ".git.disarmed" / "refs" / "heads" / "more").exists()
@@ -107,7 +107,7 @@ def test_a_repository_under_another_name(bench: Bench) -> None:
     assert "bare has one" in ended.output
     assert "../other" in ended.output
     for name in ("x.git", "y", "g"):
-        assert f"{name} is new and git would take it for a repository" in ended.output
+        assert f"{name} is new, and git would treat it as a repository" in ended.output
         looks(bench, name)
     assert (bench.project / "x.git" / "refs" / "heads" / "other").exists()
 
@@ -158,7 +158,7 @@ def test_after_a_kill_of_the_launcher_it_is_put_back(bench: Bench) -> None:
     (bench.project / "go").touch()
     with launched(bench, "true") as running:
         ended = running.end()
-    assert "after a launch that was killed: sub/.git is a new repository" in ended.output
+    assert "from a launch that was killed: sub/.git is a new repository" in ended.output
 
 
 @pytest.mark.parametrize("name", ["sub", "x.git"])

@@ -96,7 +96,7 @@ def test_what_the_agent_of_a_killed_launcher_left_is_moved_aside_by_the_console(
     until(lambda: not list((aside / "watched").iterdir()))
     assert {each.name for each in aside.glob("ses-*/*")} == {".envrc", ".vscode"}
     with bench.launched("codex", env=program(bench, "codex", "#!/bin/sh\n")) as running:
-        assert ".envrc is new and was moved to" in running.end().output
+        assert "The agent created .envrc. It was moved to" in running.end().output
 
 
 def test_a_hook_of_one_sandboxed_launch_is_gone_in_the_next(bench: Bench) -> None:

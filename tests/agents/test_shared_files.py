@@ -43,5 +43,5 @@ def test_what_an_agent_writes_in_its_environment_does_not_change_aileron() -> No
         assert done.returncode == 0, done.stderr
         assert (packages / "ours.py").read_text() == "good"
         assert (bench.project / ".venv" / "click.py").read_text() == "evil"
-        assert "1 of Aileron's own files were shared" in done.stderr
-        assert "names outside it too: 1," in done.stderr
+        assert "1 of Aileron's own files were hard links" in done.stderr
+        assert "hard links to files outside it: 1," in done.stderr

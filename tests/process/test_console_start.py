@@ -40,7 +40,7 @@ def test_the_line_is_gone_before_the_screen_and_after_a_refusal(home: Path) -> N
         try:
             assert second.ended() != 0
             assert "opening" not in second.cells.text
-            assert "A console already runs" in second.cells.text
+            assert "A console is already running" in second.cells.text
         finally:
             second.close()
     finally:

@@ -42,7 +42,7 @@ GATED = {
 NOTES = {
     "pending": "",
     "checking": "stopped during the last check",
-    "approved": "stopped before it began",
+    "approved": "stopped before the run began",
 }
 
 

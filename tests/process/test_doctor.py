@@ -30,7 +30,7 @@ def test_a_missing_agent_fails_only_if_it_was_asked_for(home: Path, tmp_path: Pa
     nothing = {"PATH": f"/usr/bin{os.pathsep}/bin", "HOME": str(tmp_path)}
     done = aileron("doctor", "codex", home=home, code=1, env=nothing)
     assert "Codex is not installed. Run npm install -g @openai/codex." in done.stdout
-    assert "▲ not controlled by Aileron" in done.stdout
+    assert "Not controlled by Aileron:" in done.stdout
     said = aileron_json("doctor", home=home, code=None, env=nothing)
     assert said["ok"] == all(each["level"] != "broken" for each in said["findings"])
 
@@ -58,10 +58,10 @@ def test_a_dry_run_says_of_model_traffic_only_what_holds_here(
     if passes:
         assert told == ["✓ Its model traffic goes through Aileron's gateway: openai."]
     elif options:
-        assert told == ["▲ not controlled by Aileron: its model traffic (--no-gateway)."]
+        assert told == ["▲ Its model traffic: --no-gateway is set."]
     else:
         assert told[0].startswith(
-            "▲ Codex's model traffic does not pass Aileron: it has no API key"
+            "▲ Codex's model traffic bypasses Aileron's gateway: it has no API key"
         )
     shown = aileron("doctor", "codex", home=home, env={**env, **asked}, code=None).stdout
-    assert ("does not pass Aileron" in shown) != ("model traffic goes through" in shown)
+    assert ("bypasses Aileron's gateway" in shown) != ("model traffic goes through" in shown)

@@ -204,7 +204,7 @@ def test_the_programs_are_found_through_links_and_blanks(
     (bin_ / "alone").chmod(0o755)
     said = subprocess.run([str(bin_ / "alone")], capture_output=True, text=True, check=False)
     assert said.returncode == 127
-    assert "there is no Python beside" in said.stderr
+    assert "does not exist, or you cannot run it" in said.stderr
     spaced = Installed(home.parent / "in a blank", wheel)
     assert call(spaced, home, name, word).stdout.startswith(f"{name} ")
 

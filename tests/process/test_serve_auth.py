@@ -181,7 +181,7 @@ def test_an_equal_call_is_attached_and_a_key_asks_anew(shared: Console, token: s
     first = shared.run("send-draft", args, token).json
     again = shared.run("send-draft", args, token)
     assert again.json["approval_id"] == first["approval_id"]
-    assert "asked for before" in again.json["message"]
+    assert "already open" in again.json["message"]
     keyed = shared.run("send-draft", args, token, idempotency_key="a").json
     same = shared.run("send-draft", args, token, idempotency_key="a").json
     other = shared.run("send-draft", args, token, idempotency_key="b").json
@@ -360,7 +360,7 @@ def test_a_lost_hold_ends_the_session_after_five_seconds(shared: Console) -> Non
         r for r in shared.records()
         if r["event"] == "session.ended" and r["session"] == lost["session_id"]
     ]  # fmt: skip
-    assert "agent was gone" in ended["summary"]
+    assert "agent disconnected" in ended["summary"]
 
 
 def test_after_a_restart_a_held_session_has_a_time_to_come_back(attended: Attended) -> None:

@@ -256,7 +256,7 @@ def test_it_says_at_start_what_it_accepted_and_where_it_leads(console: Console) 
         assert process.wait(20) == 0
     assert "Nobody can approve" in lines[0]
     assert "gmail.googleapis.com:443 is answered by 127.0.0.1:9, without a credential" in lines[1]
-    assert "was accepted without review (--accept-installed)" in lines[2]
+    assert "were accepted without review (--accept-installed)" in lines[2]
 
 
 def test_a_long_poll_waits_as_long_as_it_was_told(attended: Attended) -> None:

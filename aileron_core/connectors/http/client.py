@@ -263,8 +263,8 @@ def _redirected(target: RequestTarget, location: str) -> RequestTarget:
         ) from error
     if target.scheme == "https" and following.scheme == "http":
         raise CapabilityDenied(
-            f"{target.host_port} redirected to {following.host_port} in plain HTTP, which is not "
-            "followed",
+            f"{target.host_port} redirected to {following.host_port} over plain HTTP, which "
+            "Aileron does not follow",
             details={"requested": f"network:{following.host_port}"},
         )
     return following
@@ -298,4 +298,4 @@ def _own_errors(target: RequestTarget, call: OutgoingCall) -> Generator[None]:
     except (httpcore.ProtocolError, httpcore.UnsupportedProtocol) as error:
         raise NetworkError(f"{place} closed the connection or sent something that is not HTTP") from error  # fmt: skip
     except httpcore.NetworkError as error:
-        raise NetworkError(f"the connection to {place} broke") from error
+        raise NetworkError(f"the connection to {place} was lost") from error

@@ -205,7 +205,7 @@ def _own_failure(value: Any, invocation: Invocation) -> AileronError:
     """Return the connector's own error; classes of errors that a connector cannot know become a runtime error."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {"message": value}
     words = fields.get("message")
-    message = words[:_MAX_MESSAGE] if isinstance(words, str) and words else "the connector failed and did not say why"  # fmt: skip
+    message = words[:_MAX_MESSAGE] if isinstance(words, str) and words else "the connector failed and gave no reason"  # fmt: skip
     class_ = fields.get("class")
     if class_ == ExternalApiError.class_:
         return ExternalApiError(message, status=invocation.last_status)

@@ -114,7 +114,7 @@ def restore_hidden(session: SessionRecord, folder: Path, leftovers: Path) -> tup
             complete = False
             notices.append(
                 f"{escape(each.name)} was hidden while the agent ran, and could not be put back "
-                f"({error.strerror}). It is {kept}."
+                f"({error.strerror}). It is now {kept}."
             )
     return notices, complete
 
@@ -161,7 +161,7 @@ def _move_to_leftovers(hidden: HiddenFolder, kept: Path, leftovers: Path) -> str
     leftovers.mkdir(mode=0o700, parents=True, exist_ok=True)
     target = kept.rename(leftovers / f"hidden-{hidden.number}")
     return (
-        f"{escape(hidden.name)} was new, git would take it for a repository, and the folder that it "
-        f"was in is gone. It is {target} now; look at its config, hooks and objects/info/alternates "
-        "before you use it."
+        f"The agent created {escape(hidden.name)}, which git would treat as a repository, and "
+        f"then removed the folder around it. It is now {target}. Review its config, hooks and "
+        "objects/info/alternates before you use it."
     )

@@ -36,8 +36,8 @@ from aileron_core.containment.git.session_repository import (
 )
 from aileron_core.text import escape
 
-_HAS_GITLINKS = "its commits put another repository into the tree"
-_INDEX_CHANGED = "you changed the index meanwhile"
+_HAS_GITLINKS = "its commits add another repository as a submodule"
+_INDEX_CHANGED = "you changed the index while the agent ran"
 _INDEX = "index"
 _LOCK_SECONDS = 5.0
 _MAX_NAMED = 8
@@ -66,11 +66,13 @@ def import_changes(repository: SessionRepository, *, final: bool) -> None:
         if agent.refs.get(name) != record.refs.get(name)
     }
     for name in {*agent.symbolic} - {*symbolic}:
-        record.add_notice(f"{short_name(name)} only names another ref; that was not carried over.")
+        record.add_notice(
+            f"{short_name(name)} is a symbolic ref, so it was not copied to your repository."
+        )
     for path in links:
         name = escape(path.decode("utf-8", "replace"))
         record.add_notice(
-            f"{name} was staged as another repository; that was left out of your index."
+            f"{name} was staged as a repository of its own, so it was left out of your index."
         )
     if not changed and not agent.unreferenced and agent.head == record.head and entries == before:
         return
@@ -127,7 +129,7 @@ def _fetch_and_check(
         fetch_objects(repository, {*commits.values(), *staged}, have, shallow)
     kinds = peeled_types(repository.quarantine_git(), commits)
     for name in [name for name in changes.updates if kinds[name] != "commit"]:
-        changes.reject(name, "it names no commit")
+        changes.reject(name, "it is not a commit")
     tips = {name: oid for name, oid in commits.items() if kinds[name] == "commit"}
     known = {entry.path for entry in before if entry.is_gitlink}
     # Not what was set aside before: it was so for a reason.
@@ -191,7 +193,7 @@ def _update_shallow(
     """Add *commits* to the person's `shallow` file; those *already_known* keep their full history."""
     if already_known:
         repository.record.add_notice(
-            "The agent cut off history that you have (a shallow fetch); yours stays whole."
+            "The agent made a shallow fetch that cuts off history. Your own history stays complete."
         )
     if not commits:
         return
@@ -205,8 +207,8 @@ def _update_shallow(
     lock.replace(repository.common_dir / "shallow")
     repository.record.shallow += commits
     repository.record.add_notice(
-        f"History that the agent fetched is cut off at {len(commits)} "
-        f"commit{'s' if len(commits) > 1 else ''} (a shallow fetch): `git fetch --unshallow` completes it."
+        f"The agent made a shallow fetch: its history is cut off at {len(commits)} "
+        f"commit{'s' if len(commits) > 1 else ''}. Run `git fetch --unshallow` to complete it."
     )
 
 
@@ -303,7 +305,7 @@ def _update_index(
         return
     if not lock.is_held or not repository.index_is_untouched(lock.read()):
         repository.record.add_notice(
-            f"What the agent staged is not in your index: {_INDEX_CHANGED}."
+            f"The changes that the agent staged are not in your index: {_INDEX_CHANGED}."
         )
         return
     made = rebuild_index(repository, entries, before)
@@ -340,17 +342,16 @@ def _report(
     folder = f"{PRESERVED_REFS}/{repository.folder.parent.name}/deleted"
     if len(changes.deletions) > _MAX_NAMED:
         record.add_notice(
-            f"The agent deleted {len(changes.deletions)} refs; what they were is below {folder}/."
+            f"The agent deleted {len(changes.deletions)} refs. Their old values are kept below "
+            f"{folder}/."
         )
     for name in changes.deletions if len(changes.deletions) <= _MAX_NAMED else ():
         record.add_notice(
-            f"{short_name(name)} was deleted by the agent; what it was is "
+            f"The agent deleted {short_name(name)}. Its old value is kept as "
             f"{folder}/{escape(name.removeprefix('refs/'))}."
         )
     for name in extra:
-        what = (
-            "A stash of the agent's" if name.startswith("stash/") else f"The agent's {escape(name)}"
-        )
+        what = "The agent's stash" if name.startswith("stash/") else f"The agent's {escape(name)}"
         record.add_notice(f"{what} is kept as {escape(names[name])}.")
 
 
@@ -360,16 +361,17 @@ def _report_rejected(
     """Tell the person why the refs *changed* were left alone, in one sentence if they are many."""
     if len(changed) > _MAX_NAMED:
         repository.record.add_notice(
-            f"{len(changed)} refs were not changed as the agent did ({why}), {short_name(changed[0])} for "
-            f"one: what it has there is below {PRESERVED_REFS}/{repository.folder.parent.name}/."
+            f"{len(changed)} refs, for example {short_name(changed[0])}, keep your value ({why}). "
+            f"The agent's are kept below {PRESERVED_REFS}/{repository.folder.parent.name}/."
         )
         return
     for name in changed:
         if name in names:
             repository.record.add_notice(
-                f"{short_name(name)} was not moved ({why}): the agent's is {escape(names[name])}."
+                f"{short_name(name)} keeps your value ({why}). The agent's is kept as "
+                f"{escape(names[name])}."
             )
         else:
             repository.record.add_notice(
-                f"{short_name(name)} is still there, though the agent deleted it ({why})."
+                f"The agent deleted {short_name(name)}, but it was kept ({why})."
             )

@@ -62,7 +62,7 @@ def disable_new_repositories(
                 grant_owner(handle)
         done.update(entries_left, shapes_left, closed)
     notices += [
-        f"{escape(name)} cannot be looked through: do not run git there."
+        f"{escape(name)} cannot be searched for new repositories. Do not run git there."
         for name in scan.unreadable
         if _is_owned(project / name)
     ]
@@ -127,8 +127,10 @@ def entry_notice(path: PurePosixPath, target: str, head: str | None) -> str:
     """Return the sentence about a `.git` that was at *path* and has the name *target* now."""
     how = f"rename {head} in it to HEAD, and the folder" if head else "rename it"
     return (
-        f"{escape(str(path))} is a new repository. It is {escape(str(path.with_name(target)))} now, so that "
-        f"git obeys nothing in it. To use it: look at its config, hooks and objects/info/alternates, then {how} to {path.name}."
+        f"{escape(str(path))} is a new repository. It was renamed to "
+        f"{escape(str(path.with_name(target)))}, so that git does not follow its settings. To "
+        f"use it, review its config, hooks and objects/info/alternates, then {how} to "
+        f"{path.name}."
     )
 
 
@@ -144,8 +146,9 @@ def disable_shape(project: Path, name: str) -> list[str]:
         target = _rename_disabled(folder, "HEAD")
     return [
         (
-            f"{escape(name)} is new and git would take it for a repository. Its HEAD is {target} "
-            "now, so that git obeys nothing in it; look at its config, hooks and objects/info/alternates before you rename it."
+            f"{escape(name)} is new, and git would treat it as a repository. Its HEAD was renamed "
+            f"to {target}, so that git does not follow its settings. Review its config, hooks and "
+            "objects/info/alternates before you rename it back."
         )
     ]
 
@@ -153,8 +156,8 @@ def disable_shape(project: Path, name: str) -> list[str]:
 def failure_notice(name: str, error: OSError) -> str:
     """Return the sentence about what could not be disabled."""
     return (
-        f"{escape(name)} is new, git would take it for a repository, and it could not be renamed "
-        f"({error.strerror}). Do not run git there before you removed it."
+        f"{escape(name)} is new, git would treat it as a repository, and it could not be "
+        f"renamed ({error.strerror}). Remove it before you run git there."
     )
 
 

@@ -54,7 +54,7 @@ def fetch_objects(
             printed = repository.quarantine_git(write=True).run("index-pack", "--strict", inside)
             name = printed.decode("ascii", "replace").strip()
             if not name.isalnum():
-                raise GitFailed("git index-pack gave no name.")
+                raise GitFailed("git index-pack did not print the name of the pack.")
             for path in Path(folder).glob("new.*"):
                 shutil.move(
                     path, repository.quarantine / "objects" / "pack" / f"pack-{name}{path.suffix}"

@@ -61,8 +61,8 @@ def prepare_repositories(
     links = [name for name in scan.git_entries if (project / name).is_symlink()]
     if links:
         raise Forbidden(
-            f"{escape(links[0])} is a symbolic link, and an agent could put another in its place. "
-            "Replace it by what it leads to, or by a file with the line `gitdir: FOLDER`."
+            f"{escape(links[0])} is a symbolic link, which an agent could replace with another. "
+            "Replace it with its target, or with a file that contains the line `gitdir: FOLDER`."
         )
     folder, handle = _locked_folder(parent, session)
     record = SessionRecord(
@@ -116,8 +116,8 @@ def refuse_git_dir(project: Path) -> None:
         names = set(os.listdir(folder)) if os.access(folder, os.R_OK) else set[str]()  # noqa: PTH208
         if is_repository_shaped(names) or folder.name == ".git":
             raise Forbidden(
-                f"{folder} is a git folder: an agent that works in it could change its settings and "
-                "hooks, which run outside. Start in a work tree (`git worktree add`)."
+                f"{folder} is a git folder. An agent in it could change its settings and hooks, which "
+                "run outside the sandbox. Launch in a work tree (`git worktree add`)."
             )
 
 
@@ -158,20 +158,24 @@ def _make_repositories(
             shutil.rmtree(repository.folder, ignore_errors=True)
             read_only.append(name)
             session.notices.append(
-                f"The repository of {escape(str(worktree))} stays read-only for the agent: {error}"
+                f"The repository of {escape(str(worktree))} is read-only for the agent: {error}"
             )
             continue
         session.record.repositories.append(record)
         session.notices += [
-            f"The agent reads the objects of {escape(each)} too: the repository borrows from it."
+            (
+                f"The agent can also read the git objects of {escape(each)}, because this repository "
+                "borrows from it."
+            )
             for each in record.objects[1:]
         ]
     if unsupported:
         more = f" and {len(unsupported) - 1} more" if len(unsupported) > 1 else ""
         session.notices.append(
-            f"{escape(unsupported[0])}{more} stays read-only for the agent: git is not installed here, "
-            "it leads to no repository that names it back, it is new since another session began, or "
-            f"there are more than {_MAX_REPOSITORIES}."
+            f"{escape(unsupported[0])}{more} is read-only for the agent. Possible reasons: git is "
+            "not installed, the .git file and its repository do not point at each other, the "
+            "repository is newer than another session in this project, or there are more than "
+            f"{_MAX_REPOSITORIES}."
         )
     return read_only
 
@@ -206,8 +210,9 @@ def _included_project_files(
             continue
         if not path.is_file() or path.resolve() != path:
             raise Forbidden(
-                f"Your git settings include {escape(str(path))}, which is no file in the project, so "
-                "that an agent could write it. Make it one, or take it out of your settings."
+                f"Your git settings include {escape(str(path))}, which does not exist as a file in "
+                "the project, so the agent could create it. Create the file, or remove the include "
+                "from your settings."
             )
         names.append(str(path.relative_to(project)))
     return names
@@ -233,7 +238,7 @@ def _missing_submodules(
             folder.mkdir(parents=True)
         names.append(name)
         notices.append(
-            f"The submodule {escape(name)} is not checked out and stays empty for the agent."
+            f"The submodule {escape(name)} is not checked out, so it is empty for the agent."
         )
     return names
 
@@ -248,8 +253,8 @@ def _mounts(
     }
     if len(above) + len(names) > _MAX_MOUNTS:
         raise Forbidden(
-            f"{escape(str(project))} holds {len(names)} repositories; so many cannot be kept from an "
-            "agent. Start in one of them."
+            f"{escape(str(project))} contains {len(names)} repositories, more than Aileron can "
+            "protect from an agent. Launch in one of them."
         )
     args: list[str] = []
     for each in sorted(above, key=lambda path: len(path.parts)):

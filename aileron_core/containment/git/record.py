@@ -158,8 +158,8 @@ def _reading(path: Path) -> Generator[dict[str, Any] | None, None, None]:
         yield json.loads(text)
     except (ValueError, TypeError, KeyError) as error:
         raise AileronError(
-            f"{path} is damaged ({type(error).__name__}). What the agent did in git lies "
-            "beside it; look at it, then remove the folder."
+            f"{path} is damaged ({type(error).__name__}). The agent's git folder is next to it. "
+            "Copy what you need, then remove the folder."
         ) from None
 
 

@@ -57,11 +57,11 @@ class RefChanges:
             if now.get(name) == value:
                 continue
             if not name.startswith(_IMPORTED):
-                changes._reject(name, value, "refs of that kind are not moved for an agent")
+                changes._reject(name, value, "an agent cannot move refs of this kind")
             elif now.get(name) != before.get(name):
-                changes._reject(name, value, "it was changed here too")
+                changes._reject(name, value, "you changed it too")
             elif name in elsewhere:
-                changes._reject(name, value, "another work tree of yours has it checked out")
+                changes._reject(name, value, "it is checked out in another work tree")
             elif value is None:
                 changes.deletions.append(name)
             else:
@@ -101,7 +101,7 @@ def update_refs(repository: SessionRepository, changes: RefChanges) -> None:
         name: _update(name, value, before.get(name)) for name, value in changes.updates.items()
     }
     for name in _run_each(repository, lines):
-        changes.reject(name, "git did not move it here")
+        changes.reject(name, "git refused to move it")
 
 
 def delete_refs(repository: SessionRepository, changes: RefChanges) -> None:
@@ -114,7 +114,7 @@ def delete_refs(repository: SessionRepository, changes: RefChanges) -> None:
     )
     for name in failed:
         changes.deletions.remove(name)
-        changes.rejected[name] = "git did not delete it here"
+        changes.rejected[name] = "git refused to delete it"
 
 
 def _update(name: str, new: str | None, old: str | None) -> bytes:
@@ -161,7 +161,7 @@ def preserve_refs(repository: SessionRepository, values: Mapping[str, str]) -> d
     for name in _run_each(repository, commands):  # not a name, or one that is a folder by now
         names[name] = f"{folder}/by-id/{values[name]}"
         if _run_each(repository, {name: _force_update(names[name], values[name])}):
-            raise GitFailed(f"{escape(name)} could not be kept as {names[name]}.")
+            raise GitFailed(f"{escape(name)} could not be saved as {names[name]}.")
     return names
 
 

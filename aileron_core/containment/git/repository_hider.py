@@ -128,7 +128,7 @@ class RepositoryHider:
             if self._is_open(name):
                 names.append(name)
             elif _leads_to_repository(self._project, name):
-                self._disable(name, "what it leads to is not in the project")
+                self._disable(name, "it leads outside the project")
         for name in scan.repository_shaped:
             linked = os.path.lexists(self._project / name / "commondir")
             path = str(PurePosixPath(name, "commondir" if linked else "refs"))
@@ -188,9 +188,9 @@ class RepositoryHider:
         status = os.fstat(source)
         is_folder = stat.S_ISDIR(status.st_mode)
         if len(self._record.hidden) >= _MOST:
-            raise OSError(0, f"{_MOST} are hidden already")
+            raise OSError(0, f"{_MOST} repositories are hidden already")
         if not is_folder and not (path.name == "commondir" and stat.S_ISREG(status.st_mode)):
-            raise OSError(0, "it is no folder")
+            raise OSError(0, "it is not a folder")
         hidden = HiddenFolder(number=self._made, name=name, stand_in=[])
         self._made += 1
         kept = kept_path(self._folder, hidden)
@@ -317,9 +317,12 @@ class RepositoryHider:
         except OSError as error:
             sentences = [failure_notice(disabled, error)]
         for sentence in sentences:
-            text = f"{sentence} This was done while the agent ran, whose git lost it ({why})."
+            text = f"{sentence} It was renamed while the agent ran, so the agent's git lost it ({why})."
             if len(self._record.notices) >= _MOST:
-                text = "More was renamed while the agent ran: look for names that end in .disarmed."
+                text = (
+                    "More repositories were renamed while the agent ran. Look for names that end in "
+                    ".disarmed."
+                )
             if text not in self._record.notices:
                 self._record.notices.append(text)
 

@@ -163,7 +163,7 @@ def _copy(
         while data := _read(source, deadline):
             copied += len(data)
             if copied > max_bytes:
-                return f"gave more than {max_bytes >> 20} MiB."
+                return f"returned more than {max_bytes >> 20} MiB."
             output.write(data)
         if time.monotonic() >= deadline:
             return f"took longer than {seconds:.0f} s."

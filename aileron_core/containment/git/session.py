@@ -144,7 +144,7 @@ def recover_sessions(*, bwrap: str, parent: Path, leftovers: Path) -> list[str]:
             )  # fmt: skip
             where = escape(record.project)
             notices += [
-                f"{where}, after a launch that was killed: {each}" for each in abandoned.end()
+                f"{where}, from a launch that was killed: {each}" for each in abandoned.end()
             ]
     return notices
 

@@ -29,7 +29,7 @@ def make_session_git_dir(repository: SessionRepository, settings: Iterable[GitSe
     """
     record, own = repository.record, repository.session_git_dir
     if any(repository.git_dir.glob("sharedindex.*")):
-        raise GitFailed("its index is split over several files")
+        raise GitFailed("it has a split index")
     settings = list(settings)
     if why := unsupported_reason(settings):
         raise GitFailed(why)

@@ -22,7 +22,8 @@ def add_settings_notice(repository: SessionRepository) -> None:
         names = _settings(repository)
     except GitFailed as error:
         repository.record.add_notice(
-            f"The agent's git settings cannot be read ({error}); none of them was carried over."
+            f"The agent's git settings cannot be read ({error}). None was copied to your "
+            "repository."
         )
         names = []
     hooks = repository.session_git_dir / "hooks"
@@ -33,7 +34,8 @@ def add_settings_notice(repository: SessionRepository) -> None:
             names.append("hooks")
     if names:
         repository.record.add_notice(
-            f"Git settings and hooks of the agent's were not carried over: {_listed(names)}."
+            "The agent's git settings and hooks were not copied to your repository: "
+            f"{_listed(names)}."
         )
 
 
@@ -68,12 +70,13 @@ def repository_notices(record: RepositoryRecord, leftovers: Path | None) -> list
     notices: list[str] = []
     if record.updated_refs:
         names = _listed([short_name(name) for name in sorted(record.updated_refs)])
-        notices.append(f"What the agent committed is in your repository: {names}.")
+        notices.append(f"The agent's commits are in your repository: {names}.")
     notices += record.notices
     for name, why in record.refused.items():
-        what = "What the agent did last in git" if name == ALL_CHANGES else short_name(name)
+        what = "The agent's last changes in git" if name == ALL_CHANGES else short_name(name)
         notices.append(
-            f"{what} could not be brought back ({why.rstrip('.')}). It is in {leftovers}."
+            f"{what} could not be copied to your repository ({why.rstrip('.')}). You find them in "
+            f"{leftovers}."
         )
     where = "" if record.worktree == "." else f"In {escape(record.worktree)}: "
     return [f"{where}{sentence}" for sentence in notices]

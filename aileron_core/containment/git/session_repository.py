@@ -161,7 +161,7 @@ class SessionRepository:
         for name in ("index", "packed-refs", "shallow"):
             path = self.session_git_dir / name
             if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
-                raise GitFailed(f"the agent's {name} is no file.")
+                raise GitFailed(f"the agent's {name} is not a file.")
         self.agent_head()
         return _refs(self.agent_git())
 
@@ -177,7 +177,7 @@ class SessionRepository:
             .strip()
         )
         if not OBJECT_ID_PATTERN.match(text) and not _BRANCH.fullmatch(text):
-            raise GitFailed("the agent's HEAD names no branch and no commit.")
+            raise GitFailed("the agent's HEAD is neither a branch nor a commit.")
         (self.folder / "HEAD").write_text(f"{text}\n", encoding="utf-8")
         return text
 

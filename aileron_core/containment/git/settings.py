@@ -92,11 +92,13 @@ def unsupported_reason(settings: Iterable[GitSetting]) -> str | None:
         if name.startswith("extensions."):
             extension = name.removeprefix("extensions.")
             if extension == "partialclone":
-                return "it is a partial clone, which fetches what is missing as it goes"
+                return "it is a partial clone, which fetches missing objects on demand"
             if extension not in _EXTENSIONS:
-                return f"it uses an extension that is not known here ({escape(extension)})"
+                return (
+                    f"it uses a git extension that Aileron does not support ({escape(extension)})"
+                )
         if name.startswith("remote.") and name.endswith(".promisor"):
-            return "it is a partial clone, which fetches what is missing as it goes"
+            return "it is a partial clone, which fetches missing objects on demand"
     return None
 
 

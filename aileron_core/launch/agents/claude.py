@@ -61,19 +61,31 @@ class _Claude:
         "--file", "-d", "--fork-session", "--session-id", "--teleport",
     )  # fmt: skip
     controls: tuple[str, ...] = (
-        "Aileron's actions are plain tools from the start; Claude Code asks nothing before them.",
-        "One call may take 600 s.",
-        "Telemetry and the marketplace's own installs are off for this run.",
+        (
+            "Aileron's actions are available as tools from the start. Claude Code does not ask "
+            "before it calls them."
+        ),
+        "A call can take up to 600 seconds.",
+        "Telemetry and automatic installs from the marketplace are off for this run.",
     )
     not_controlled: tuple[str, ...] = (
-        "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
-        "MCP servers, hooks and plugins of your own ~/.claude: they run beside Aileron's.",
-        "In the terminal its first prompt may go out before any MCP server is known.",
+        (
+            "Its shell and file tools: in the sandbox they can reach the project; without it, "
+            "everything you can."
+        ),
+        "MCP servers, hooks and plugins in your own ~/.claude: they run alongside Aileron's.",
+        (
+            "The first prompt: in interactive use it may be sent before Claude Code has "
+            "connected to its MCP servers."
+        ),
     )
     passes_gateway: str = (
-        "Its model traffic passes the gateway, by a key or an account of Anthropic's."
+        "Its model traffic goes through the gateway, with an Anthropic API key or account."
     )
-    bypasses_gateway: str = "With a base URL of your own, Bedrock, Vertex or Foundry its model traffic goes past Aileron."
+    bypasses_gateway: str = (
+        "With your own base URL, Bedrock, Vertex or Foundry, its model traffic bypasses the "
+        "gateway."
+    )
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `claude` with MCP server and settings in files that hold no secret."""
@@ -131,7 +143,7 @@ class _Claude:
                 continue
             table = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
             if MCP_SERVER_NAME in (table.get("mcpServers") or {}):
-                found.append(f"{name} names an MCP server {MCP_SERVER_NAME}")
+                found.append(f"{name} defines an MCP server called {MCP_SERVER_NAME}")
             if table.get("hooks"):
                 found.append(f"{name} sets hooks")
             env = cast("dict[str, Any]", table.get("env") or {})
@@ -160,7 +172,7 @@ def _variables(context: PlanContext) -> dict[str, str]:
 def _elsewhere(context: PlanContext) -> str | None:
     """Return why its model traffic does not go to Anthropic's API, None if it does."""
     if option_value(context.all_args, "--settings") is not None:
-        return "its arguments contain --settings, which replaces Aileron's"
+        return "its arguments contain --settings, which replaces Aileron's settings"
     if found := names_in_effect(context.env, _ELSEWHERE):
         return f"{found[0]} is set"
     for path, text in context.settings.items():

@@ -18,8 +18,8 @@ from aileron_core.launch.agents.settings_files import (
 from aileron_core.launch.plan import MCP_SERVER_NAME, AgentFolder, ModelTraffic, Plan, PlanContext
 
 _SYSTEM = (PurePosixPath("/etc/codex/config.toml"), PurePosixPath("/etc/codex/managed_config.toml"))
-_CHATGPT = "it is signed in with an account of ChatGPT, whose models are reached another way"
-_NO_KEY = "it has no API key yet (OPENAI_API_KEY, or `codex login --with-api-key`)"
+_CHATGPT = "it is signed in with a ChatGPT account, which the gateway does not support"
+_NO_KEY = "it has no API key yet (set OPENAI_API_KEY, or run `codex login --with-api-key`)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,21 +46,30 @@ class _Codex:
         "-o", "--output-last-message", "--output-schema",
     )  # fmt: skip
     controls: tuple[str, ...] = (
-        "Aileron's actions are there from the first turn, as an MCP server that Codex waits for.",
-        "Codex itself does not ask before an action; Aileron's console does.",
-        "One call may take 600 s.",
+        "Aileron's actions are available from the first turn: Codex waits for Aileron's MCP server.",
+        "Codex does not ask before it calls an action; Aileron's console does.",
+        "A call can take up to 600 seconds.",
         "Telemetry, update checks, plugins and apps are off for this run.",
     )
     not_controlled: tuple[str, ...] = (
-        "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
-        "Its own sandbox cannot start inside Aileron's: its shell needs `--sandbox danger-full-access`.",
-        "MCP servers of your own ~/.codex/config.toml: they run beside Aileron's.",
-        "With models in code mode, its tool calls are a program; each action still asks separately.",
+        (
+            "Its shell and file tools: in the sandbox they can reach the project; without it, "
+            "everything you can."
+        ),
+        (
+            "Its own sandbox: it cannot start inside Aileron's, so Codex's shell needs "
+            "`--sandbox danger-full-access`."
+        ),
+        "MCP servers in your own ~/.codex/config.toml: they run alongside Aileron's.",
+        (
+            "Programs: models in code mode call tools from a program that they write. Each gated "
+            "action still needs its own approval."
+        ),
     )
-    passes_gateway: str = (
-        "Its model traffic passes the gateway where it uses OpenAI's API by a key."
+    passes_gateway: str = "With an OpenAI API key, its model traffic goes through the gateway."
+    bypasses_gateway: str = (
+        "With a ChatGPT account or another provider, its model traffic bypasses the gateway."
     )
-    bypasses_gateway: str = "Signed in with ChatGPT, or with a provider of your own, its model traffic goes past Aileron."
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `codex` with Aileron's settings over the person's; the person's flags come last."""
@@ -137,7 +146,7 @@ def _elsewhere(context: PlanContext) -> str | None:
     if names_in_effect(context.env, ("OPENAI_BASE_URL",)):
         return "OPENAI_BASE_URL is set"
     if (typed := _typed(context.all_args)) is not None:
-        return f"its arguments hold {typed}"
+        return f"its arguments contain {typed}"
     for path, text in context.settings.items():
         if not path.endswith(".toml"):
             continue

@@ -68,17 +68,23 @@ class _Gemini:
         "-w", "--resume", "-r", "--session-file", "--delete-session", "--proxy", "--telemetry",
     )  # fmt: skip
     controls: tuple[str, ...] = (
-        "Aileron's actions are there as an extension; Gemini asks nothing before them.",
-        "One call may take 600 s.",
+        (
+            "Aileron's actions are available as an extension. Gemini CLI does not ask before it "
+            "calls them."
+        ),
+        "A call can take up to 600 seconds.",
     )
     not_controlled: tuple[str, ...] = (
-        "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
-        "MCP servers and extensions of your own ~/.gemini: they run beside Aileron's.",
-        "Usage statistics follow your own settings.json.",
+        (
+            "Its shell and file tools: in the sandbox they can reach the project; without it, "
+            "everything you can."
+        ),
+        "MCP servers and extensions in your own ~/.gemini: they run alongside Aileron's.",
+        "Usage statistics: your own settings.json decides whether they are sent.",
     )
-    passes_gateway: str = "Its model traffic passes the gateway where an API key is its login."
+    passes_gateway: str = "With an API key, its model traffic goes through the gateway."
     bypasses_gateway: str = (
-        "With an account of Google, Vertex AI or a proxy its model traffic goes past Aileron."
+        "With a Google account, Vertex AI or a proxy, its model traffic bypasses the gateway."
     )
 
     def plan(self, context: PlanContext) -> Plan:
@@ -134,7 +140,7 @@ class _Gemini:
             elif '"selectedType"' in text:
                 found.append(f"{name} sets selectedType")
             if f'"{MCP_SERVER_NAME}"' in text and "mcpServers" in text:
-                found.append(f"{name} names an MCP server {MCP_SERVER_NAME}")
+                found.append(f"{name} defines an MCP server called {MCP_SERVER_NAME}")
             if '"hooks"' in text:
                 found.append(f"{name} sets hooks")
         return tuple(found)
@@ -146,9 +152,9 @@ def _elsewhere(context: PlanContext) -> str | None:
         return f"{found[0]} is set"
     if found := names_in_effect(context.env, _PROXIES):
         # It sends even loopback through the proxy, whatever NO_PROXY says (read in 0.61.0).
-        return f"{found[0]} is set, and Gemini CLI sends all it has to that proxy"
+        return f"{found[0]} is set, and Gemini CLI sends all its traffic to that proxy"
     if option_value(context.all_args, "--proxy") is not None:
-        return "its arguments hold --proxy, and Gemini CLI sends all it has there"
+        return "its arguments contain --proxy, and Gemini CLI sends all its traffic to that proxy"
     chosen = ""
     for path, text in context.settings.items():
         if path.endswith(".env"):
@@ -163,9 +169,9 @@ def _elsewhere(context: PlanContext) -> str | None:
     if chosen == _KEY:
         return None
     if not chosen:
-        return "no kind of login is chosen yet in ~/.gemini/settings.json"
+        return "~/.gemini/settings.json does not choose how to sign in yet"
     named = _LOGINS.get(chosen, "another kind of account")
-    return f"it is signed in with {named}, whose models are reached another way"
+    return f"it is signed in with {named}, which the gateway does not support"
 
 
 GEMINI = _Gemini()

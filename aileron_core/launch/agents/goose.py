@@ -57,16 +57,29 @@ class _Goose:
         "--edit", "--history",
     )  # fmt: skip
     controls: tuple[str, ...] = (
-        "Aileron's actions are there as an extension, beside those of your profile.",
-        "Telemetry and the keyring are off for this run.",
+        "Aileron's actions are available as an extension, alongside those of your profile.",
+        "Telemetry is off for this run, and Goose does not use the keyring.",
     )
     not_controlled: tuple[str, ...] = (
-        "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
-        "It runs every tool without asking (GOOSE_MODE=auto): it has no switch for one extension.",
-        "A call that takes over 300 s times out there; its approval keeps waiting, and check_action_status returns the result.",
+        (
+            "Its shell and file tools: in the sandbox they can reach the project; without it, "
+            "everything you can."
+        ),
+        (
+            "Its other tools: Goose runs all of them without asking (GOOSE_MODE=auto), because "
+            "this cannot be set for one extension."
+        ),
+        (
+            "Long calls: Goose gives up on a call after 300 seconds. The approval keeps waiting, "
+            "and check_action_status returns the result."
+        ),
     )
-    passes_gateway: str = "Traffic to models of OpenAI, Anthropic and Google passes the gateway."
-    bypasses_gateway: str = "Other providers, and hosts of your own, go past Aileron."
+    passes_gateway: str = (
+        "Traffic to models of Anthropic, OpenAI and Google goes through the gateway."
+    )
+    bypasses_gateway: str = (
+        "Traffic to other providers, or to a host of your own, bypasses the gateway."
+    )
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `goose session` or `goose run` with the relay as an extension."""
@@ -96,7 +109,8 @@ class _Goose:
         if context.args and context.args[0] not in _TAKES_EXTENSIONS:
             # `goose configure` would offer to keep our base URL in the person's configuration.
             reason = (
-                f"`goose {context.args[0]}` is not a session; `goose session` and `goose run` are"
+                f"`goose {context.args[0]}` does not start a session; `goose session` and `goose run` "
+                "do"
             )
             return ModelTraffic(providers=frozenset(), bypass_reasons=(reason,))
         past: list[str] = []
@@ -107,7 +121,7 @@ class _Goose:
                 past.append(where)
                 through.discard(provider)
         past += [
-            f"its provider {name} is reached another way"
+            f"the gateway does not support its provider {name}"
             for name in _providers(context)
             if name not in _NAMES
         ]

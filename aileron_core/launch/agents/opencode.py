@@ -65,19 +65,31 @@ class _OpenCode:
         "-f", "--password", "-p", "--username", "-u", "--auto", "--pure",
     )  # fmt: skip
     controls: tuple[str, ...] = (
-        "Aileron's actions are there as an MCP server; OpenCode asks nothing before them.",
-        "One call may take 600 s.",
-        "Update checks and downloads of language servers are off for this run.",
+        (
+            "Aileron's actions are available through an MCP server. OpenCode does not ask before "
+            "it calls them."
+        ),
+        "A call can take up to 600 seconds.",
+        "Update checks and language server downloads are off for this run.",
     )
     not_controlled: tuple[str, ...] = (
-        "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
-        "MCP servers and plugins of your own configuration: they run beside Aileron's.",
-        "It installs its plugin package from the npm registry at each start; there is no switch.",
+        (
+            "Its shell and file tools: in the sandbox they can reach the project; without it, "
+            "everything you can."
+        ),
+        "MCP servers and plugins in your own configuration: they run alongside Aileron's.",
+        (
+            "Its plugin package: OpenCode installs it from the npm registry at each start, and "
+            "has no setting against that."
+        ),
     )
     passes_gateway: str = (
-        "Traffic to models of Anthropic, OpenAI and Google by a key passes the gateway."
+        "With an API key, traffic to models of Anthropic, OpenAI and Google goes through the "
+        "gateway."
     )
-    bypasses_gateway: str = "Accounts, other providers and addresses of your own go past Aileron."
+    bypasses_gateway: str = (
+        "With an account, another provider or a base URL of your own, traffic bypasses the gateway."
+    )
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `opencode` with Aileron's settings in its environment."""
@@ -143,16 +155,16 @@ class _OpenCode:
                 through.add(provider)
         chosen = _chosen(known, context)
         if chosen not in ("", *PROVIDER_NAMES):
-            past.append(f"its provider {chosen} is reached another way")
+            past.append(f"the gateway does not support its provider {chosen}")
         if not through and not past:
-            past.append("it has no API key of Anthropic, OpenAI or Google")
+            past.append("it has no API key for Anthropic, OpenAI or Google")
         return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         found: list[str] = []
         for name, text in files.items():
             if f'"{MCP_SERVER_NAME}"' in text and '"mcp"' in text:
-                found.append(f"{name} names an MCP server {MCP_SERVER_NAME}")
+                found.append(f"{name} defines an MCP server called {MCP_SERVER_NAME}")
             found += [
                 f"{name} sets {key}" for key in ("baseURL", "api", "plugin") if f'"{key}"' in text
             ]

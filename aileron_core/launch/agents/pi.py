@@ -43,16 +43,26 @@ class _Pi:
         "-c", "--resume", "-r", "--mode", "--rpc", "--print", "-p",
     )  # fmt: skip
     controls: tuple[str, ...] = (
-        "Aileron's actions are tools of an extension that lives for this run.",
-        "A call can wait as long as needed: Pi has no time limit for tools.",
+        ("Aileron's actions are available as tools of an extension that exists only for this run."),
+        "A call can take any time: Pi has no time limit for tools.",
         "Telemetry is off for this run.",
     )
     not_controlled: tuple[str, ...] = (
-        "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
-        "Pi never asks before a tool; extensions of your own ~/.pi run beside Aileron's.",
+        (
+            "Its shell and file tools: in the sandbox they can reach the project; without it, "
+            "everything you can."
+        ),
+        (
+            "Its other tools: Pi never asks before it uses one. Extensions in your own ~/.pi run "
+            "alongside Aileron's."
+        ),
     )
-    passes_gateway: str = "Traffic to models of Anthropic, OpenAI and Google passes the gateway."
-    bypasses_gateway: str = "Other providers, and addresses of your own, go past Aileron."
+    passes_gateway: str = (
+        "Traffic to models of Anthropic, OpenAI and Google goes through the gateway."
+    )
+    bypasses_gateway: str = (
+        "Traffic to other providers, or to a base URL of your own, bypasses the gateway."
+    )
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `pi -e` with the extension, which knows the relay and no secret."""
@@ -103,13 +113,13 @@ class _Pi:
             option_value(context.all_args, "--provider") or (model[0] if model[1] else "") or chosen
         )
         if chosen not in ("", *PROVIDER_NAMES):
-            past.append(f"its provider {chosen} is reached another way")
+            past.append(f"the gateway does not support its provider {chosen}")
         return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Report extensions, which would run inside Pi."""
         return tuple(
-            f"{name} names extensions" for name, text in files.items() if '"extensions"' in text
+            f"{name} lists extensions" for name, text in files.items() if '"extensions"' in text
         )
 
 

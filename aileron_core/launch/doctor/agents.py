@@ -50,7 +50,8 @@ def inspect_agent(agent: Agent, env: Mapping[str, str], project: Path) -> AgentR
     except NotFound:
         inside = shutil.which(agent.program, path=path)
         trouble = (
-            f"{inside} is inside this project, and a launch never uses a program from its project"
+            f"{inside} is inside this project. `aileron launch` does not run an agent that is "
+            "installed in its own project"
         )
         return AgentReport(
             agent=agent, program=None, version=None, problem=trouble if inside else ""

@@ -22,7 +22,9 @@ _REMOTE = re.compile(r"^\s*allow_remote_control\s+(?!no\b)(\S+)", re.MULTILINE)
 def check_machine() -> Iterator[Finding]:
     """Report what the sandbox can use here, and what is missing."""
     if sys.platform != "linux":
-        text = "Agents cannot be contained on this system: use a container, or another user."
+        text = (
+            "Aileron has no sandbox for this system. Run agents in a container or as another user."
+        )
         yield Finding(level="warning", topic="sandbox", text=text)
         return
     try:
@@ -30,7 +32,10 @@ def check_machine() -> Iterator[Finding]:
     except AileronError as error:
         yield Finding(level="broken", topic="sandbox", text=error.message)
     else:
-        text = f"{support.bwrap} makes sandboxes here (user namespaces work), with a filter of system calls."
+        text = (
+            f"{support.bwrap} can create sandboxes here (user namespaces work), with a system "
+            "call filter."
+        )
         yield Finding(level="ok", topic="sandbox", text=text)
     yield _landlock()
 
@@ -38,15 +43,24 @@ def check_machine() -> Iterator[Finding]:
 def _landlock() -> Finding:
     abi, reachable = landlock_abi(), abstract_listeners()
     if abi >= SCOPE_ABI:
-        text = f"Landlock ABI {abi} keeps abstract sockets ({len(reachable)} here) and signals out."
+        text = (
+            f"Landlock ABI {abi} keeps sandboxed agents from abstract sockets ({len(reachable)} "
+            "here) and from signalling other processes."
+        )
         return Finding(level="ok", topic="landlock", text=text)
-    has = f"has Landlock ABI {abi}" if abi else "has no Landlock"
-    text = f"This kernel {has}; {SCOPE_ABI} (Linux 6.12) would keep abstract sockets out."
+    has = f"has Landlock ABI {abi}" if abi else "does not support Landlock"
+    text = (
+        f"This kernel {has}. ABI {SCOPE_ABI} (Linux 6.12) would keep sandboxed agents from "
+        "abstract sockets."
+    )
     if not reachable:
-        return Finding(level="note", topic="landlock", text=f"{text} None is open at the moment.")
+        return Finding(level="note", topic="landlock", text=f"{text} None is open now.")
     names = ", ".join(reachable[:_NAMED])
     more = f" and {len(reachable) - _NAMED} more" if len(reachable) > _NAMED else ""
-    text += f" A launch is refused while these are open, unless offline: {names}{more}."
+    text += (
+        " While these are open, `aileron launch` needs --sandbox=offline or "
+        f"--allow-abstract-sockets: {names}{more}."
+    )
     return Finding(level="warning", topic="landlock", text=text)
 
 
@@ -73,16 +87,16 @@ def _tmux(env: Mapping[str, str]) -> Finding:
             passthrough = ""
     if passthrough in ("on", "all"):
         text = (
-            "tmux passes escape sequences of an agent on to your terminal. Set "
-            "`set -g allow-passthrough off` in tmux.conf where an agent runs."
+            "tmux passes an agent's escape sequences on to your terminal. Put `set -g "
+            "allow-passthrough off` into the tmux.conf of the tmux that agents run in."
         )
         return Finding(level="warning", topic="tmux", text=text)
     sentence = (
         f"allow-passthrough is {passthrough}"
         if passthrough
-        else "it did not tell allow-passthrough"
+        else "allow-passthrough could not be read"
     )
-    return Finding(level="ok" if passthrough else "note", topic="tmux", text=f"tmux: {sentence}.")
+    return Finding(level="ok" if passthrough else "note", topic="tmux", text=f"{sentence}.")
 
 
 def _kitty(env: Mapping[str, str], home: Path) -> Finding | None:
@@ -95,7 +109,8 @@ def _kitty(env: Mapping[str, str], home: Path) -> Finding | None:
     if found is None and not env.get("KITTY_LISTEN_ON"):
         return None
     text = (
-        "kitty allows remote control (allow_remote_control, or a listening socket): a program that "
-        "reaches it types into the console. Set `allow_remote_control no` in kitty.conf."
+        "kitty allows remote control (allow_remote_control, or a listening socket), so "
+        "another program can type into the console. Put `allow_remote_control no` into "
+        "kitty.conf."
     )
     return Finding(level="warning", topic="kitty", text=text)

@@ -22,11 +22,15 @@ def check_code(packages: Iterable[Path], *, uid: int) -> Finding:
             open_ += 1
             first = first or path
     if first is None:
-        text = f"Aileron's code ({files} files) belongs to another user: protected."
+        text = (
+            f"Aileron's code ({files} files) belongs to another user, so programs that you run "
+            "cannot change it."
+        )
         return Finding(level="ok", topic="code", text=text)
     text = (
-        f"Aileron's code can be changed by any program you run outside a sandbox ({open_} of {files} "
-        f"files and folders, {first} for one). An installation owned by root prevents that."
+        f"Any program that you run outside a sandbox can change Aileron's code ({open_} of "
+        f"{files} files and folders, for example {first}). To prevent that, install Aileron "
+        "as root."
     )
     return Finding(level="note", topic="code", text=text)
 
@@ -37,9 +41,10 @@ def check_hard_links(folders: Iterable[Path]) -> Finding | None:
     if not shared:
         return None
     text = (
-        f"{len(shared)} of Aileron's files have other names ({shared[0]} for one), as installers make "
-        "them that link from a cache: what writes to the others changes Aileron, an agent in its "
-        f"project's environment too. The next launch makes copies of them. {reinstall_hint()}"
+        f"{len(shared)} of Aileron's files are hard links that share their content with an "
+        f"installer's cache (for example {shared[0]}). Whoever can write to the other names "
+        "can change Aileron, including an agent in an environment made from that cache. The "
+        f"next launch replaces them with copies. {reinstall_hint()}"
     )
     return Finding(level="warning", topic="code", text=text)
 
@@ -85,7 +90,7 @@ def check_home(home: Home, *, uid: int) -> Iterator[Finding]:
         return
     loose = [path for path in _kept(home) if _is_loose(path)]
     for path in loose:
-        text = f"{path} can be opened by other users: `chmod go= {path}`."
+        text = f"Other users can open {path}. Run `chmod go= {path}`."
         yield Finding(level="broken", topic="home", text=text)
     if not loose:
         yield Finding(level="ok", topic="home", text=f"{home.path} is ready; only you can read it.")

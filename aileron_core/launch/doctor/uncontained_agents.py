@@ -37,15 +37,18 @@ def uncontained_sessions(home: Home, clock: Clock) -> Iterator[Finding]:
         return
     loose = [each for each in found if not each.claims_contained or each.session_id in outside]
     for session in loose:
-        how = "opened by itself" if session.self_opened else "launched with --no-sandbox"
+        how = "connected by itself" if session.self_opened else "launched with --no-sandbox"
         if session.claims_contained:
-            how = "said to be contained, and seen outside any sandbox"
+            how = "said to be contained, but seen outside any sandbox"
         text = f"Session {session.session_id} ({session.agent}, {how}) is not contained."
         yield Finding(level="warning", topic="sessions", text=text)
     if not loose:
         text = "No session is open."
         if found:
-            text = f"{len(found)} open, each said to be contained; the console shows what it saw of that."
+            text = (
+                f"{len(found)} open, each said to be contained. The console shows whether it could "
+                "confirm that."
+            )
         yield Finding(level="ok", topic="sessions", text=text)
 
 
@@ -70,7 +73,10 @@ def running_agents(
             continue
         if _namespace(folder) != ours and not _finds(folder, home.resolve()):
             continue
-        text = f"{name} runs outside any sandbox (pid {folder.name}): it can do whatever you can."
+        text = (
+            f"{name} (process {folder.name}) runs outside any sandbox, so it can do whatever you "
+            "can."
+        )
         yield Finding(level="warning", topic="agents", text=text)
 
 

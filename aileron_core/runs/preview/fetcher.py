@@ -65,7 +65,9 @@ class PreviewFetcher:
                 await self.adopt(run, preview)
             except AileronError:
                 # Without a digest nobody can say yes to it; a refresh looks again.
-                run.preview = self._unavailable("it could not be put on record. r asks again.")
+                run.preview = self._unavailable(
+                    "it could not be recorded. Press r to fetch it again."
+                )
                 self._store.notify(run)
                 raise
 
@@ -107,7 +109,7 @@ class PreviewFetcher:
         summary = (
             f"No preview of {run.row.action} could be fetched"
             if preview.status == "unavailable"
-            else f"Fetched what {run.row.action} would do"
+            else f"Fetched the preview of {run.row.action}"
         )
         if preview.hosts_asked:
             summary += f", from {short_hosts(preview.hosts_asked)}"
@@ -153,17 +155,19 @@ class PreviewFetcher:
         action, args = run.resolved.action, run.row.args
         plan = plan_preview(action, args, outputs) if args is not None else None
         if plan is None:
-            return self._unavailable("its arguments are gone")
+            return self._unavailable("its arguments have been deleted")
         hosts = run.resolved.connectors[plan.connector.fqn].hosts_for(plan.args)
         if others := sorted(set(hosts) - set(run.hosts)):
             # What the steps returned must not lead it to where nobody was told it may go.
-            return self._unavailable(f"it would ask {short_hosts(others)}, which was not shown")
+            return self._unavailable(
+                f"it would contact {short_hosts(others)}, which was not shown to you"
+            )
         return await self._call_preview_op(run, action, plan)
 
     async def _within_limits(self, run: LiveRun) -> PreviewResult:
         """Fetch what an agent's call causes; what a person's key causes is not bounded."""
         if not self._is_within_rate(run.row.session_id):
-            return self._unavailable(f"{self._too_many()}. r asks again.")
+            return self._unavailable(f"{self._too_many()}. Press r to fetch it again.")
         await self._prepare(run)  # not within: other previews would wait for this compiling
         async with self._turn(run):
             return await self.fetch(run)
@@ -225,8 +229,8 @@ class PreviewFetcher:
         shown, lines = sum(map(len, values)), sum(value.count("\n") + 1 for value in values)
         if shown > MAX_SHOWN_CHARACTERS or lines > MAX_SHOWN_LINES:
             why = (
-                f"its answer has {shown:,} characters in {lines:,} lines to be shown, which nobody "
-                f"reads before a yes ({MAX_SHOWN_CHARACTERS:,} and {MAX_SHOWN_LINES:,} at most)"
+                f"its answer is too long to read before a decision: {shown:,} characters in {lines:,} "
+                f"lines ({MAX_SHOWN_CHARACTERS:,} and {MAX_SHOWN_LINES:,} at most)"
             )
             return replace(preview, status="unavailable", reason=why, output=None)
         try:
@@ -296,7 +300,7 @@ def _reason(result: OpResult) -> str:
         return f"{short_host(result.last_status_host)} answered {phrase}"
     if read := failure.details.get(OFFER_KEY):
         return (
-            f"it would send a POST request ({read}), which you have not accepted for this connector. The request "
-            "was not sent; the waiting list has what you can accept."
+            f"it would send a POST request ({read}), which you have not accepted for this "
+            "connector. The request was not sent. You can accept it in the waiting list."
         )
     return failure.message

@@ -105,21 +105,35 @@ class Gateway:
         session = self._app.sessions.authenticate_gateway(token.decode("latin-1"))
         own = session_socket_of(scope)
         if session is None or (own is not None and own != session.session_id):
-            raise GatewayError("unauthorized", "No open Aileron session has this gateway address.")
+            raise GatewayError(
+                "unauthorized",
+                (
+                    "This gateway address does not belong to an open Aileron session. Start the agent "
+                    "again."
+                ),
+            )
         assign_connection(scope, session, streams=True)
         if client.method == b"CONNECT":
-            raise GatewayError("invalid", "CONNECT is not passed.")
+            raise GatewayError("invalid", "The gateway does not forward CONNECT.")
         if client.upgrade and _body_of(client)[0]:
-            message = "A request that asks for another protocol must have no body."
+            message = "A request with Upgrade must not have a body."
             raise GatewayError("invalid", message)
         if len(self._open.get(session.session_id, ())) >= _MOST_OPEN:
-            message = f"{_MOST_OPEN} requests of this session are open already. Let some end first."
+            message = (
+                f"This session already has {_MOST_OPEN} open requests. Wait until some have ended."
+            )
             raise GatewayError("too_many", message)
         if self._count >= self._most:
-            raise GatewayError("too_many", "The console has no room for more requests now.")
+            raise GatewayError(
+                "too_many", "The console has too many open requests. Try again later."
+            )
         if self._app.traffic.is_full(session.session_id):
             raise GatewayError(
-                "unavailable", "Aileron cannot write its record, so nothing passes now."
+                "unavailable",
+                (
+                    "Aileron cannot write its audit record, so it forwards nothing. Ask the user to "
+                    "check the Aileron console."
+                ),
             )
         return session
 
@@ -162,7 +176,7 @@ class Gateway:
         forwarding: Forwarding,
     ) -> None:
         if not upstream.is_below_base_path(target.partition(b"?")[0]):
-            message = "A path with `.` or `..` as a segment, in any encoding, is not passed: "
+            message = "The gateway does not forward a path with `.` or `..` as a segment, in any encoding: "
             raise GatewayError(
                 "invalid", f"{message}it could leave the base path of {upstream.host}."
             )
@@ -193,7 +207,9 @@ class Gateway:
         elif outcome == "switched":
             await self._tunnelled(client, connection, forwarding)
         elif outcome in ("stale", "unanswered"):
-            raise GatewayError("unreachable", f"{upstream.address} hung up without an answer.")
+            raise GatewayError(
+                "unreachable", f"{upstream.address} closed the connection without an answer."
+            )
 
     async def _opened(
         self, upstream: Upstream, forwarding: Forwarding

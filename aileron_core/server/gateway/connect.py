@@ -166,7 +166,7 @@ class Dialer:
             async with asyncio.timeout(_RESOLVE_SECONDS):
                 return await loop.run_in_executor(self._names, self._resolver.resolve, host, port)
         except TimeoutError:
-            raise GatewayError("timeout", f"The name {host} was not resolved in time.") from None
+            raise GatewayError("timeout", f"Resolving the name {host} took too long.") from None
         except (OSError, UnicodeError):
             raise GatewayError("unreachable", f"The name {host} cannot be resolved.") from None
 
@@ -177,14 +177,14 @@ class Dialer:
             return self._guard.problem(address)
         if literal:
             # What a person wrote down to the last digit is meant, but for one that is no place.
-            return "is not the address of one machine" if _nowhere(address) else None
+            return "is not the address of a single machine" if _nowhere(address) else None
         return self._named.problem(address)
 
     def _end_problem(
         self, local: str, peer: str, port: int, upstream: Upstream | None
     ) -> str | None:
         if local == peer and port == self._own_port():
-            return "is this console itself"
+            return "is this console"
         if upstream is None or upstream.configured:
             return None
         return self._guard.own_address_problem(local, peer)
@@ -208,13 +208,15 @@ class Dialer:
             ) from None
         except OSError:
             raw.close()
-            raise GatewayError("unreachable", "The proxy of HTTPS_PROXY hung up.") from None
+            raise GatewayError(
+                "unreachable", "The proxy of HTTPS_PROXY closed the connection."
+            ) from None
         except BaseException:
             raw.close()
             raise
         if not 200 <= status < 300:
             raw.close()
-            message = f"The proxy of HTTPS_PROXY does not connect to {place}: it answered {status}."
+            message = f"The proxy of HTTPS_PROXY refused to connect to {place} (status {status})."
             raise GatewayError("unreachable", message)
         return raw
 
@@ -244,9 +246,9 @@ def _nowhere(address: str) -> bool:
 
 def _refusal(host: str, address: str, problem: str, upstream: Upstream | None) -> str:
     where = host if host == address else f"{host} resolves to {address}, which"
-    sentence = f"{where} {problem}: nothing was sent."
+    sentence = f"{where} {problem}. Nothing was sent."
     if upstream is not None and not upstream.configured:
-        sentence += " An upstream of your own is named under [gateway] in config.toml."
+        sentence += " To use an upstream of your own, set it under [gateway] in config.toml."
     return sentence
 
 
@@ -297,7 +299,7 @@ async def _wrap(
         ) from None
     except (OSError, ssl.SSLError):
         raise GatewayError(
-            "unreachable", f"{upstream.address}: the connection broke at its start."
+            "unreachable", f"{upstream.address}: the connection failed while it was being opened."
         ) from None
     return made
 
@@ -309,7 +311,7 @@ async def _proxy_status(raw: socket.socket) -> int:
     while not head.endswith(b"\r\n\r\n"):
         one = await loop.sock_recv(raw, 1)
         if not one or len(head) > _MAX_PROXY_HEAD:
-            raise OSError("the proxy hung up")
+            raise OSError("the proxy closed the connection")
         head += one
     word = bytes(head).split(None, 2)[1:2]
     return int(word[0]) if word and word[0].isdigit() else 0
@@ -324,6 +326,6 @@ def _trusting(ca_file: str) -> ssl.SSLContext:
         try:
             context.load_verify_locations(cafile=ca_file)
         except (OSError, ssl.SSLError):
-            message = "[gateway] ca_file in config.toml holds no certificate that can be read."
+            message = "[gateway] ca_file in config.toml contains no readable certificate."
             raise GatewayError("unavailable", message) from None
     return context

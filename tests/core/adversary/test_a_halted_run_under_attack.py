@@ -99,7 +99,7 @@ async def test_a_file_withdrawn_over_a_restart_runs_nothing_until_the_same_bytes
     file.write_text(text + "\nchanged\n")
     async with Core.open(home, mailbox, accept=False) as core:
         (view,) = (await core.app.console.snapshot()).approvals
-        with pytest.raises(Conflict, match="not accepted any more"):
+        with pytest.raises(Conflict, match="no longer accepted"):
             await core.app.approvals.approve(view.approval_id, second.digest)
     if restored:
         file.write_text(text)

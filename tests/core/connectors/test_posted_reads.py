@@ -86,7 +86,7 @@ def test_a_single_query_leaves_as_it_is(preview: Preview, service: Any, body: st
         # Where block strings are not known, the mutation is all that runs.
         (posted(graphql('fragment F on T { f(a: [""" " ]) } mutation { x } # """]) } query { y }')), "block string"),
         (posted(graphql("{ viewer { id }")), "not GraphQL"),
-        (posted(graphql(QUERY), path="/" + "a" * 300), "too long for a person"),
+        (posted(graphql(QUERY), path="/" + "a" * 300), "too long to be shown"),
         (posted(graphql("{a" * 2000 + "}" * 2000)), "too large to check"),
         (posted(graphql("{" + " a" * 6000 + "}")), "too large to check"),
         (posted(f'{{"query": {json.dumps(MUTATION)}, "query": "{{ a }}"}}'), "appears twice"),

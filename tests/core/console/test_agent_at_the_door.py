@@ -224,5 +224,5 @@ async def test_an_ungated_call_over_http_is_unavailable_after_a_pause_of_25_seco
             "unavailable",
             True,
         )
-        assert "A person holds all calls" in error["message"]
+        assert "A person has put all calls on hold" in error["message"]
     assert mailbox.state()["requests"] == []

@@ -93,7 +93,7 @@ def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_reported(home: P
     lock = HomeLock(Home(home))
     lock.acquire()
     core = CoreThread(lambda: App.open(Home(home), AppOptions()))
-    with pytest.raises(HomeError, match="already runs"):
+    with pytest.raises(HomeError, match="already running"):
         core.start()
     lock.release()
     core = CoreThread(lambda: App.open(Home(home), AppOptions()))

@@ -148,7 +148,9 @@ async def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(
     call = calling(core, "get-draft", {"id": DRAFT})
     await wait_for_request(mailbox, f"GET {DRAFT}", 1)
     core.app.database._stopped = StorageUnavailable("full")
-    with pytest.raises(StorageUnavailable, match=r"What ran was stopped\. The rest could not"):
+    with pytest.raises(
+        StorageUnavailable, match=r"Running calls were stopped\. The rest could not"
+    ):
         await stop(core)
     core.app.database._stopped = None
     async with asyncio.timeout(15):  # the service takes 20

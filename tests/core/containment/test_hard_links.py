@@ -105,7 +105,7 @@ def test_files_of_a_project_with_names_outside_are_counted(project: Path, tmp_pa
     assert (found.count, found.is_complete) == (1, True)
     said = found.warning()
     assert said is not None
-    assert said.startswith("Files of this project that have names outside it too: 1, ")
+    assert said.startswith("Files of this project that are hard links to files outside it: 1, ")
     assert "UV_LINK_MODE=copy" in said
 
 

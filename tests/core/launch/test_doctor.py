@@ -127,7 +127,7 @@ def test_code_that_you_own_is_code_that_your_programs_change(tmp_path: Path) -> 
     (tmp_path / "module.py").write_text("")
     mine = check_code([tmp_path], uid=os.getuid())
     assert mine.level == "note"
-    assert "can be changed by any program you run" in mine.text
+    assert "Any program that you run outside a sandbox can change" in mine.text
 
 
 SANDBOX = (
@@ -162,8 +162,8 @@ def test_an_agent_outside_a_sandbox_is_named(
         found = [each.text for each in running_agents({"codex"}, uid=os.getuid(), home=home)]
         other = [each.text for each in running_agents({"codex"}, uid=os.getuid() + 1, home=home)]
         process.stdin.close()
-    assert any(f"pid {pid})" in text for text in found) is outside
-    assert not any(f"pid {pid})" in text for text in other)
+    assert any(f"process {pid})" in text for text in found) is outside
+    assert not any(f"process {pid})" in text for text in other)
 
 
 def _words(cmdline: Path) -> list[str]:

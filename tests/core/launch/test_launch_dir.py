@@ -117,7 +117,7 @@ def test_nothing_is_copied_in_through_a_link_that_an_agent_could_have_made(tmp_p
     (person / "dotfiles").mkdir()
     (person / "dotfiles" / "codex").symlink_to(tmp_path / "secrets")
     for folder in (deep, FOLDER):
-        with pytest.raises(AileronError, match="reached through a link"):
+        with pytest.raises(AileronError, match="is behind a link"):
             copy_in(person, own, [folder])
     assert list(own.iterdir()) == []
 
@@ -136,7 +136,7 @@ def test_a_folder_that_the_person_keeps_elsewhere_is_copied_in(
     assert (own / ".codex" / "auth.json").read_text() == BEFORE
     assert not (own / ".codex").is_symlink()
     (only,) = notices
-    assert "a login that it renews is not written back" in only
+    assert "a login that the agent renews is not copied back" in only
     (own / ".codex" / "auth.json").write_text(BEFORE.replace("old", "new"))
     assert copy_back(copied) == []
 
@@ -190,7 +190,7 @@ def test_an_agents_folder_may_not_be_huge(tmp_path: Path) -> None:
         (person / ".codex" / name).mkdir()
         with (person / ".codex" / name / "file").open("wb") as file:
             file.truncate(65 * 1024 * 1024)
-    with pytest.raises(AileronError, match="holds more than 64 MiB"):
+    with pytest.raises(AileronError, match="contains more than 64 MiB"):
         copy_in(person, own, [FOLDER])
 
 
@@ -218,7 +218,7 @@ def test_nothing_is_put_through_a_link(tmp_path: Path, depth: int) -> None:
     link.parent.mkdir(parents=True)
     elsewhere.mkdir()
     link.symlink_to(elsewhere)
-    with pytest.raises(Forbidden, match="through a link"), InjectedFiles(home, [addition()]):
+    with pytest.raises(Forbidden, match="is behind a link"), InjectedFiles(home, [addition()]):
         pass
     assert list(elsewhere.iterdir()) == []
 

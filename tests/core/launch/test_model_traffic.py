@@ -305,7 +305,7 @@ def test_opencodes_own_providers_and_logins_are_left_alone_one_by_one() -> None:
     assert found.providers == {"anthropic"}
     assert len(found.bypass_reasons) == 3
     sentence = " ".join(bypass_warnings(AGENTS["opencode"], found))
-    assert sentence.startswith("Not all of OpenCode's model traffic passes Aileron: ")
+    assert sentence.startswith("Some of OpenCode's model traffic bypasses Aileron's gateway: ")
     assert "secret" not in sentence
     given = json.loads(plan("opencode", settings).env["OPENCODE_CONFIG_CONTENT"])
     assert list(given["provider"]) == ["anthropic"]
@@ -357,7 +357,7 @@ def test_another_provider_that_is_chosen_is_reported(
     """The models that pass are set all the same: they may be chosen later."""
     found = traffic(agent, args=args, env=env)
     assert found.providers == ALL
-    assert "is reached another way" in found.bypass_reasons[0]
+    assert "the gateway does not support" in found.bypass_reasons[0]
 
 
 def test_goose_configure_is_given_no_address_that_it_would_keep() -> None:
@@ -378,7 +378,7 @@ def test_settings_that_cannot_be_read_leave_the_agent_alone(
     assert found.providers == frozenset()
     assert found.bypass_reasons == (f"~/{path} cannot be read",)
     (sentence,) = bypass_warnings(AGENTS[agent], found)
-    assert sentence.endswith(f"does not pass Aileron: ~/{path} cannot be read.")
+    assert sentence.endswith(f"bypasses Aileron's gateway: ~/{path} cannot be read.")
 
 
 def test_the_persons_settings_come_before_the_projects(tmp_path: Path, project: Path) -> None:
@@ -406,4 +406,4 @@ def test_offline_the_sentence_says_that_no_model_is_reached() -> None:
     """What goes past the gateway goes nowhere without a network."""
     found = traffic("codex", {"~/.codex/auth.json": CHATGPT})
     assert len(bypass_warnings(AGENTS["codex"], found)) == 1
-    assert "no model" in bypass_warnings(AGENTS["codex"], found, offline=True)[1]
+    assert "cannot reach a model" in bypass_warnings(AGENTS["codex"], found, offline=True)[1]

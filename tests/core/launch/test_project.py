@@ -43,8 +43,8 @@ def test_a_home_by_another_name_is_held_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("project", "why"),
     [
-        ("/tmp", "holds /tmp"), ("/var", "holds /var/tmp"), ("/run/user/1000", "a system folder"),
-        ("/run", "holds /run"), ("/dev", "holds /dev/shm"), ("/proc/self", "a system folder"),
+        ("/tmp", "contains /tmp"), ("/var", "contains /var/tmp"), ("/run/user/1000", "a system folder"),
+        ("/run", "contains /run"), ("/dev", "contains /dev/shm"), ("/proc/self", "a system folder"),
     ],
 )  # fmt: skip
 def test_folders_of_sockets_and_devices_are_refused(project: str, why: str) -> None:

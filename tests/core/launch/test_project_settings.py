@@ -128,7 +128,7 @@ def test_settings_that_override_the_launch_are_part_of_what_is_accepted(project:
     (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil"}}}')
     asked = read_project_settings(project, AGENTS["claude"])
     assert asked is not None
-    assert asked.lines() == ("setting   .mcp.json names an MCP server aileron",)
+    assert asked.lines() == ("setting   .mcp.json defines an MCP server called aileron",)
     (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil2"}}}')
     again = read_project_settings(project, AGENTS["claude"])
     assert again is not None

@@ -64,7 +64,7 @@ def test_no_mode_keeps_a_name_in_place(folder: Path, spoil: Callable[[Path], Non
         assert len(restored.notices) == 4
         for name in (".mcp.json", ".envrc", ".Rprofile", ".vscode"):
             assert any(
-                reported.startswith(f"{name} is new and was moved to")
+                reported.startswith(f"The agent created {name}. It was moved to")
                 for reported in restored.notices
             )
 
@@ -168,7 +168,7 @@ def test_a_killed_launcher_leaves_its_doors_to_others(project: Path, tmp_path: P
     launcher.stdin.close()
     launcher.stdout.close()
     (reported,) = finish_sessions(home)
-    assert reported.startswith(f"In {project}: .envrc is new and was moved to {home}")
+    assert reported.startswith(f"In {project}: The agent created .envrc. It was moved to {home}")
     assert not (project / ".envrc").exists()
     assert list(finish_sessions(home)) == []
 
@@ -209,7 +209,7 @@ def test_a_link_that_leads_to_something_else_is_moved_aside(
     assert protected.restore(tmp_path / "aside").notices == ()
     change(project)
     (reported,) = protected.restore(tmp_path / "aside").notices
-    assert reported.startswith(f"{name} is a link and leads to something else now")
+    assert reported.startswith(f"{name} is a link that now leads somewhere else")
     assert not os.path.lexists(project / name)
 
 

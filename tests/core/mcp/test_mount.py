@@ -218,7 +218,7 @@ async def test_a_list_that_cannot_be_made_is_an_error_and_not_empty(
             "/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=mine
         )
         answer = await agent.post("/mcp", json=LIST, headers=mine)
-    assert "did not list its actions (HTTP 500)" in answer.text
+    assert "could not list its actions (HTTP 500)" in answer.text
     assert "secret argument" not in answer.text
 
 

@@ -117,7 +117,7 @@ def test_an_id_that_is_in_use_is_refused_and_the_first_request_goes_on(
     relay.send("tools/call", 1, name="send_draft", arguments={})
     eventually(lambda: patient.control.state()["polls"] == 1, "the call is held")
     relay.send("ping", 1)
-    assert "in use" in relay.read()["error"]["message"]
+    assert "already uses this id" in relay.read()["error"]["message"]
     patient.control.approve()
     assert relay.answer(1)["result"]["structuredContent"]["status"] == "completed"
     assert relay.end() == (0, "")
@@ -213,7 +213,7 @@ def test_a_given_token_that_opens_nothing_is_an_error_with_the_next_step(
     before = len(console.control.state()["opened"])
     relay = RawRelay(console.home, AILERON_TOKEN="of-an-ended-session")
     answer = relay.handshake()
-    assert "start the agent again" in answer["error"]["message"]
+    assert "Start the agent again" in answer["error"]["message"]
     assert "of-an-ended-session" not in json.dumps(answer)
     assert relay.end() == (0, "")
     assert len(console.control.state()["opened"]) == before
@@ -349,7 +349,7 @@ def test_it_takes_no_arguments_but_help_and_version(arguments: list[str], code: 
     )
     assert done.returncode == code
     assert ("AILERON_TOKEN_FILE" in done.stdout) == (code == 0)
-    assert ("usage:" in done.stderr) == (code == 2)
+    assert ("Usage:" in done.stderr) == (code == 2)
 
 
 def test_it_imports_nothing_slow_and_of_aileron_the_check_of_a_homes_owner() -> None:

@@ -184,5 +184,5 @@ def test_who_never_finishes_the_handshake_of_tls_holds_nobody_up(
     """Nobody is believed before the certificate was seen, so nobody is waited for either."""
     monkeypatch.setattr(console_finder, "CONNECT_SECONDS", 0.05)
     ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(ConsoleNotFound, match="does not speak TLS"):
+    with ours, theirs, pytest.raises(ConsoleNotFound, match="does not support TLS"):
         _with_certificate(ours, "localhost", "1", "0" * 64)

@@ -104,7 +104,7 @@ async def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(hom
             other = await core.another_session()
             assert not (await core.call("get-draft", args, key="k1", session=other)).attached
             for action, given in (("get-draft", {"id": SEEDS[1]}), ("list-drafts", {})):
-                with pytest.raises(Conflict, match="belongs to another call"):
+                with pytest.raises(Conflict, match="already used this idempotency key"):
                     await core.call(action, given, key="k1")
             first = await core.call("send-draft", {"draft_id": DRAFT}, key="s1")
             assert not (await core.call("send-draft", {"draft_id": DRAFT}, key="s2")).attached
@@ -140,7 +140,7 @@ async def test_two_hundred_ungated_runs_do_not_make_a_gated_one_be_asked_twice(
 async def test_twenty_wait_and_the_next_is_refused_until_one_is_answered(core: Core) -> None:
     """20 pending per session, then `rate_limited`, on record."""
     answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(20)]
-    with pytest.raises(RateLimited, match="20 gated calls"):
+    with pytest.raises(RateLimited, match="20 open gated calls"):
         await core.call(args={"draft_id": "r-20"})
     assert (await core.call(args={"draft_id": "r-3"})).attached
     other = await core.another_session()

@@ -65,7 +65,7 @@ async def test_a_changed_shown_field_stops_the_send_and_is_shown(
     assert back.decided_at is None
     assert mailbox.state()["sent"] == []
     # The old yes is void, a new one covers the new content.
-    with pytest.raises(Exception, match="It changed while you answered"):
+    with pytest.raises(Exception, match="The call changed while you answered"):
         await core.approve(view)
     await core.approve(back)
     assert (await core.ended(back)).state == "completed"

@@ -103,10 +103,10 @@ async def test_approving_before_the_first_answer_does_nothing(core: Core, mailbo
         answer = await core.call()
         approval_id = answer.row.approval_id or ""
         assert answer.row.state == "pending"
-        with pytest.raises(Conflict, match="Still looking"):
+        with pytest.raises(Conflict, match="still being fetched"):
             await core.app.approvals.approve(approval_id, "")
     view = await core.looked(approval_id)
-    with pytest.raises(Conflict, match="It changed"):
+    with pytest.raises(Conflict, match="The call changed"):
         await core.app.approvals.approve(approval_id, "")
     await core.approve(view)
     assert (await core.ended(view)).state == "completed"
@@ -122,9 +122,9 @@ async def test_only_the_requester_withdraws_and_only_before_it_begins(
         (other.session_id, view.approval_id),
         (core.session.session_id, "act-20260101T000000-0000000000000000"),
     ):
-        with pytest.raises(NotFound, match="There is no approval"):
+        with pytest.raises(NotFound, match="This session has no approval"):
             await core.app.approvals.withdraw(session_id, approval_id, "")
-        with pytest.raises(NotFound, match="There is no approval"):
+        with pytest.raises(NotFound, match="This session has no approval"):
             await core.app.approvals.wait_for_result(session_id, approval_id, 0)
     row = await core.app.approvals.withdraw(core.session.session_id, view.approval_id, "a\ud800b")
     assert (row.state, row.reason) == ("withdrawn", "a?b")

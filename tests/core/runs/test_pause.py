@@ -110,7 +110,7 @@ async def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(
         await reached()
         await pause(core)
     back = await core.view(view.approval_id, lambda v: v.state == "pending", after=view.version + 1)
-    assert "on hold before it began. Nothing ran" in back.note
+    assert "on hold before the run began. Nothing ran" in back.note
     await go_on(core)
     await core.call("list-drafts", {})  # the connector is free again
     assert core.views(view.approval_id)[-1].state == "pending"

@@ -34,7 +34,7 @@ def problems(home: Path) -> list[str]:
     [
         ("after preview.fetched", "pending", ""),
         ("after approval.approved", "pending", "during the last check"),
-        ("after recheck.held", "pending", "before it began"),
+        ("after recheck.held", "pending", "before the run began"),
         ("after run.started", "unknown", ""),
     ],
 )
@@ -79,7 +79,7 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
                 )
             )
             assert again.words != view.words
-            with pytest.raises(Conflict, match="It changed"):
+            with pytest.raises(Conflict, match="The call changed"):
                 await core.approve(view)
         assert problems(left) == []
 

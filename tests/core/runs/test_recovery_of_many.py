@@ -60,11 +60,11 @@ async def test_the_first_can_be_answered_at_once_and_the_rest_soon(home: Path) -
         assert [decidable(v) for v in views] == [True] * BATCH_SIZE + [False] * (MANY - BATCH_SIZE)
         late = views[-1]
         old = late.digest
-        with pytest.raises(Conflict, match="Still looking"):
+        with pytest.raises(Conflict, match="still being fetched"):
             await app.approvals.approve(late.approval_id, old)
         found = {v.approval_id: v for v in await all_taken_up(app, MANY)}
         assert found[late.approval_id].digest != old
-        with pytest.raises(Conflict, match="It changed while you answered"):
+        with pytest.raises(Conflict, match="The call changed while you answered"):
             await app.approvals.approve(late.approval_id, old)
 
 

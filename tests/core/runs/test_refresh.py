@@ -25,7 +25,7 @@ async def test_a_refresh_that_finds_a_difference_needs_a_new_yes(
     other = core.views(view.approval_id)[-1]
     assert other.drift is not None
     assert [c.label for c in other.drift.changed] == ["Subject"]
-    with pytest.raises(Conflict, match="It changed"):
+    with pytest.raises(Conflict, match="The call changed"):
         await core.approve(view)
     await core.approve(other)
     assert (await core.ended(other)).state == "completed"

@@ -160,7 +160,7 @@ async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_m
             WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest)
         )
         asked = len(writes(mailbox))
-        with pytest.raises(Conflict, match="Look at the service itself"):
+        with pytest.raises(Conflict, match="Check the service itself"):
             await core.app.approvals.refetch_preview(end.approval_id)
         assert len(writes(mailbox)) == asked
         assert await core.records("outcome.looked_at") == []
@@ -211,7 +211,7 @@ async def test_it_waits_for_a_person_over_restarts_until_they_acknowledge_it(hom
                 end.run_id,
                 "not looked at",
             )
-            with pytest.raises(Conflict, match="no open question"):
+            with pytest.raises(Conflict, match="does not need to be acknowledged"):
                 await core.app.console.carry_out(acknowledgement(seen))
         async with Core.open(home, mailbox, clock=clock) as core:
             assert await unknown_calls(core) == [(end.approval_id, False)]
@@ -248,7 +248,7 @@ async def test_what_is_acknowledged_is_what_the_person_saw(home: Path) -> None:
             end = await lost(core, mailbox, clock)
             clock.advance(1)
             await core.app.console.carry_out(RefetchPreview(call_id=end.call_id))
-            with pytest.raises(Conflict, match="looked at again"):
+            with pytest.raises(Conflict, match="fetched again"):
                 await core.app.console.carry_out(acknowledgement(end))
             assert await core.records("run.acknowledged") == []
             seen = core.views(end.approval_id)[-1]
@@ -264,7 +264,7 @@ async def test_only_an_unknown_outcome_is_acknowledged(home: Path) -> None:
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
-            with pytest.raises(Conflict, match="no open question"):
+            with pytest.raises(Conflict, match="does not need to be acknowledged"):
                 await core.app.console.carry_out(acknowledgement(view))
             with pytest.raises(NotFound):
                 await core.app.approvals.acknowledge("act-20260101T000000-0123456789abcdef", 0.0)
@@ -289,7 +289,7 @@ async def test_a_run_that_asked_nobody_waits_in_the_same_way(home: Path) -> None
             await core.app.console.carry_out(RefetchPreview(call_id=view.call_id))
             seen = core.views("")[-1]
             assert looked(seen).preview.status == "ready"
-            with pytest.raises(Conflict, match="looked at again"):
+            with pytest.raises(Conflict, match="fetched again"):
                 await core.app.console.carry_out(acknowledgement(view))
             await core.app.console.carry_out(acknowledgement(seen))
             assert not core.views("")[-1].awaits_acknowledgement
@@ -393,7 +393,7 @@ async def test_what_the_service_holds_as_approved_settles_it(home: Path) -> None
             assert replace(again, last_record=0) == replace(answer, last_record=0)
             with pytest.raises(Conflict, match="settled"):
                 await look(core, seen)
-            with pytest.raises(Conflict, match="no open question"):
+            with pytest.raises(Conflict, match="need to be acknowledged"):
                 await core.app.console.carry_out(acknowledgement(seen))
         async with Core.open(home, mailbox, clock=clock) as core:
             assert await unknown_calls(core) == [(end.approval_id, False)]

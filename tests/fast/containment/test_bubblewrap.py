@@ -106,7 +106,7 @@ def test_a_link_that_was_replaced_is_put_back_and_reported(project: Path, tmp_pa
     (project / ".envrc").unlink()
     (project / ".envrc").write_text("evil")
     (notice,) = protected.restore(tmp_path / "aside").notices
-    assert notice.startswith(".envrc was a link and was replaced")
+    assert notice.startswith(".envrc was a link and has been replaced")
     assert str((project / ".envrc").readlink()) == "env"
     assert (tmp_path / "aside" / ".envrc").read_text() == "evil"
 
@@ -155,12 +155,12 @@ def test_of_dot_local_the_program_alone_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("#!/usr/bin/env nosuch-node\n", "there is no nosuch-node on PATH"),
-        ("#!{home}/nowhere/python\n", "which is not there"),
+        ("#!/usr/bin/env nosuch-node\n", "nosuch-node is not on PATH"),
+        ("#!{home}/nowhere/python\n", "which does not exist"),
         ("#!{home}/venv/bin/python -u\n", "is not in the sandbox under that name"),
         ("#!/usr/bin/env -S linked --flag\n", "is not in the sandbox under that name"),
         ("#!/usr/bin/env shimmed\n", "version manager's shim"),
-        ("#!/usr/bin/env projects\n", "there is no projects on PATH"),
+        ("#!/usr/bin/env projects\n", "projects is not on PATH"),
     ],
 )
 def test_a_script_whose_interpreter_is_not_in_the_sandbox_is_reported(
@@ -187,7 +187,7 @@ def test_a_home_by_another_name_is_still_the_home(tmp_path: Path) -> None:
     codex = program(real / "bin" / "codex")
     link = tmp_path / "link"
     link.symlink_to(real)
-    with pytest.raises(Forbidden, match="would expose"):
+    with pytest.raises(Forbidden, match="would have to show the agent"):
         mount_roots(codex, str(codex.parent), home=link, excluded=())
 
 
@@ -198,5 +198,5 @@ def test_a_program_of_the_project_is_never_the_agent(project: Path) -> None:
     outside.mkdir()
     (outside / "codex").symlink_to(inside)
     for path in (str(inside.parent), str(outside), ".", ""):
-        with pytest.raises(Exception, match="only inside the project"):
+        with pytest.raises(Exception, match="not installed outside the project"):
             find_program("codex", path, project)

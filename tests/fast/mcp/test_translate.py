@@ -105,7 +105,7 @@ def test_a_message_of_the_console_that_says_it_all_is_left_as_it_is() -> None:
             {"status": "denied", "reason": "not on a Friday"},
             "denied",
             "approval_denied",
-            'A person denied this. Their reason: "not on a Friday". Nothing ran. Do not ask',
+            'A person denied this. Their reason: "not on a Friday". Nothing ran. Do not repeat',
         ),
         (
             {"status": "denied", "reason": "Stop! "},
@@ -120,7 +120,7 @@ def test_a_message_of_the_console_that_says_it_all_is_left_as_it_is() -> None:
             },
             "failed",
             "external_api_error",
-            "no such draft. Read what the service said",
+            "no such draft. Read the service's answer",
         ),
         ({"status": "denied", "reason": None}, "denied", "approval_denied", "no reason"),
         ({"status": "expired"}, "expired", "approval_expired", "Nothing ran"),
@@ -129,7 +129,7 @@ def test_a_message_of_the_console_that_says_it_all_is_left_as_it_is() -> None:
             {"status": "denied", "completed_steps": ["find", "change"]},
             "denied",
             "approval_denied",
-            "Finished before that: find, change.",
+            "Steps finished before that: find, change.",
         ),
         (
             {"status": "expired", "completed_steps": []},

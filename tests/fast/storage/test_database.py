@@ -152,7 +152,9 @@ async def test_a_full_database_stops_writes_as_unavailable_and_mends(tmp_path: P
         database.on_failure(failures.append)
         await database.write(recorded("before"))  # type: ignore[arg-type]
         limit_pages(database, 1)
-        with pytest.raises(StorageUnavailable, match="Nothing runs until it can") as caught:
+        with pytest.raises(
+            StorageUnavailable, match="Nothing can run until it is writable"
+        ) as caught:
             await database.write(
                 lambda tx: (change(tx, "big", "x" * 200_000), tx.record(put("big")))
             )

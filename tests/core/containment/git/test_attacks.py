@@ -51,7 +51,7 @@ def test_commondir(bench: Bench) -> None:
     reported = agent.end()
     at_work(bench)
     nothing_ran(bench)
-    assert "elsewhere is new and git would take it for a repository" in reported
+    assert "elsewhere is new, and git would treat it as a repository" in reported
 
 
 def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(bench: Bench) -> None:
@@ -73,12 +73,13 @@ def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(bench: Bench
     assert "160000" not in bench.git("ls-files", "--stage")
     for name in ("main", "second", "third"):
         assert (
-            f"{name} was not moved (its commits put another repository into the tree)" in reported
+            f"{name} keeps your value (its commits add another repository as a submodule)"
+            in reported
         )
         assert "160000" not in bench.git("ls-tree", "-r", "main")
     assert not {"refs/heads/second", "refs/tags/third"} & {*bench.refs()}
-    assert "nested was staged as another repository" in reported
-    assert "nested/.git is a new repository. It is nested/.git.disarmed now" in reported
+    assert "nested was staged as a repository of its own" in reported
+    assert "nested/.git is a new repository. It was renamed to nested/.git.disarmed" in reported
     assert bench.git("cat-file", "-t", "refs/aileron/ses-1/heads/second") == "commit"
 
 
@@ -94,7 +95,7 @@ def test_a_gitlink_that_is_staged_alone(bench: Bench) -> None:
     assert bench.git("status", "--porcelain", "x") == "A  x"
     bench.git("status")
     nothing_ran(bench)
-    assert "nested was staged as another repository" in agent.end()
+    assert "nested was staged as a repository of its own" in agent.end()
 
 
 def test_a_gitlink_in_a_merge_or_in_history_alone(bench: Bench) -> None:
@@ -109,8 +110,8 @@ def test_a_gitlink_in_a_merge_or_in_history_alone(bench: Bench) -> None:
     )
     reported = agent.end()
     refs = bench.refs()
-    assert "main was not moved (its commits put" in reported
-    assert "merged was not moved (its commits put" in reported
+    assert "main keeps your value (its commits add" in reported
+    assert "merged keeps your value (its commits add" in reported
     assert "refs/heads/merged" not in refs
     assert {"refs/heads/b", "refs/heads/c"} <= {*refs}
 
@@ -142,7 +143,7 @@ def test_an_index_with_modes_that_git_takes_for_a_repository(bench: Bench, mode:
     bench.git("status")
     nothing_ran(bench)
     assert "nested" not in bench.git("ls-files", "--stage")
-    assert "nested was staged as another repository" in agent.end()
+    assert "nested was staged as a repository of its own" in agent.end()
 
 
 @pytest.mark.parametrize(
@@ -287,7 +288,7 @@ def test_a_folder_of_a_repositorys_shape(bench: Bench, name: str) -> None:
     reported = agent.end()
     at_work(bench, bench.project / name, bench.project / name / "refs")
     nothing_ran(bench)
-    assert f"{name} is new and git would take it for a repository" in reported
+    assert f"{name} is new, and git would treat it as a repository" in reported
     assert (bench.project / name / "HEAD.disarmed").read_text() == "ref: refs/heads/main\n"
 
 
@@ -414,7 +415,7 @@ def test_no_setting_that_git_knows_reaches_the_person(bench: Bench, names: tuple
     for words in {*PROGRAMS.values()}:
         use(bench, words)
     nothing_ran(bench)
-    assert "Git settings and hooks of the agent's were not carried over" in reported
+    assert "The agent's git settings and hooks were not copied" in reported
     assert "The agent's git settings cannot be read" not in reported
 
 
@@ -453,7 +454,7 @@ def test_a_repository_that_another_agent_made_shows_no_objects(bench: Bench) -> 
     first.does(f"git init -q sub; echo {other}/.git/objects > sub/.git/objects/info/alternates")
     second = bench.begin("ses-2")
     assert second.does(f"git -C sub cat-file -p {key}", code=128) == ""
-    assert "sub/.git stays read-only for the agent" in second.folders.notices[0]
+    assert "sub/.git is read-only for the agent" in second.folders.notices[0]
     assert "sub/.git is a new repository" in first.end()
     second.end()
 
@@ -463,7 +464,7 @@ def test_a_folder_that_lies_too_deep_is_named(bench: Bench) -> None:
     agent = bench.begin()
     name = "d" * 200
     agent.does(f"for i in $(seq 30); do mkdir {name}; cd -P ./{name}; done; mkdir .git", code=None)
-    assert f"{name} cannot be looked through: do not run git there." in agent.end()
+    assert f"{name} cannot be searched for new repositories. Do not run git there." in agent.end()
 
 
 def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -486,7 +487,7 @@ def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.Mon
     )
     assert (real / ".git" / "HEAD").exists()
     assert (
-        "sub/.git is new, git would take it for a repository, and it could not be renamed"
+        "sub/.git is new, git would treat it as a repository, and it could not be renamed"
         in reported[0]
     )
     assert (bench.project / "was" / ".git.disarmed").is_dir()

@@ -75,7 +75,9 @@ def test_the_agents_git_goes_on_and_the_persons_passes_it_by(bench: Bench) -> No
         looks(bench, bench.project / "tree")
     reported = agent.end()
     for name in ("moved", "copy"):
-        assert f"{name}/.git is a new repository. It is {name}/.git.disarmed now" in reported
+        assert (
+            f"{name}/.git is a new repository. It was renamed to {name}/.git.disarmed" in reported
+        )
         assert not (bench.project / name / ".git").exists()
         looks(bench, bench.project / name)
     git = bench.project / "moved" / ".git.disarmed"
@@ -117,7 +119,7 @@ def test_a_file_that_leads_to_a_git_folder_of_the_sessions(bench: Bench) -> None
             looks(bench, bench.project / name)
         assert os.path.lexists(bench.project / "b" / ".git.disarmed")
         assert (bench.project / "c" / ".git").exists()
-    assert "a/.git is a new repository. It is a/.git.disarmed now" in agent.end()
+    assert "a/.git is a new repository. It was renamed to a/.git.disarmed" in agent.end()
 
 
 def test_nobody_can_enter_where_it_is_kept(bench: Bench) -> None:
@@ -176,7 +178,7 @@ def test_a_project_that_was_no_repository(bench: Bench) -> None:
         assert names(project / ".git") == {README}
         looks(bench, project)
         assert shell.does(f"{QUIET} -C {project} log --format=%s") == "one"
-    assert ".git is a new repository. It is .git.disarmed now" in agent.end()
+    assert ".git is a new repository. It was renamed to .git.disarmed" in agent.end()
 
 
 def test_where_the_sandbox_cannot_be_joined_it_is_disabled_at_once(bench: Bench) -> None:
@@ -189,9 +191,9 @@ def test_where_the_sandbox_cannot_be_joined_it_is_disabled_at_once(bench: Bench)
     assert (bench.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
     assert kept(agent) == []
     reported = agent.end()
-    assert "sub/.git is a new repository. It is sub/.git.disarmed now" in reported
+    assert "sub/.git is a new repository. It was renamed to sub/.git.disarmed" in reported
     assert (
-        "This was done while the agent ran, whose git lost it (the sandbox cannot be joined"
+        "It was renamed while the agent ran, so the agent's git lost it (the sandbox cannot be joined"
         in reported
     )
     assert names(bench.project / "sub") == {"f", ".git.disarmed"}
@@ -210,7 +212,7 @@ def test_on_another_file_system_it_is_disabled_at_once(bench: Bench) -> None:
             shell.hide()
             looks(bench, project / "sub")
             assert names(project / "sub") == {"f", ".git.disarmed"}
-        assert "This was done while the agent ran" in agent.end()
+        assert "It was renamed while the agent ran" in agent.end()
 
 
 def test_a_folder_that_is_gone_at_the_end(bench: Bench) -> None:
@@ -222,7 +224,7 @@ def test_a_folder_that_is_gone_at_the_end(bench: Bench) -> None:
     (bench.project / "sub").rename(bench.folder / "elsewhere")
     reported = agent.end()
     kept_at = bench.aileron / "aside" / "ses-1" / "hidden-0"
-    assert f"It is {kept_at} now" in reported
+    assert f"It is now {kept_at}." in reported
     assert (kept_at / "HEAD.disarmed").exists()
 
 

@@ -53,7 +53,7 @@ def test_a_ref_that_moved_on_both_sides_is_kept_beside(bench: Bench) -> None:
     mine = bench.commit("mine", "mine", "x")
     reported = agent.end()
     assert bench.refs()["refs/heads/main"] == mine
-    assert "main was not moved (it was changed here too)" in reported
+    assert "main keeps your value (you changed it too)" in reported
     assert "refs/aileron/ses-1/heads/main" in reported
     assert bench.git("log", "-1", "--format=%s", "refs/aileron/ses-1/heads/main") == "theirs"
     assert bench.git("diff", "--cached", "--name-only") == ""
@@ -87,7 +87,7 @@ def test_an_index_that_the_person_touched_is_left_alone(bench: Bench) -> None:
     assert bench.git("log", "-1", "--format=%s", "side") == "second"
     assert bench.git("log", "-1", "--format=%s", "refs/aileron/ses-1/heads/main") == "second"
     assert bench.git("diff", "--cached", "--name-only") == "staged"
-    assert "main was not moved (you changed the index meanwhile)" in reported
+    assert "main keeps your value (you changed the index while the agent ran)" in reported
     bench.git("commit", "-qm", "mine")
     assert bench.git("show", "--format=", "--name-status") == "A\tstaged"
 
@@ -145,7 +145,7 @@ def test_a_branch_that_the_agent_deleted_can_be_had_again(bench: Bench) -> None:
     assert "refs/heads/old" not in refs
     assert refs["refs/aileron/ses-1/deleted/heads/old"] == was
     assert "refs/heads/both" in refs
-    assert "both is still there, though the agent deleted it" in reported
+    assert "The agent deleted both, but it was kept" in reported
 
 
 def test_a_stash_of_the_agents_is_named_and_the_persons_stays(bench: Bench) -> None:
@@ -159,7 +159,7 @@ def test_a_stash_of_the_agents_is_named_and_the_persons_stays(bench: Bench) -> N
     reported = agent.end()
     assert bench.git("stash", "list") == mine
     for number, text in enumerate(("b", "a")):
-        assert f"A stash of the agent's is kept as refs/aileron/ses-1/stash/{number}" in reported
+        assert f"The agent's stash is kept as refs/aileron/ses-1/stash/{number}" in reported
         assert bench.git("show", f"refs/aileron/ses-1/stash/{number}:file") == text
 
 
@@ -212,7 +212,7 @@ def test_a_shallow_clone(bench: Bench) -> None:
     assert bench.git("log", "--format=%s", where=shallow) == "mine\nc2"
     assert bench.git("log", "--format=%s", "upstream", where=shallow) == "latest"
     assert (shallow / ".git" / "shallow").read_text().startswith(before)
-    assert "cut off at 1 commit (a shallow fetch)" in reported
+    assert "a shallow fetch: its history is cut off at 1 commit" in reported
     assert bench.git("fsck", where=shallow) == ""
 
 
@@ -229,7 +229,7 @@ def test_a_worktree(bench: Bench) -> None:
     assert bench.git("status", "--porcelain", where=tree) == ""
     assert bench.git("log", "-1", "--format=%s") == "first"
     assert bench.git("status", "--porcelain") == ""
-    assert "main was not moved (another work tree of yours has it checked out)" in reported
+    assert "main keeps your value (it is checked out in another work tree)" in reported
 
 
 def test_submodules(bench: Bench) -> None:
@@ -284,7 +284,7 @@ def test_the_objects_of_the_person_cannot_be_changed(bench: Bench) -> None:
     )
     assert said.endswith("held")
     reported = agent.end()
-    assert "could not be brought back" in reported
+    assert "could not be copied to your repository" in reported
     assert bench.git("fsck") == ""
     assert bench.git("log", "--format=%s") == "first"
 
@@ -300,7 +300,7 @@ def test_what_does_not_pass_gits_checks_is_kept_aside_and_named(bench: Bench) ->
     reported = agent.end()
     assert bench.git("log", "-1", "--format=%s") == "good"
     assert "refs/heads/bad" not in bench.refs()
-    assert "bad could not be brought back" in reported
+    assert "bad could not be copied to your repository" in reported
     (kept,) = (bench.aileron / "aside" / "ses-1").iterdir()
     assert str(kept) in reported
     assert "fsmonitor" not in (kept / "config").read_text()
@@ -322,7 +322,7 @@ def test_refs_that_are_no_branches_are_kept_beside(bench: Bench) -> None:
     assert "refs/heads/alias" not in refs
     assert "refs/aileron/ses-1/tags/tree" in reported
     assert "refs/aileron/ses-1/replace/" in reported
-    assert "alias only names another ref" in reported
+    assert "alias is a symbolic ref" in reported
 
 
 def test_logins_and_programs_stay_out_of_the_agents_settings(bench: Bench) -> None:
@@ -402,7 +402,7 @@ def test_a_repository_without_a_stand_in_is_read_only_and_named(bench: Bench) ->
     agent = bench.begin("ses-2", other)
     agent.does("echo x >> .git", code=2)
     agent.does("git status", code=128)
-    assert ".git stays read-only for the agent" in agent.folders.notices[0]
+    assert ".git is read-only for the agent" in agent.folders.notices[0]
     assert agent.end() == ""
 
 
@@ -424,7 +424,7 @@ def test_a_broken_git_folder_is_kept_aside_and_breaks_nothing(bench: Bench, scri
     agent = bench.begin()
     agent.does(ME + "echo two >> file; git commit -qam second;" + script)
     reported = agent.end()
-    assert "What the agent did last in git could not be brought back" in reported
+    assert "The agent's last changes in git could not be copied to your repository" in reported
     assert str(bench.aileron / "aside" / "ses-1" / "git-0") in reported
     assert (bench.aileron / "aside" / "ses-1" / "git-0").is_dir()
     assert bench.git("log", "--format=%s") == "first"
@@ -456,7 +456,7 @@ def test_many_refs_are_one_sentence(bench: Bench) -> None:
     reported = agent.end()
     assert len(reported.splitlines()) == 2
     assert "The agent deleted 20 refs" in reported
-    assert "30 refs were not changed as the agent did" in reported
+    assert "30 refs, for example" in reported
     assert len([name for name in bench.refs() if name.startswith("refs/aileron/")]) == 50
 
 
@@ -475,7 +475,7 @@ def test_a_killed_launch_is_brought_back_by_whoever_comes_next(bench: Bench) -> 
     assert bench.git("log", "--format=%s") == "second\nfirst"
     assert "x" in bench.git("diff", "--cached", "--name-only")
     assert (
-        f"{bench.project}, after a launch that was killed: nested/.git is a new repository"
+        f"{bench.project}, from a launch that was killed: nested/.git is a new repository"
         in reported
     )
     assert again() == []
@@ -488,7 +488,7 @@ def test_a_ref_with_a_separator_of_lines_in_its_name(bench: Bench) -> None:
     agent.does(
         ME + "echo two >> file; git commit -qam second; git branch x\u2028y; git branch x\x85y"
     )
-    assert "could not be brought back" not in agent.end()
+    assert "could not be copied to your repository" not in agent.end()
     assert bench.git("log", "-1", "--format=%s") == "second"
     assert bench.git("rev-parse", "x\u2028y") == bench.git("rev-parse", "x\x85y")
 

@@ -135,7 +135,7 @@ async def test_an_upstream_that_dies_while_a_body_is_awaited_is_reported_at_once
         client.writer.write(b"only the beginning")
         head, body = await client.answer()
         assert head.startswith(b"HTTP/1.1 502 ")
-        assert b"hung up without an answer" in body
+        assert b"closed the connection without an answer" in body
 
 
 @pytest.mark.parametrize(
@@ -454,7 +454,7 @@ async def test_all_sessions_together_leave_the_rest_of_the_process_files_to_open
         late = await gateway.client()
         head, body = await late.ask(b"GET", b"/v1/responses/x")
         assert head.startswith(b"HTTP/1.1 429 ")
-        assert b"no room for more requests" in body
+        assert b"too many open requests" in body
         clients[0].hang_up()
         await gateway.until(lambda view: view.in_flight == 0)
         await late.send(b"GET", b"/v1/responses/x")

@@ -168,7 +168,7 @@ async def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
         caplog.clear()  # that it could not be written stands there, as it should
         head, body = await client.ask(b"GET", b"/v1/models")
         assert head.startswith(b"HTTP/1.1 503 ")
-        assert b"cannot write its record" in body
+        assert b"cannot write its audit record" in body
         blocker.execute("ROLLBACK")
         blocker.close()
         await gateway.app.traffic.sweep(everything=True)

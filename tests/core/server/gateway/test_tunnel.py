@@ -225,7 +225,7 @@ async def test_a_request_for_another_protocol_with_a_body_is_refused(line: bytes
         await client.send(b"POST", b"/v1/messages", b"Connection: Upgrade", b"Upgrade: h2c", line)
         head, body = await client.answer()
         assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
-        assert b"must have no body" in body
+        assert b"must not have a body" in body
         assert await client.reader.read() == b""
         assert gateway.upstream.connections == 0
 
