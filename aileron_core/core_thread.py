@@ -81,7 +81,9 @@ class CoreThread:
             self._tell_lost()
 
     def _tell_lost(self) -> None:
-        lost = CoreLost(message="The core has stopped. Nothing more can be decided or run.")
+        lost = CoreLost(
+            message="Nothing can be decided or run now. Run `aileron logs` for details."
+        )
         for sink in tuple(self._sinks):
             with contextlib.suppress(RuntimeError):
                 sink(lost)
@@ -114,7 +116,7 @@ class CoreThread:
             Unavailable: the core has ended.
         """
         if self._loop is None or self._app is None:
-            raise Unavailable("The core has ended.")
+            raise Unavailable("Aileron's server has stopped. Run `aileron logs` for details.")
         self._sinks.append(sink)
         future = asyncio.run_coroutine_threadsafe(self._subscribed(self._app, sink), self._loop)
         return future.result(_SNAPSHOT_SECONDS)

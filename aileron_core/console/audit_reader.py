@@ -117,7 +117,7 @@ class AuditReader:
         try:
             records = await asyncio.to_thread(self._export, path)
         except FileExistsError as error:
-            raise Conflict(f"{path} is there already. Export again in a second.") from error
+            raise Conflict(f"{path} already exists. Export again in a second.") from error
         except sqlite3.Error as error:
             raise _unreadable(error) from error
         except OSError as error:

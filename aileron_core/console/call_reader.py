@@ -61,7 +61,7 @@ class CallReader:
             screens = await self.screens.read(run_id)
         except sqlite3.Error as error:
             raise Unavailable(
-                f"The call {run_id} cannot be read: {error}. Look at the home's disk, then try again."
+                f"The call {run_id} cannot be read: {error}. Check the home's disk, then try again."
             ) from error
         row, in_memory = run.row, self.registry.get(run_id) is run
         edited = bool(run.tampered_columns) if in_memory else not (stored and stored.recorded)

@@ -237,7 +237,7 @@ class ConsoleService:
         self.events.publish(PauseChanged(paused_at=self.pause.paused_since))
         try:
             await self.records.record_by_person(
-                AuditEvent.CONSOLE_PAUSED, "A person paused all calls"
+                AuditEvent.CONSOLE_PAUSED, "A person put all calls on hold"
             )
         except StorageUnavailable as error:
             raise StorageUnavailable(
@@ -246,4 +246,4 @@ class ConsoleService:
 
     async def _end_session(self, session_id: str) -> None:
         if not await self.sessions.end(session_id, "a person ended it", by="person"):
-            raise NotFound("That session has ended already. Nothing changed.")
+            raise NotFound("That session has already ended. Nothing changed.")

@@ -171,16 +171,16 @@ def _input(name: str, value: Json) -> FieldView:
 def _note(run: LiveRun) -> str:
     if run.resolved is None and run.row.state not in FINAL:
         return (
-            "The action file that was asked for is not accepted any more, so this cannot run. "
+            "The requested action file is no longer accepted, so this cannot run. "
             "Deny it, or accept the same file again and restart the console."
         )
     if run.row.progress is None or run.row.note:
         return run.row.note
     if run.row.progress.halted_before:
-        return "It halted half-way: its first steps ran, the rest waits for this answer."
+        return "It stopped half-way: its first steps ran; the rest waits for your answer."
     return (
-        "A step failed and was not repeated, for what would happen has changed. What had run stays "
-        "done, the rest waits for this answer."
+        "A step failed and was not repeated, because the preview has changed. The steps that ran stay "
+        "done; the rest waits for your answer."
     )
 
 
@@ -405,5 +405,5 @@ def _stored_view(seq: int, body: str, agent: str) -> RecordView:
             action=None,
             actor="aileron",
             agent=agent,
-            summary="This record was changed by another program; run `aileron audit verify` for details",
+            summary="Another program changed this record; run `aileron audit verify` for details",
         )

@@ -26,13 +26,13 @@ _IS_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NO_DAY = "~"
 """After every day."""
 _LOCKED = "What was shown is sealed, and its key is locked. Unlock the vault to read it."
-_NO_KEY = "What was shown cannot be read any more: the key of that day was destroyed."
-_UNREACHABLE = "What was shown is sealed, and its key cannot be reached. Look at the vault."
+_NO_KEY = "What was shown can no longer be read: the key of that day was destroyed."
+_UNREACHABLE = "What was shown is sealed, and its key cannot be reached. Check the vault."
 _REPLACED = (
     "What was shown is left out: its sealed record is not the one that the audit names. Another "
     "program changed it."
 )
-_UNKNOWN_FORM = "What was shown was stored by another version of Aileron, and cannot be drawn."
+_UNKNOWN_FORM = "What was shown was stored by another version of Aileron and cannot be displayed."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +190,7 @@ class SealedScreens:
             AuditRecord(
                 at=rfc3339(self._clock.now()),
                 event=AuditEvent.HISTORY_ERASED,
-                summary=f"Destroyed the keys of {len(days)} days, and deleted what was shown then",
+                summary=f"Destroyed the keys of {len(days)} days and deleted what was shown then",
                 extra={"days": list(days)},
             )
         )

@@ -93,7 +93,7 @@ def _confirmed(now: Situation, width: int) -> Line:
     elif now.unseen:
         text = words.status.unseen_pressed(now.unseen, now.total, key, does)
     elif view is not None and view.preview.status == "unavailable":
-        text = words.status.no_preview_pressed(key, does)
+        text = words.status.no_preview(key, does, again=True)
     else:
         text = words.status.ready(key, does)
     return (Piece(text, "attn"),)

@@ -86,7 +86,7 @@ COMMANDS: tuple[Command, ...] = (
         id="line_up", moves=True, keys=("K",), label="scroll up", contexts=_DOCUMENT,
     ),
     Command(
-        id="read_whole", keys=("v",), label="whole screen",
+        id="read_whole", keys=("v",), label="full screen",
         help="read the document full screen; again: back", contexts=VIEW_CONTEXTS,
     ),
     Command(
@@ -179,7 +179,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="decided", keys=("h",), label="decided", footer_rank=56,
-        help="the decided calls with their results; again: what waits", contexts=("waiting",),
+        help="decided calls with results; again: what waits", contexts=("waiting",),
     ),
     Command(
         id="verify", keys=("V",), label="verify", footer_rank=23,
@@ -288,7 +288,7 @@ COMMANDS: tuple[Command, ...] = (
         help="deny with this reason", contexts=("deny",),
     ),
     Command(
-        id="deny_equal", keys=("ctrl+s",), label="equal calls too", decides=True, footer_rank=1, fixed=True,
+        id="deny_equal", keys=("ctrl+s",), label="identical calls too", decides=True, footer_rank=1, fixed=True,
         help="deny with this reason, and identical calls of this session too", contexts=("deny",),
     ),
     Command(

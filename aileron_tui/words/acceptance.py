@@ -12,17 +12,17 @@ DIFFERENCE: Final = "DIFFERENCE"
 CONTENT: Final = "CONTENT"
 NOTHING_WIDER: Final = "Aileron found nothing that allows more. Read the difference."
 NOT_KEPT: Final = (
-    "The text accepted before was not kept, so there is no difference to show. Read all of it."
+    "The text accepted before was not kept, so no difference can be shown. Read the whole file."
 )
 NOT_COMPARED: Final = (
     "This version of Aileron cannot read what was accepted before. Read the difference."
 )
-ASKS_NO_MORE: Final = "it was accepted before, and asks for nothing now"
+ASKS_NO_MORE: Final = "accepted before; it now asks for nothing"
 ALLOWS_MORE: Final = "allows more than before: "
 SIGNS: Final = "− accepted before, + offered now"
 WHOLE_FILE: Final = "the whole file, as it is on disk"
-WHOLE_MANIFEST: Final = "the whole manifest, as it is in the store"
-WHOLE_FILES: Final = "every file of these, whole"
+WHOLE_MANIFEST: Final = "the whole manifest, as installed"
+WHOLE_FILES: Final = "each file in full"
 ASKED_NOTHING: Final = "none"
 ALL_ARGUMENTS: Final = "all arguments of the call"
 
@@ -30,38 +30,38 @@ _Words = tuple[str, str, str]
 """For what allows more, is merely different, or allows less."""
 
 _CHANGES: Final[Mapping[ChangeKind, _Words]] = {
-    "asks_no_more": ("no longer asks you", "", "asks you before each run now"),
+    "asks_no_more": ("no longer asks you", "", "now asks you before each run"),
     "ops": ("+ op", "", "− op"),
     "hosts": ("+ host", "", "− host"),
-    "effect": ("another effect:", "effect:", "effect:"),
-    "declared_read": ("declared read-only now", "", "no longer declared read-only"),
+    "effect": ("different effect:", "effect:", "effect:"),
+    "declared_read": ("now declared read-only", "", "no longer declared read-only"),
     "connectors": ("+ connector", "", "− connector"),
-    "credential": ("asks for another credential:", "", "asks for no credential any more:"),
+    "credential": ("asks for a different credential:", "", "no longer asks for a credential:"),
     "credential_part": ("credential,", "", "credential,"),
     "scopes": ("+ scope", "", "− scope"),
     "imports": ("+ host function", "", "− host function"),
-    "preview": ("shows you no preview any more", "", "shows you a preview now"),
-    "preview_op": ("previews with another op:", "", ""),
-    "preview_args": ("previews with other arguments:", "", ""),
+    "preview": ("no longer shows you a preview", "", "now shows you a preview"),
+    "preview_op": ("uses a different op for the preview:", "", ""),
+    "preview_args": ("uses different arguments for the preview:", "", ""),
     "shown_fields": ("no longer shows you", "", "+ shows you"),
-    "shown_from": ("reads from another place what it shows you as", "", ""),
-    "before_after": ("shows otherwise what it changes:", "", "shows you what it changes:"),
+    "shown_from": ("shows you a different value as", "", ""),
+    "before_after": ("shows differently what it changes:", "", "now shows you what it changes:"),
     "idempotent": ("may repeat a step without asking:", "", "no longer repeats a step:"),
     "arguments": ("+ argument", "", "− argument"),
-    "argument_optional": ("argument no longer required:", "", "argument required now:"),
-    "argument_type": ("takes other values:", "", "takes fewer values:"),
+    "argument_optional": ("argument no longer required:", "", "argument now required:"),
+    "argument_type": ("takes different values:", "", "takes fewer values:"),
     "wall_seconds": ("may run longer, seconds:", "", "must end sooner, seconds:"),
     "memory_mib": ("may use more memory, MiB:", "", "may use less memory, MiB:"),
     "project_args": ("+ option for the agent", "", "− option for the agent"),
     "project_env": ("+ variable", "", "− variable"),
     "project_settings": ("+ setting of the agent", "", "− setting of the agent"),
-    "step_inputs": ("", "sends something else:", ""),
-    "steps": ("runs more steps:", "runs other steps:", ""),
-    "connector_bytes": ("", "another build of", ""),
+    "step_inputs": ("", "sends different inputs:", ""),
+    "steps": ("runs more steps:", "runs different steps:", ""),
+    "connector_bytes": ("", "a different build of", ""),
     "version": ("", "version", ""),
     "default_idempotency": ("", "idempotent by default:", ""),
-    "module": ("", "other code:", ""),
-    "text": ("", "other text:", ""),
+    "module": ("", "different code:", ""),
+    "text": ("", "different text:", ""),
 }
 _DIRECTIONS: Final[Mapping[ChangeDirection, int]] = {"wider": 0, "other": 1, "narrower": 2}
 
@@ -73,7 +73,7 @@ def change(kind: ChangeKind, direction: ChangeDirection) -> str:
 
 def than_accepted(day: str, time: str) -> str:
     """Return what allows less than the file."""
-    return f"than what was accepted on {day} at {time}"
+    return f"than the version accepted on {day} at {time}"
 
 
 def since_accepted(day: str, time: str) -> str:

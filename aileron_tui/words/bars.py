@@ -7,7 +7,9 @@ BANNER_STORAGE: Final = "✗ NOTHING CAN RUN: the audit cannot be written."
 BANNER_LOST: Final = "✗ THE SERVER HAS STOPPED. No waiting call was lost."
 ROUTE: Final = "Test route: "
 ROUTE_TO: Final = " is answered by "
-LACKS_LETTERS: Final = "▲ this terminal is not UTF-8: each letter that it cannot show is a marked ?"
+LACKS_LETTERS: Final = (
+    "▲ this terminal is not UTF-8: each letter it cannot show is replaced by a marked ?"
+)
 
 
 def too_small(waiting: int) -> str:
@@ -47,8 +49,10 @@ def unknown_outcomes(count: int, words: int) -> str:
 def load_problems(count: int, keys: str, words: int) -> str:
     """Return how many problems the files in the home have, in 0 to 2 *words*, and the *keys* there."""
     noun = "problem" if count == 1 else "problems"
-    named = ("", f" {noun}", f" file {noun}")[words]
-    return f"! {count}{named}: {keys}"
+    if not words:
+        return f"! {count}: {keys}"
+    named = noun if words == 1 else f"file {noun}"
+    return f"! {count} {named}: press {keys.replace(' ', ', ')}"
 
 
 def agents_at_work(count: int) -> str:

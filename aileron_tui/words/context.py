@@ -14,18 +14,18 @@ NOT_CHECKED: Final = "not checked"
 RECENT_RUNS: Final = "EARLIER CALLS"
 NEWEST_FIRST: Final = "of this session, newest first"
 NOTHING_BEFORE: Final = "none in this session"
-EQUAL_CALLS: Final = "EQUAL CALLS"
-NO_EQUAL_CALLS: Final = "none among the last 200 decisions"
-LAST_DECISIONS: Final = "of this action, last 200 decisions"
+EQUAL_CALLS: Final = "SAME ACTION"
+NO_EQUAL_CALLS: Final = "none in the last 200 decisions"
+LAST_DECISIONS: Final = "in the last 200 decisions"
 CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
     {
         "verified": "yes",
         "other_user": "runs as another user",
-        "claimed": "said to be; not confirmed",
+        "claimed": "unverified",
         "none": "no: it can do what your account can",
     }
 )
-REQUESTER_GONE: Final = "its agent's session has ended"
+REQUESTER_GONE: Final = "the agent's session has ended"
 
 
 def times_asked(count: int) -> str:
@@ -40,7 +40,7 @@ def stopped_waiting(at: str) -> str:
 
 def approved(count: int, median: str) -> str:
     """Return how many equal calls a person approved, and how long that took."""
-    return f"{count} approved, median {median}"
+    return f"{count} approved, median wait {median}"
 
 
 def denied(count: int) -> str:

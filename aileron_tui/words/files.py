@@ -13,12 +13,14 @@ READ_SECTION: Final = "THE REQUEST"
 ACCEPT_READ: Final = "Let this connector send POST requests in previews?"
 READ_WHY: Final = "a preview tried this and was refused"
 READ_ROW: Final = "by POST: "
-THEN_GRAPHQL: Final = "its previews may send GraphQL there by POST; Aileron checks that each request is a single query"
+THEN_GRAPHQL: Final = (
+    "its previews may send GraphQL by POST; Aileron checks that each request is a single query"
+)
 THEN_AWS: Final = "its previews may call exactly this AWS operation by POST; Aileron cannot check that it only reads"
 WARN_READS_UNSEEN: Final = (
     "its preview sends POST requests, accepted without review (--accept-installed)"
 )
-THEN_CONNECTOR: Final = "your actions can use it; it can reach these hosts only"
+THEN_CONNECTOR: Final = "your actions can use it; it can reach only these hosts"
 WARN_FREE: Final = "runs without asking you"
 ADDED_TOGETHER: Final = "added together"
 BY_ONE_ADD: Final = " with one `aileron action add`"
@@ -28,7 +30,7 @@ LOOK_FIRST: Final = "REVIEW THESE FIRST"
 SUITE_GATED: Final = "ASK YOU BEFORE EACH RUN"
 SUITE_READS: Final = "RUN WITHOUT ASKING YOU, DECLARED READ-ONLY"
 SUITE_FILES: Final = "THE FILES"
-HASH_REMARK: Final = "of the list of hashes and names that sha256sum prints"
+HASH_REMARK: Final = "SHA-256 of what sha256sum prints for these files"
 OUTCOMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "accepted": "accepted",
@@ -100,11 +102,11 @@ def suite_warning(count: int) -> str:
 
 def accept_suite(all_key: str, rest_key: str, total: int, left_out: int) -> str:
     """Return what the keys would do; *left_out*: how many *rest_key* leaves out."""
-    text = f"{all_key} accepts all {total} as they are"
+    text = f"{all_key} accepts all {total}, exactly as they are"
     if not left_out:
         return f"{text}."
     these = "the 1 listed first" if left_out == 1 else f"the {left_out} listed first"
-    return f"{text}; {rest_key} leaves out {these}."
+    return f"{text}; {rest_key} accepts all but {these}."
 
 
 def suite_accepted(count: int) -> str:

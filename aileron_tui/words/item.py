@@ -17,7 +17,7 @@ TAGS: Final = {
     "hidden": "▲ hidden text",
     "no preview": "▲ no preview",
     "vault": "▲ vault",
-    "gone": "gone",
+    "gone": "session ended",
 }
 ROW_STATES: Final = {
     "checking": "… checking",
@@ -66,17 +66,17 @@ CHANGED: Final = "CHANGED"
 RECORD: Final = "RECORD"
 CHANGED_REMARK: Final = "nothing has run"
 GONE_REMARK: Final = "nothing has run; the preview can no longer be fetched"
-SENT_REMARK: Final = "the agent's words, exactly as they go out; not checked"
+SENT_REMARK: Final = "used exactly as shown; not checked with the service"
 SENT_NOTHING: Final = "nothing"
-NOT_KEPT: Final = "not kept any more"
+NOT_KEPT: Final = "no longer kept"
 WANTS_NOTHING_ELSE: Final = "nothing else"
-WANTS_REMARK: Final = f"what will be there: {SENT_REMARK}"
-STAYS_REMARK: Final = "the fields that do not change, as fetched"
-NOTHING_CHANGES: Final = "Nothing: each new value is the one that is there."
+WANTS_REMARK: Final = "to be created exactly as shown; not checked with the service"
+STAYS_REMARK: Final = "unchanged fields, as fetched"
+NOTHING_CHANGES: Final = "Nothing changes: each new value equals the current one."
 SAME_VALUE: Final = "‹the new value is the same›"
 EMPTY: Final = "‹empty›"
 NOT_KNOWN: Final = "not known"
-NO_PREVIEW_DECLARED: Final = "no preview: its action file declares none"
+NO_PREVIEW_DECLARED: Final = "no preview: the action file declares none"
 MISSING: Final = "n/a"
 NONE: Final = "none"
 FETCHING_VALUE: Final = "·····"
@@ -86,8 +86,8 @@ NOTHING_CHANGED_YET: Final = "Nothing has changed there so far."
 SETTLED_BY_CHANGES: Final = (
     "Only the fields that were to change: the others are not known after a restart."
 )
-NOT_GATED: Final = "without asking you: its action file does not say that it should."
-CHECK_YOURSELF: Final = "Look at the service yourself: Aileron cannot look at it again."
+NOT_GATED: Final = "without asking you: its action file does not require approval."
+CHECK_YOURSELF: Final = "Check the service yourself: Aileron cannot fetch the current state."
 BEFORE: Final = "before"
 AFTER: Final = "after"
 WHAT_YOU_SAW: Final = "what you saw"
@@ -100,42 +100,42 @@ THE_FILE: Final = "the file"
 THE_HOSTS: Final = "Hosts"
 WARN_CHANGED: Final = "Changed after you looked"
 WARN_NO_PREVIEW: Final = "No preview"
-WARN_GONE: Final = "Its agent's session has ended"
+WARN_GONE: Final = "The agent's session has ended"
 WARN_VAULT: Final = "Waiting for the vault"
 WARN_SELF_OPENED: Final = "Unverified agent: it connected by itself and chose this name."
-WARN_FILE_CHANGED: Final = "Its action file changed; approving will not run it"
+WARN_FILE_CHANGED: Final = "Its action file has changed; approving would run nothing"
 CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
     {
         "verified": "contained",
         "other_user": "runs as another user",
-        "claimed": "said to be contained",
+        "claimed": "containment unverified",
         "none": "not contained",
     }
 )
 UNDRAWABLE_WHY: Final = (
-    "Aileron has a bug and could not draw this. `aileron logs` says where. "
+    "Aileron could not draw this because of a bug. Run `aileron logs` to see where. "
     "Everything else still works."
 )
 WHOLE_REMARK: Final = "the whole new preview"
 IS: Final = " is "
 IS_NOT: Final = ", not "
 READ_BACK: Final = "AFTER THE RUN"
-READING_BACK: Final = "asking the service what it holds now"
+READING_BACK: Final = "fetching what the service holds now"
 READ_BACK_TAGS: Final[Mapping[str, str]] = MappingProxyType(
     {"reading": "comparing", "held": "as approved", "unavailable": "not compared"}
 )
 WAS_APPROVED: Final = "what you approved"
 WAS_ASKED_FOR: Final = "what the agent asked for"
 IS_HELD: Final = "what the service holds"
-DIFFERED: Final = "differed; what it held was shown by the console that asked, and is not kept"
+DIFFERED: Final = "differed; an earlier console showed what the service held, which is not kept"
 VALUE_TEXT: Final = "‹text›"
 VALUE_END: Final = "›"
-VALUE_JSON: Final = "‹text›, laid out as JSON"
+VALUE_JSON: Final = "‹text›, formatted as JSON"
 UNSEEN_HIDDEN: Final = "hidden"
 UNSEEN_SMALL: Final = "too small"
-UNSEEN_COLOUR: Final = "in the colour of its background"
+UNSEEN_COLOUR: Final = "same colour as its background"
 UNSEEN_MOVED: Final = "out of view"
-UNSEEN_STYLE: Final = "its style is written in code points"
+UNSEEN_STYLE: Final = "its style is written in escapes"
 SEEN_AGAIN: Final = "‹visible again›"
 STRUCK: Final = "‹struck out: "
 STRUCK_END: Final = "›"
@@ -146,11 +146,11 @@ FORMAT_NAMES: Final = {"html": "HTML", "markdown": "Markdown"}
 BY_DEADLINE: Final = "by deadline"
 STEPS: Final = "STEPS"
 STEP_DONE: Final = "✓ done"
-STEP_ASKED: Final = "needs your yes now, with these inputs"
+STEP_ASKED: Final = "needs your approval now, with these inputs"
 STEP_FIXED: Final = "exactly as shown here"
 STEP_RUNNING: Final = "▲ set at run time"
 STEP_ASKS_AGAIN: Final = "; the run stops before this step and asks you again"
-STEP_RUNS_ON: Final = "; it does not ask again, because this step is safe to repeat"
+STEP_RUNS_ON: Final = "; you are not asked again, because this step is safe to repeat"
 
 
 def how_it_ended(state: str, at: str, took: str) -> str:
@@ -158,7 +158,7 @@ def how_it_ended(state: str, at: str, took: str) -> str:
     if state == "executing":
         return f"running for {took}"
     if state not in OUTCOMES or not at:
-        return "not over yet"
+        return "not finished yet"
     after = f", took {took}" if took else ""
     whose = "; what the service returned:" if state == "completed" else ""
     return f"{OUTCOMES[state]} at {at}{after}{whose}"
@@ -171,7 +171,7 @@ def running(seconds: str) -> str:
 
 def read_back_at(time: str, took: str) -> str:
     """Return when the service was asked, and how long after the run's end."""
-    return f"asked at {time}" + (f", {took} after it ended" if took else "")
+    return f"checked at {time}" + (f", {took} after the run" if took else "")
 
 
 def wanted(approval_id: str) -> str:
@@ -188,7 +188,8 @@ def read_back_held(compared: int, wanted: str = WAS_APPROVED) -> str:
 def read_back_differs(count: int, compared: int, wanted: str = WAS_APPROVED) -> str:
     """Return that *count* of the *compared* fields are not as *wanted*."""
     fields = "1 field" if compared == 1 else f"{compared} fields"
-    return f"▲ The service does not hold {wanted}: {count} of {fields} differ."
+    verb = "differs" if count == 1 else "differ"
+    return f"▲ The service does not hold {wanted}: {count} of {fields} {verb}."
 
 
 def read_back_unavailable(*, why: bool) -> str:
@@ -210,12 +211,12 @@ def fetched(host: str, age: str) -> str:
 
 def check_by(key: str) -> str:
     """Return that *key* shows how things stand at the service."""
-    return f"{key} fetches from the service how it is now. Nothing is repeated."
+    return f"{key} fetches the current state from the service. Nothing is repeated."
 
 
 def check_looked(key: str) -> str:
     """Return that what was read, below, is not what should be there; *key* acknowledges the outcome."""
-    return f"Compare how it is now, below, with what should have happened; {key} acknowledges."
+    return f"Compare the current state, below, with what should have happened; {key} acknowledges."
 
 
 def cannot_tell(key: str) -> str:
@@ -251,7 +252,7 @@ def unavailable(reason: str) -> str:
 
 def compared(fetched: str, agent: str) -> str:
     """Return whose the two values of each field are; *fetched* says where and when the old was read."""
-    return f"+ as {agent} wants it, − {fetched}"
+    return f"+ what {agent} wants, − {fetched}"
 
 
 def lines_stay(count: int) -> str:
@@ -275,10 +276,10 @@ def same(count: int) -> str:
 
 
 def other_paths(count: int, shown: int) -> str:
-    """Return how many places outside the shown fields differ."""
-    places = "place" if count == 1 else "places"
-    more = f", the first {shown} of them" if shown < count else ""
-    return f"{count} {places} outside the shown fields differ{'s' if count == 1 else ''}{more}:"
+    """Return how many values outside the shown fields differ."""
+    values = "value" if count == 1 else "values"
+    more = f"; the first {shown}" if shown < count else ""
+    return f"{count} {values} outside the shown fields differ{'s' if count == 1 else ''}{more}:"
 
 
 def one_of(count: int) -> str:
@@ -286,19 +287,14 @@ def one_of(count: int) -> str:
     return f"one of {count} hosts"
 
 
-def asked_times(count: int) -> str:
-    """Return how often the same call was asked for."""
-    return f"Asked {count} times"
-
-
 def ask_again_at(at: str, key: str) -> str:
     """Return what a person can do about a preview that could not be had at the time *at*."""
-    return f"Asked at {at}. {key} asks again. You can still decide on the agent's arguments alone."
+    return f"Tried at {at}. {key} tries again. You can still decide on the agent's arguments alone."
 
 
 def equal(count: int) -> str:
     """Return that *count* calls wait that ask for the same."""
-    return f"{count} equal"
+    return f"{count} identical"
 
 
 def hidden_in(label: str, names: Sequence[str]) -> str:
@@ -352,7 +348,7 @@ def blank_lines(count: int) -> str:
 
 def drawn_as_marks(count: int, parts: str) -> str:
     """Return which characters were drawn as marks."""
-    return f"{count} {'character' if count == 1 else 'characters'} drawn as marks: {parts}"
+    return f"{count} {'character' if count == 1 else 'characters'} shown as marks: {parts}"
 
 
 def blank_lines_folded(count: int) -> str:
@@ -371,11 +367,11 @@ def misleading_links(count: int) -> str:
 
 
 def unseen_remark(count: int) -> str:
-    return f"{unseen_passages(count)}, marked in the text: not shown to whoever reads it as a mail"
+    return f"{unseen_passages(count)}, marked in the text; not visible in a mail program"
 
 
 def misleading_remark(count: int) -> str:
-    return f"{misleading_links(count)}, marked in the text: the text names another host"
+    return f"{misleading_links(count)}, marked in the text: the link text names another host"
 
 
 def unseen(why: str) -> str:
@@ -427,8 +423,8 @@ def several_values(count: int) -> str:
 def laying_out(characters: int) -> str:
     """Return that what stands there is not all."""
     return (
-        f"▲ {characters:,} characters are still being laid out. This is the beginning; you can "
-        "decide once all of it is here."
+        f"▲ {characters:,} characters are still being formatted. This is only the beginning; you "
+        "can decide once all of it is shown."
     )
 
 

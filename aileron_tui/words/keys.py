@@ -7,8 +7,8 @@ from aileron_core.text import escape
 
 PALETTE: Final = "every command by name"
 PALETTE_NONE: Final = "No command matches here."
-IN_DOCUMENT: Final = "The keys that move are the document's now; / searches in it. tab: the list."
-IN_LIST: Final = "The keys that move are the list's again."
+IN_DOCUMENT: Final = "The keys now move in the document; / searches it. tab: back to the list."
+IN_LIST: Final = "The keys move in the list again."
 SOURCE: Final = "source"
 """What the key of `unfold` shows where a text is drawn in another form."""
 FOLD: Final = "fold again"

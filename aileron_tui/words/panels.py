@@ -6,14 +6,13 @@ from aileron_tui.words.bars import calls_waiting
 
 REASON_PLACEHOLDER: Final = "optional"
 
-PAUSED: Final = "All calls are on hold."
 LOCKED: Final = "Locked."
-LOCKED_KEY: Final = "Any key shows it again; that key does nothing else."
+LOCKED_KEY: Final = "Press any key to show everything again; it does nothing else."
 
 
 def paused(key: str, since: str) -> str:
     """Return the banner of a pause."""
-    return f"{PAUSED} {key} resumes. On hold since {since}."
+    return f"All calls are on hold (since {since}). {key} resumes them."
 
 
 def paused_first(key: str, approve: str) -> str:
@@ -63,7 +62,7 @@ def equal_calls(count: int) -> str:
     if not count:
         return ""
     verb = "waits" if count == 1 else "wait"
-    return f"{_counted(count, 'equal call')} of this session {verb} too."
+    return f"{_counted(count, 'identical call')} of this session {verb} too."
 
 
 def pausing() -> str:
@@ -82,7 +81,7 @@ def deny_question(title: str, agent: str) -> str:
 
 
 SEARCH_QUESTION: Final = "Search in the document:"
-SEARCH_PLACEHOLDER: Final = "a text, in upper or lower case"
+SEARCH_PLACEHOLDER: Final = "text; case is ignored"
 
 
 def matches(number: int, count: int) -> str:
@@ -90,7 +89,7 @@ def matches(number: int, count: int) -> str:
     return f"{number} of {count}" if count else "not found"
 
 
-LINK_TOO_LONG: Final = "This address is too long for the window, so it is not opened."
+LINK_TOO_LONG: Final = "This address is too long for this window, so it cannot be opened."
 
 
 def long_link(host: str, size: int) -> str:
@@ -105,5 +104,5 @@ def link_question(host: str) -> str:
 
 def link_warnings(has_user: bool, is_renamed: bool) -> tuple[str, ...]:
     """Return what to look at in an address."""
-    user = ("What is before the @ is a user name, not a host.",) if has_user else ()
-    return (*user, *(("The host is written in other letters than ASCII.",) if is_renamed else ()))
+    user = ("The part before the @ is a user name, not a host.",) if has_user else ()
+    return (*user, *(("The host name has letters outside ASCII.",) if is_renamed else ()))

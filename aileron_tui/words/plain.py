@@ -5,14 +5,14 @@ from typing import Final
 
 PROMPT: Final = "> "
 STARTS: Final = "Aileron in plain mode. Press Enter after each key."
-CHANGED_MEANWHILE: Final = "The item changed meanwhile. What you typed decided nothing."
+CHANGED_MEANWHILE: Final = "The item changed before you answered. Nothing was decided."
 SEVERAL_LINES: Final = "More than one line arrived at once. Nothing was decided."
 NOTHING_ELSE: Final = "Nothing else is waiting."
 HELD: Final = "All calls are on hold."
 RELEASED: Final = "Calls resume."
-ASKED_AGAIN: Final = "Asking for the preview again."
+ASKED_AGAIN: Final = "Fetching the preview again."
 NO_ANSWER_YET: Final = "Still running. The result will appear here."
-ENDS: Final = "The console closes. Waiting calls keep waiting."
+ENDS: Final = "Closing the console. Waiting calls keep waiting."
 REST: Final = "Anything typed before the > appears is ignored."
 
 LOCKED: Final = "Press Enter to show everything again; it does nothing else."
@@ -24,7 +24,7 @@ STOP: Final = "stop"
 
 HELP: Final = (
     ("n", "print the next waiting item"),
-    ("2 7", "print row 7 of view 2 in full; likewise in views 4 and 5, and record 7 of view 3"),
+    ("2 7", "print row 7 of view 2 in full; also in views 4 and 5; in view 3, record 7"),
     ("/ agent:codex", "show only what matches; / alone shows all"),
     (STOP, "stop everything; asks first"),
     ("┃", "marks what Aileron fetched or computed"),
@@ -52,7 +52,7 @@ def reason_too_long(most: int) -> str:
 
 def more_wait(count: int, newest: str) -> str:
     """Return how many calls came; *newest* is an action's name."""
-    verb = "more call came" if count == 1 else "more calls came"
+    verb = "more call arrived" if count == 1 else "more calls arrived"
     return f"{count} {verb}; the newest: {newest}."
 
 

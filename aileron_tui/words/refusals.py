@@ -11,8 +11,8 @@ TOO_SOON: Final[Mapping[str, str]] = MappingProxyType(
         "list": "Too soon: the list moved.",
         "screen": "Too soon: the screen changed.",
         "key": "Too soon after another key.",
-        "refocused": "Too soon: this pane came into focus just now.",
-        "mouse": "Too soon after the mouse.",
+        "refocused": "Too soon: this pane has just come into focus.",
+        "mouse": "Too soon after a mouse action.",
     }
 )
 CHANGED_MEANWHILE: Final = "The screen changed as you pressed the key."
@@ -25,47 +25,47 @@ NO_ITEM: Final = "no item is selected"
 SENDING: Final = "your decision is being sent"
 CHECKING: Final = "this is being checked once more before it runs"
 VAULT: Final = "the vault is locked"
-DECIDED: Final = "this is decided already"
+DECIDED: Final = "this is already decided"
 ENDED: Final = "this has ended"
-UNKNOWN: Final = "nobody knows how this ended"
+UNKNOWN: Final = "its outcome is unknown"
 FETCHING: Final = "the preview is still being fetched"
-DEADLINE: Final = "the time for it is up"
-DRAWING: Final = "the item is still being laid out"
+DEADLINE: Final = "its deadline has passed"
+DRAWING: Final = "the item is still being formatted"
 UNDRAWABLE: Final = "this item cannot be shown"
 NO_CALL: Final = "this is not a call"
 NO_FILE: Final = "there is no file to accept here"
-NO_SUITE: Final = "nothing of this has to be reviewed first"
+NO_SUITE: Final = "nothing here has to be reviewed first"
 NOT_ACCEPTED: Final = "there is no acceptance to withdraw here"
 NOT_PAUSED: Final = "no calls are on hold"
-PAUSED_ALREADY: Final = "all calls are on hold already"
-KNOWN_OUTCOME: Final = "the outcome of this is known"
+PAUSED_ALREADY: Final = "all calls are already on hold"
+KNOWN_OUTCOME: Final = "its outcome is known"
 NO_PREVIEW: Final = "this has no preview to fetch"
 NO_CHANGE: Final = "no new preview is shown here"
 NO_DOCUMENT: Final = "no document is shown"
-ALL_IN_VIEW: Final = "all of it is in view"
+ALL_IN_VIEW: Final = "all of it is already in view"
 AT_END: Final = "this is the end"
 AT_START: Final = "this is the beginning"
-NO_MARKS: Final = "nothing here is drawn as a mark"
+NO_MARKS: Final = "nothing here is shown as a mark"
 NO_WRAPS: Final = "no line here is wrapped"
 ONLY_ROW: Final = "there is no other row"
 LAST_ROW: Final = "this is the last row"
 FIRST_ROW: Final = "this is the first row"
-OPENED: Final = "a row is open"
+OPENED: Final = "a row is already open"
 NOTHING_TO_LEAVE: Final = "nothing is open and there is no filter"
-FOLLOWING: Final = "the list follows the newest row already"
-VERIFYING: Final = "the audit is being verified already"
+FOLLOWING: Final = "the list already follows the newest row"
+VERIFYING: Final = "the audit is already being verified"
 NOT_KEPT: Final = "no screen is kept for this record"
 NO_SESSION: Final = "no session is selected"
-SAME_VIEW: Final = "this view is shown already"
-NO_SEARCH: Final = "it searches in the document; press tab first"
-NO_MATCH: Final = "no search found anything here"
+SAME_VIEW: Final = "this view is already shown"
+NO_SEARCH: Final = "it searches the document; press tab first"
+NO_MATCH: Final = "no search has found anything here"
 ONLY_MATCH: Final = "there is no other match"
-NO_LINKS: Final = "there is no link in this"
+NO_LINKS: Final = "there are no links here"
 NO_EARLIER: Final = "there is no earlier reason"
 NO_LATER: Final = "there is no later reason"
-NO_EQUAL: Final = "no equal call waits"
-HELP_OPEN: Final = "this page lists keys"
-QUESTION: Final = "the question has to be answered first"
+NO_EQUAL: Final = "no identical call is waiting"
+HELP_OPEN: Final = "this page only lists the keys"
+QUESTION: Final = "answer the question first"
 
 
 def again(why: str, key: str) -> str:
@@ -95,16 +95,16 @@ def unknown_key(key: str, help_key: str) -> str:
 
 def left_ended_row(key: str, *, another: bool) -> str:
     """Return that *key* only left a row that has ended; *another* one that waits is shown."""
-    shown = "Now the next that waits is shown." if another else "Nothing else waits."
+    shown = "The next waiting item is now shown." if another else "Nothing else is waiting."
     return f"{key} decided nothing: that row had ended. {shown}"
 
 
 def left_other_row(key: str, *, another: bool) -> str:
     """Return that *key* only left a row that the filter lets through no more."""
-    shown = "Now the next that matches is shown." if another else "Nothing else matches."
+    shown = "The next match is now shown." if another else "Nothing else matches."
     return f"{key} decided nothing: that row no longer matches. {shown}"
 
 
 def in_reader(key: str) -> str:
     """Return why a key does nothing while the document has the whole screen; *key* leaves it."""
-    return f"here one only reads; {key} leads back"
+    return f"this page is only for reading; {key} goes back"

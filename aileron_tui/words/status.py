@@ -11,17 +11,19 @@ VERBS: Final = {
 }
 ALL_SEEN: Final = "✓ All seen."
 RECHECKING: Final = "Checking once more before it runs …"
-LOOKING: Final = "Fetching the preview. You can approve once it is here, or has failed."
+LOOKING: Final = "Fetching the preview. You can approve once it arrives or fails."
 SENDING: Final = "Sending your decision …"
 UNDRAWABLE: Final = "✗ This cannot be shown, so it cannot be decided here. It keeps waiting."
 SCREEN_FAILED: Final = (
-    "The console closed because of a bug. What waited still waits; nothing was decided. "
-    "`aileron logs` says where."
+    "The console closed because of a bug. What was waiting still waits; nothing was decided. "
+    "Run `aileron logs` to see where."
 )
 STORAGE_STOPS: Final = "✗ Nothing can be decided until the audit can be written."
 VAULT: Final = "The vault is locked. This waits until you open it."
-NOT_FOCUSED: Final = "Your terminal says that another pane has the focus: no key decides here."
-DEADLINE_OVER: Final = "Its time is up; it expires and does not run."
+NOT_FOCUSED: Final = (
+    "Your terminal reports that another pane has the focus, so no key decides here."
+)
+DEADLINE_OVER: Final = "Its deadline has passed; it expires and does not run."
 PROBLEM_READ: Final = (
     "Nothing to decide here. Fix the file; Aileron reads it again when it changes."
 )
@@ -32,7 +34,7 @@ def unknown_outcome(key: str, acknowledge_key: str = "") -> str:
 
     *key* looks again and *acknowledge_key* acknowledges, where they can.
     """
-    look = f"{key} looks again" if key else "Look at the service itself"
+    look = f"{key} looks again" if key else "Check the service itself"
     if acknowledge_key:
         return f"? It may or may not have run. {look}, {acknowledge_key} acknowledges."
     return f"? It may or may not have run. {look}; it is not repeated."
@@ -102,14 +104,9 @@ def found(finding: str, key: str, effect: str) -> str:
     return f"▲ {finding}. Press {key} to {effect}."
 
 
-def no_preview_pressed(key: str, effect: str) -> str:
-    """Return what the second press would do, where there is no preview."""
-    return f"○ No preview. Press {key} again to {effect} anyway."
-
-
-def no_preview(key: str, effect: str) -> str:
-    """Return what the approve key stands for, where there is no preview."""
-    return f"○ No preview. Press {key} to {effect} anyway."
+def no_preview(key: str, effect: str, *, again: bool = False) -> str:
+    """Return what the approve key would do without a preview; *again*: with its second press."""
+    return f"○ No preview. Press {key}{' again' if again else ''} to {effect} anyway."
 
 
 def changed(key: str, effect: str) -> str:
@@ -119,7 +116,7 @@ def changed(key: str, effect: str) -> str:
 
 def runs_nothing(key: str) -> str:
     """Return what the approve key stands for, where the action file changed."""
-    return f"▲ Its action file changed: {key} would run nothing. The agent has to ask again."
+    return f"▲ Its action file has changed: {key} would run nothing. The agent has to ask again."
 
 
 def ready(key: str, effect: str) -> str:
@@ -164,7 +161,7 @@ def denied(title: str, agent: str, reason: str, calls: int = 1) -> str:
     """Return the report of a no to *calls* equal calls, with what the agent reads."""
     who = "The agent" if agent == "the agent" else agent
     text = f'{who} will read: "{reason}"' if reason else f"{who} gets no reason"
-    equal = f", {calls} equal calls" if calls > 1 else ""
+    equal = f", {calls} identical calls" if calls > 1 else ""
     return f"✗ Denied: {title}{equal}. {text}"
 
 
@@ -219,4 +216,4 @@ def ends_session(key: str, agent: str) -> str:
 
 def read_whole(key: str) -> str:
     """Return what the reader says once all of a document was seen; *key* leaves it."""
-    return f"✓ All seen. {key} leads back to the item, to decide it."
+    return f"✓ All seen. {key} goes back to the item, where you can decide."

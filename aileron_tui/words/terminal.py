@@ -44,8 +44,8 @@ def _size(lines: int, characters: int) -> str:
 
 def copied(name: str, lines: int, characters: int, marks: int, then: str) -> str:
     """Return what was handed to the terminal's clipboard, and in what form. *then* comes behind."""
-    hidden = f", {marks} {'mark' if marks == 1 else 'marks'} in it" if marks else ""
-    text = f"Copied {name or A_FIELD}, as drawn here: {_size(lines, characters)}{hidden}."
+    hidden = f", with {marks} {'mark' if marks == 1 else 'marks'}" if marks else ""
+    text = f"Copied {name or A_FIELD}, as shown here: {_size(lines, characters)}{hidden}."
     return f"{text} {then}".rstrip()
 
 
@@ -61,7 +61,7 @@ def too_long(size: int) -> str:
 
 def paged(name: str, program: str) -> str:
     """Return that the pager has ended."""
-    return f"{name or A_FIELD} was shown in {program}, as drawn here."
+    return f"{name or A_FIELD} was shown in {program}, as shown here."
 
 
 def no_pager(program: str) -> str:
@@ -81,7 +81,7 @@ def opened(url: str) -> str:
 
 LINK_COPIED: Final = "There is no browser here: the address was sent to the clipboard."
 LINK_OPENED: Final = "The address was opened in your browser."
-LINK_NOT_OPENED: Final = "The address could not be opened: the program for it failed."
+LINK_NOT_OPENED: Final = "The address could not be opened: the browser command failed."
 
 
 def no_browser(url: str) -> str:

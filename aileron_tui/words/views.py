@@ -15,7 +15,7 @@ VIEWS: Final = {
     "sessions": "Sessions",
 }
 ACTORS: Final = {"person": "you", "agent": "agent", "aileron": "aileron"}
-NO_RECORDS: Final = "Nothing is on record yet."
+NO_RECORDS: Final = "No records yet."
 ACTIVITY_REMARK: Final = "Newest first."
 
 # Activity
@@ -38,35 +38,35 @@ LOOKING_AGAIN: Final = "Looking again …"
 # Audit
 VERIFYING: Final = "verifying …"
 NOT_VERIFIED: Final = "not verified since the console started"
-LAYING_OUT: Final = "The page is being laid out …"
+LAYING_OUT: Final = "Preparing the page …"
 READING: Final = "reading …"
 NO_RECORD: Final = "✗ no such record"
 WHAT: Final = "WHAT"
 WHAT_REMARK: Final = "from the record"
 CHAIN: Final = "CHAIN"
 CHAIN_REMARK: Final = "each record's hash covers the one before it"
-SHOWN_NOT_KEPT: Final = "Not kept: what was shown is only in the memory of the console in which you decided, until it closes."
-NOTHING_SHOWN: Final = "Nothing: the action is not gated, so nobody was asked."
-FORGOTTEN: Final = "not kept any more; the audit has its hash"
+SHOWN_NOT_KEPT: Final = "Not kept: what was shown stays only in the memory of the console where you decided, until it closes."
+NOTHING_SHOWN: Final = "Nothing: the action is not gated, so you were not asked."
+FORGOTTEN: Final = "no longer kept; the audit has its hash"
 EDITED: Final = (
     "▲ Another program changed this call in the database: what is below may not be what happened. "
-    "`aileron audit verify` says more."
+    "Run `aileron audit verify` for details."
 )
 AS_SEEN: Final = "This is what you saw when you decided. Nothing can be decided here."
 AS_STORED: Final = "AS STORED"
-AS_STORED_REMARK: Final = "the text that the hash was made from"
+AS_STORED_REMARK: Final = "the text that was hashed"
 
 # Actions and connectors
 LIBRARY_STATES: Final = {
     "ready": "ready",
     "cannot_run": "cannot run",
     "held_back": "not accepted",
-    "error": "in error",
+    "error": "invalid",
 }
 LIBRARY_GLYPHS: Final = {"ready": "●", "cannot_run": "✗", "held_back": "▲", "error": "!"}
 LIBRARY_STATUS: Final = "Everything installed. Agents see only what is ready."
 NO_LIBRARY: Final = "No actions are installed. Add one with `aileron action add`."
-FILE_REMARK: Final = "as Aileron read it from this machine"
+FILE_REMARK: Final = "as Aileron read it from disk"
 PROBLEMS: Final = "PROBLEMS"
 ASKS: Final = "asks you"
 RUNS_FREE: Final = "▲ not gated"
@@ -81,15 +81,15 @@ NOT_CONNECTED: Final = "not connected"
 YES: Final = "yes"
 NO: Final = "no"
 CONTAINMENT_SHORT: Final[Mapping[Containment, str]] = MappingProxyType(
-    {"verified": YES, "other_user": "other user", "claimed": "said to be", "none": f"▲ {NO}"}
+    {"verified": YES, "other_user": "other user", "claimed": "unverified", "none": f"▲ {NO}"}
 )
 UNCONTAINED: Final = "not sandboxed: it can do whatever your account can, even without Aileron"
 ONLY_CLAIMED: Final = (
-    "said to be contained; Aileron could not confirm that all its processes are in a sandbox"
+    "reported as contained; Aileron could not confirm that all its processes are in a sandbox"
 )
 OTHER_USER: Final = "it runs as another user and can do whatever that account can"
 SEEN: Final = "SEEN"
-SEEN_REMARK: Final = "by the kernel, when it connected"
+SEEN_REMARK: Final = "by the kernel, when the agent connected"
 SEEN_NOTHING: Final = "nothing: the kernel did not report who connected"
 CLAIMS: Final = "CLAIMED"
 CLAIMS_REMARK: Final = "what the agent says about itself; not checked"
@@ -105,7 +105,7 @@ NO_SESSIONS: Final = "No agent is connected. Start one with `aileron launch`."
 def last_hour(*, calls: int, free: int, approved: int, denied: int, median: str) -> tuple[str, ...]:
     """Return what the last hour was like, in parts of which the last are the least."""
     if not calls:
-        return ("No call in the last hour",)
+        return ("No calls in the last hour",)
     parts = [f"{calls} {'call' if calls == 1 else 'calls'} in the last hour"]
     parts += [f"{free} not gated"] if free else []
     parts += [f"{approved} approved by you"] if approved else []
@@ -153,7 +153,7 @@ def as_shown(at: str, unseen: int, total: int) -> str:
 
 def sound(count: int) -> str:
     """Return what verifying found where all is well."""
-    return f"{records(count)}, no gap, chain verified"
+    return f"{records(count)}, no gaps, chain verified"
 
 
 def problems(count: int) -> str:
@@ -168,7 +168,7 @@ def more_problems(count: int) -> str:
 
 def looked_through(looked: int, total: int) -> str:
     """Return how far a filter has looked."""
-    return f"in the newest {looked:,} of {total:,} records; scroll down to search on."
+    return f"in the newest {looked:,} of {total:,} records; scroll down to search further."
 
 
 def sessions(count: int, connected: int) -> str:
@@ -184,7 +184,7 @@ def uncontained(count: int) -> str:
 
 def only_claimed(count: int) -> str:
     """Return how many sessions are contained by somebody's word alone."""
-    return f"{count} said to be contained"
+    return f"{count} unverified"
 
 
 def self_declared(self_opened: bool) -> str:
@@ -218,4 +218,4 @@ def exported(count: int) -> str:
 
 def audit_head(words: tuple[str, str]) -> str:
     """Return the head of the audit in two words."""
-    return f"Head of the audit: {words[0]} · {words[1]}."
+    return f"Head of the audit chain: {words[0]} · {words[1]}."

@@ -244,7 +244,7 @@ def test_a_call_that_is_withdrawn_takes_its_question_along(console: Plain) -> No
     approval = answer.json["approval_id"]
     done = console.post(f"/v1/action-approvals/{approval}/withdraw", {}, token=token)
     assert done.status == 200, done.raw
-    console.read_until("The item changed meanwhile. What you typed decided nothing.")
+    console.read_until("The item changed before you answered. Nothing was decided.")
     console.asked()
     console.pty.type(b"\n")
     console.pty.settle(0.3)
@@ -264,7 +264,7 @@ def test_arrivals_are_announced_between_items_and_next_goes_round(console: Plain
     listed = console.asked()
     assert " * 1. SEND, the agent, " in listed
     assert "   3. SEND, the agent, " in listed
-    assert "2 more calls came; the newest: send-draft." in listed
+    assert "2 more calls arrived; the newest: send-draft." in listed
     for _ in range(3):
         console.answer("n")
         console.read_until("WILL HAPPEN  fetched")
@@ -336,7 +336,7 @@ def test_what_happened_is_listed_and_read_whole_from_the_real_audit(console: Pla
     console.answer("3")
     console.asked()
     console.answer("V")
-    console.read_until(", no gap, chain verified")
+    console.read_until(", no gaps, chain verified")
 
 
 def test_a_decided_call_is_printed_again_as_it_stood_there(console: Plain) -> None:

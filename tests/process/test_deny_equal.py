@@ -35,14 +35,14 @@ def test_one_press_denies_two_equal_calls_with_the_reason_and_leaves_others(
     console.pty.shows("WILL HAPPEN  fetched")
     console.pty.settle(REST)
     console.pty.type(b"d")
-    console.pty.shows("1 equal call of this session waits too.")
+    console.pty.shows("1 identical call of this session waits too.")
     console.pty.settle(REST)
     console.pty.type(b"wrong list\x13")  # in one burst: that is text, and no key
     console.pty.until(lambda: "wrong list" in console.pty.cells.lines[-2], "it is text")
     console.pty.settle(REST)
     assert console.rows("state") == [("pending",)] * 4
     console.pty.type(b"\x13")
-    console.pty.shows("2 equal calls.")
+    console.pty.shows("2 identical calls.")
     eventually(lambda: console.rows("state").count(("denied",)) == 2, "two are denied")
     assert console.rows("state").count(("pending",)) == 2
     assert console.rows("reason").count(("wrong list",)) == 2

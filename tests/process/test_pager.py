@@ -63,7 +63,7 @@ def test_the_pager_shows_the_field_as_drawn_and_the_console_comes_back_unarmed(
     """Its keys are its own: what decides in the console decides nothing here, nor afterwards."""
     read(console)
     console.press("a", "d", "t", "C-c", "q")
-    shown = console.until("Body was shown in less, as drawn here.")
+    shown = console.until("Body was shown in less, as shown here.")
     assert "Waiting" in shown
     assert "WILL HAPPEN" in shown
     assert "Approved" not in shown

@@ -144,7 +144,9 @@ def test_without_a_screen_the_list_is_printed_whole_and_answered(
         assert "Accept these 62 actions?" in page
         for name in ("first-060", "gated-000", "gated-039", "read-059"):
             assert f"{name}  runs get_draft" in page
-        assert "t accepts all 62 as they are; T leaves out the 2 listed first." in page
+        assert (
+            "t accepts all 62, exactly as they are; T accepts all but the 2 listed first." in page
+        )
         assert "T accept the rest" in page
         plain.answer("T")
         plain.read_until("Accepted: 60 actions.")

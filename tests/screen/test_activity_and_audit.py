@@ -170,7 +170,7 @@ async def test_verify_runs_in_the_background_and_its_result_stays_on_the_line() 
     """While it runs it is said; what it found names each problem."""
     async with console(LONG) as shown:
         await shown.go("3", "not verified since the console started")
-        await shown.go("V", "✓ 2,000 records, no gap, chain verified")
+        await shown.go("V", "✓ 2,000 records, no gaps, chain verified")
         assert VerifyAudit() in shown.port.reads
         problems = ("Record 7 was changed after it was written.", "Record 9 is missing.")
         found = AuditVerified(records=TOTAL, problems=problems, at=NOW, seconds=1.25)

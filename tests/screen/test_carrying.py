@@ -43,14 +43,14 @@ async def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> Non
     async with console(start(mail(preview=INVOICE))) as shown:
         await shown.rest()
         written = listen(shown)
-        await shown.go("y", "Copied To, as drawn here: 17 characters. y again copies the next.")
+        await shown.go("y", "Copied To, as shown here: 17 characters. y again copies the next.")
         assert copies(written) == ["sam@helio.example"]
-        await shown.go("y", "Copied Body, as drawn here: 8 lines, ")
+        await shown.go("y", "Copied Body, as shown here: 8 lines, ")
         body = copies(written)[1]
         assert body.startswith("Hi Sam,‹ESC›[2K‹CR›‹ESC›[1A the invoice is ready at\n")
         assert "‹412 blank lines›" in body
         assert all(char == "\n" or char.isprintable() for char in body)
-        assert " marks in it." in shown.status_line
+        assert " marks." in shown.status_line
         await shown.go("y", "Copied Hidden")
         assert shown.port.intents == []
 

@@ -109,7 +109,7 @@ async def test_a_pane_without_focus_says_why_no_key_decides(size: tuple[int, int
         shown.app.post_message(events.AppBlur())
         await shown.until(lambda: "All seen." not in shown.status_line)
         assert (
-            "Your terminal says that another pane has the focus: no key decides here."
+            "Your terminal reports that another pane has the focus, so no key decides here."
             in shown.status_line
         )
 
@@ -227,7 +227,7 @@ async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() ->
         await shown.passes(1)
         assert "approve" not in shown.keys
         assert "deny…" in shown.keys
-        assert "Fetching the preview. You can approve once it is here" in shown.status_line
+        assert "Fetching the preview. You can approve once it arrives" in shown.status_line
         await shown.press_alone("a")
         assert shown.port.intents == []
 
@@ -314,7 +314,7 @@ async def test_a_deadline_within_a_second_takes_no_approval() -> None:
         await shown.passes(2.5)
         assert "it expires and does not run" in shown.status_line
         await shown.press_alone("a")
-        await shown.shows("a did nothing: the time for it is up.")
+        await shown.shows("a did nothing: its deadline has passed.")
         assert shown.port.intents == []
 
 

@@ -62,8 +62,8 @@ async def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None
 
     async with console(start(*views)) as shown:
         await ask(shown, "wrong list")
-        await shown.shows("2 equal calls of this session wait too.")
-        assert " ctrl+s  equal calls too" in shown.keys
+        await shown.shows("2 identical calls of this session wait too.")
+        assert " ctrl+s  identical calls too" in shown.keys
         await shown.press_alone("ctrl+s")
         await shown.until(lambda: bool(shown.port.intents))
         wanted = [views[0], views[1], views[5]]
@@ -77,7 +77,7 @@ async def test_enter_denies_one_call_and_leaves_equal_ones_waiting() -> None:
     """Only the key that says so takes others along."""
     async with console(start(equal(1), equal(2))) as shown:
         await ask(shown)
-        await shown.shows("1 equal call of this session waits too.")
+        await shown.shows("1 identical call of this session waits too.")
         await shown.press_alone("enter")
         await shown.until(lambda: bool(shown.port.intents))
         assert keys(shown) == {equal(1).approval_id}
@@ -100,12 +100,12 @@ async def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() ->
     """The number never grows under the hand; what has ended is left out of it."""
     async with console(start(equal(1), equal(2), equal(3))) as shown:
         await ask(shown)
-        await shown.shows("2 equal calls of this session wait too.")
+        await shown.shows("2 identical calls of this session wait too.")
         shown.port.tell(
             ApprovalUpdated(view=equal(4)),
             ApprovalUpdated(view=equal(2, state="withdrawn", ended_at=NOW)),
         )
-        await shown.shows("1 equal call of this session waits too.")
+        await shown.shows("1 identical call of this session waits too.")
         await shown.rest()
         await shown.press_alone("ctrl+s")
         await shown.until(lambda: bool(shown.port.intents))
@@ -161,7 +161,7 @@ async def test_the_status_line_says_how_many_were_denied() -> None:
         await ask(shown, "wrong list")
         await shown.press_alone("ctrl+s")
         await shown.shows(
-            '✗ Denied: Send a mail draft, 3 equal calls. codex will read: "wrong list"'
+            '✗ Denied: Send a mail draft, 3 identical calls. codex will read: "wrong list"'
         )
         assert shown.selected == short(4).approval_id
         assert not shown.armed
@@ -252,7 +252,7 @@ async def test_a_click_on_the_key_decides_nothing() -> None:
     """The mouse says which key to press."""
     async with console(start(equal(1), equal(2))) as shown:
         await ask(shown)
-        column = shown.keys.index("equal calls too")
+        column = shown.keys.index("identical calls too")
         await shown.click("#panelkeys", offset=(column, 0))
         await shown.passes(1)
         assert shown.port.intents == []
@@ -264,4 +264,4 @@ async def test_an_equal_call_whose_deadline_is_here_is_not_counted() -> None:
     late = replace(equal(2), expires_at=NOW + 2)
     async with console(start(equal(1), late, equal(3))) as shown:
         await ask(shown)
-        await shown.shows("1 equal call of this session waits too.")
+        await shown.shows("1 identical call of this session waits too.")

@@ -13,11 +13,11 @@ SCREENS = {
     "waiting": "WILL HAPPEN",
     "activity": "Newest first.",
     "audit": "not verified since the console started",
-    "library": "in error",
+    "library": "invalid",
     "sessions": "sessions open",
     "help": "KEYS",
     "palette": "every command by name",
-    "lock": "Any key shows it again",
+    "lock": "Press any key to show",
 }
 """Each screen with what stands on no other."""
 LEAVES = {"help": b"q", "palette": b"\x1b", "lock": b"q"}

@@ -426,7 +426,7 @@ def test_a_fault_of_the_screen_ends_with_a_sentence_and_restores_the_terminal(
     person.make("fault")
     assert person.pty.ended() == 70
     tail = person.pty.raw.rpartition(b"\x1b[?1049l")[2].decode()
-    assert "What waited still waits; nothing was decided." in " ".join(tail.split())
+    assert "What was waiting still waits; nothing was decided." in " ".join(tail.split())
     assert "Traceback" not in tail
     assert b"a secret" not in person.pty.raw
     assert person.decided == []

@@ -25,7 +25,7 @@ from tests.screen.driving import NOW, console, mail, short, start
 
 PATIENCE = 40.0
 FORM = LayoutOptions(width=74, gutter=13)
-NOTE = "characters are still being laid out"
+NOTE = "characters are still being formatted"
 
 
 def large(number: int, characters: int = 1_000_000, **changes: object) -> ApprovalView:

@@ -18,7 +18,7 @@ READY = next(item for item in library(NOW) if item.name == "send-draft")
 
 async def to(shown: Console, name: str) -> None:
     """Go to the row of *name* in view 4."""
-    await shown.go("4", "in error")
+    await shown.go("4", "invalid")
     while name not in shown.row:
         shown.clock.advance(0.5)
         before = shown.row
@@ -29,7 +29,7 @@ async def to(shown: Console, name: str) -> None:
 async def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
     """Ready, not accepted with why, in error; gated or not; hosts."""
     async with console(STATE) as shown:
-        await shown.go("4", "● 3 ready · ▲ 1 not accepted · ! 1 in error")
+        await shown.go("4", "● 3 ready · ▲ 1 not accepted · ! 1 invalid")
         text = shown.text
         assert "list-drafts" in text
         assert "▲ not gated" in text
@@ -170,7 +170,7 @@ async def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
     new = replace(READY, name="a-new-one", digest="ee" * 32)
 
     async with console(STATE) as shown:
-        await shown.go("4", "in error")
+        await shown.go("4", "invalid")
         before = shown.row
         items = (new, *STATE.library)
         update = LibraryUpdated(

@@ -94,7 +94,7 @@ def test_where_nothing_allows_more_the_item_says_so_and_still_shows_the_differen
     shown = shown_lines(offered(SEND, widened()))
     assert shown[0].startswith(" WHAT CHANGED  since it was accepted on ")
     assert "Aileron found nothing that allows more." in shown[1]
-    assert any("asks you before each run now" in line for line in shown)
+    assert any("now asks you before each run" in line for line in shown)
     assert any("+ required = true" in line for line in shown)
 
 

@@ -102,7 +102,7 @@ async def test_the_same_page_opens_from_activity_and_from_a_record() -> None:
 async def test_after_a_restart_one_line_says_that_what_was_shown_is_not_kept() -> None:
     """Arguments, who, when and the reason are."""
     async with console(start(short(), denied(2)), (120, 40)) as shown:
-        await shown.go("h", "Not kept: what was shown is only in the memory")
+        await shown.go("h", "Not kept: what was shown stays only in the memory")
         for expected in ("OUTCOME  denied at 13:53:40", "not to the board", "draft_id    ┊ r-88"):
             assert expected in shown.text, expected
         assert "not live" not in shown.text
@@ -146,7 +146,7 @@ async def test_what_is_not_kept_any_more_is_not_called_empty() -> None:
     """A call whose arguments were deleted did not come without any."""
     gone = denied(2, arguments=(), forgotten=True)
     async with console(start(short(), gone), (120, 40)) as shown:
-        await shown.go("h", "CODEX SENT  not kept any more")
+        await shown.go("h", "CODEX SENT  no longer kept")
 
 
 async def test_a_result_is_hostile_text() -> None:

@@ -89,7 +89,7 @@ def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str)
         assert not {"WILL HAPPEN", "CHANGED"} & {*headings}
         drawn = " ".join(plain_text(each.pieces) for each in blocks)
         assert "as fetched at " in drawn
-        assert "asks again" not in drawn
+        assert "tries again" not in drawn
 
 
 def lost_call(**changes: object) -> ApprovalView:

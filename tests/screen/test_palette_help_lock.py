@@ -32,7 +32,7 @@ async def test_the_palette_does_what_it_names() -> None:
         await shown.go("enter", "not verified since")
         await shown.go("ctrl+p", "every command by name")
         await shown.type("verify")
-        await shown.go("enter", "no gap, chain verified")
+        await shown.go("enter", "no gaps, chain verified")
 
 
 def test_no_decision_is_in_the_palette() -> None:

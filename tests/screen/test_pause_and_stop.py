@@ -23,16 +23,16 @@ async def test_p_holds_all_calls_at_once_and_a_banner_says_so_in_every_view() ->
         await shown.shows("WILL HAPPEN")
         await shown.press_alone("P")
         await shown.until(lambda: shown.port.intents == [SetPause(paused=True)])
-        await shown.shows("▲ All calls are on hold. P resumes. On hold since 14:02.")
+        await shown.shows("▲ All calls are on hold (since 14:02). P resumes them.")
         for view in "2345":
-            await shown.go(view, "All calls are on hold.")
+            await shown.go(view, "All calls are on hold")
         await shown.go("1", "WILL HAPPEN")
 
 
 async def test_going_on_obeys_the_arming() -> None:
     """What was approved starts then: a key on its way from elsewhere must not do that."""
     async with console(replace(STATE, paused_at=NOW), answers=True) as shown:
-        await shown.shows("All calls are on hold.")
+        await shown.shows("All calls are on hold")
         await shown.press_alone("P")
         await shown.passes(0.1)
         assert shown.port.intents == []
@@ -45,7 +45,7 @@ async def test_going_on_obeys_the_arming() -> None:
         await shown.rest()
         await shown.press_alone("P")
         await shown.until(lambda: shown.port.intents == [SetPause(paused=False)])
-        await shown.until(lambda: "All calls are on hold." not in shown.text)
+        await shown.until(lambda: "All calls are on hold" not in shown.text)
 
 
 async def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() -> None:
@@ -73,7 +73,7 @@ async def test_a_pause_takes_back_the_first_of_two_presses() -> None:
         await shown.press_alone("a")
         await shown.shows("Press a again to send a mail draft anyway.")
         shown.port.tell(PauseChanged(paused_at=NOW))
-        await shown.shows("All calls are on hold.")
+        await shown.shows("All calls are on hold")
         assert "again" not in shown.status_line
 
 
@@ -82,7 +82,7 @@ async def test_a_pause_that_comes_makes_every_key_rest_anew() -> None:
     async with console(STATE) as shown:
         await shown.rest()
         shown.port.tell(PauseChanged(paused_at=NOW))
-        await shown.shows("All calls are on hold.")
+        await shown.shows("All calls are on hold")
         assert not shown.armed
 
 

@@ -103,7 +103,7 @@ def test_the_end_of_an_item_says_who_asks(snap_compare: Snap, look: Look) -> Non
 
     async def scenario(shown: Console) -> None:
         await shown.read_all()
-        while "call_9fQ2" not in shown.text or "EQUAL CALLS" not in shown.text:
+        while "call_9fQ2" not in shown.text or "SAME ACTION" not in shown.text:
             before = shown.text
             await shown.press("J")
             await shown.until(lambda: shown.text != before, "one line down")  # noqa: B023

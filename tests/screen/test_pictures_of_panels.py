@@ -223,7 +223,7 @@ async def test_a_question_counts_equal_calls_and_offers_earlier_reasons(shown: C
     await shown.until(lambda: shown.selected != short(1).approval_id, "the next call")
     await shown.passes(10)  # the row of the first one has left
     await shown.rest()
-    await shown.go("d", "2 equal calls of this session wait too.")
+    await shown.go("d", "2 identical calls of this session wait too.")
     await shown.type("too early")
     await shown.rest()
 
@@ -250,7 +250,7 @@ async def test_while_all_calls_are_held(shown: Console) -> None:
     """The banner says since when; the key that lets them go on stands first, filled."""
     await shown.rest()
     await shown.press_alone("P")
-    await shown.shows("All calls are on hold.")
+    await shown.shows("All calls are on hold")
     await shown.rest()
 
 
@@ -258,7 +258,7 @@ async def test_while_all_calls_are_held(shown: Console) -> None:
 @picture_of(start(paused_at=NOW - 600, sessions=sessions(NOW)))
 async def test_while_all_calls_are_held_and_nothing_waits(shown: Console) -> None:
     """An empty list says that calls are held, not that agents ask for nothing."""
-    await shown.shows("All calls are on hold.")
+    await shown.shows("All calls are on hold")
 
 
 @dark_and_light

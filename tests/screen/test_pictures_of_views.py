@@ -85,7 +85,7 @@ def row(key: str, text: str, name: str, heading: str = "") -> Scenario:
 @dark
 def test_activity_before_anything_happened(snap_compare: Snap, look: Look) -> None:
     """It says that nothing is on record yet; no key that needs a row is named."""
-    assert taken(snap_compare, look, view("2", "Nothing is on record yet."), NOTHING)
+    assert taken(snap_compare, look, view("2", "No records yet."), NOTHING)
 
 
 @dark_and_light
@@ -123,7 +123,7 @@ async def test_rows_that_came_in_above_are_counted(shown: Console) -> None:
 @dark
 def test_an_audit_without_a_record(snap_compare: Snap, look: Look) -> None:
     """Empty, and said so."""
-    assert taken(snap_compare, look, view("3", "Nothing is on record yet."), NOTHING)
+    assert taken(snap_compare, look, view("3", "No records yet."), NOTHING)
 
 
 @every_look
@@ -225,7 +225,7 @@ async def test_a_filter_over_the_audit_says_how_far_it_looked(shown: Console) ->
 @every_look
 def test_actions_and_connectors_with_how_they_stand(snap_compare: Snap, look: Look) -> None:
     """Ready, not accepted, in error; which ask and which run free; on which hosts."""
-    assert taken(snap_compare, look, view("4", "in error"), HOME)
+    assert taken(snap_compare, look, view("4", "invalid"), HOME)
 
 
 @dark
@@ -237,20 +237,20 @@ def test_a_home_without_an_action_says_how_one_comes(snap_compare: Snap, look: L
 @dark
 def test_the_list_says_why_a_file_is_not_accepted(snap_compare: Snap, look: Look) -> None:
     """Below the rows; its key opens the facts first."""
-    assert taken(snap_compare, look, row("4", "in error", "post-invoice"), HOME)
+    assert taken(snap_compare, look, row("4", "invalid", "post-invoice"), HOME)
 
 
 @dark_and_light
 def test_an_action_is_read_before_it_is_accepted(snap_compare: Snap, look: Look) -> None:
     """Gated or not, effect, op, preview, hosts, digest, and what follows; then the key is filled."""
-    assert taken(snap_compare, look, row("4", "in error", "post-invoice", "THE FILE"), HOME)
+    assert taken(snap_compare, look, row("4", "invalid", "post-invoice", "THE FILE"), HOME)
 
 
 @dark
 @picture_of(HOME, answers=True)
 async def test_an_action_that_was_accepted_counts(shown: Console) -> None:
     """Who accepted it and when; now it could be withdrawn."""
-    await row("4", "in error", "post-invoice", "THE FILE")(shown)
+    await row("4", "invalid", "post-invoice", "THE FILE")(shown)
     await shown.press_alone("t")
     await shown.shows("Accepted: post-invoice")
     await shown.shows("● ready")
@@ -259,25 +259,25 @@ async def test_an_action_that_was_accepted_counts(shown: Console) -> None:
 @dark
 def test_a_ready_action_can_be_withdrawn(snap_compare: Snap, look: Look) -> None:
     """What that does to agents is said before the key."""
-    assert taken(snap_compare, look, row("4", "in error", "send-draft", "THE FILE"), HOME)
+    assert taken(snap_compare, look, row("4", "invalid", "send-draft", "THE FILE"), HOME)
 
 
 @dark
 def test_an_action_that_asks_nobody_is_warned_of(snap_compare: Snap, look: Look) -> None:
     """`runs without asking you`, in the list and in the head."""
-    assert taken(snap_compare, look, row("4", "in error", "list-drafts", "THE FILE"), HOME)
+    assert taken(snap_compare, look, row("4", "invalid", "list-drafts", "THE FILE"), HOME)
 
 
 @dark
 def test_a_file_in_error_names_its_problems(snap_compare: Snap, look: Look) -> None:
     """Line, key and message; no key decides about it."""
-    assert taken(snap_compare, look, row("4", "in error", "pay", "PROBLEMS"), HOME)
+    assert taken(snap_compare, look, row("4", "invalid", "pay", "PROBLEMS"), HOME)
 
 
 @dark
 def test_a_connector_with_its_hosts(snap_compare: Snap, look: Look) -> None:
     """What it may reach, and what actions may do with it."""
-    assert taken(snap_compare, look, row("4", "in error", "gmail 1.2.0", "THE FILE"), HOME)
+    assert taken(snap_compare, look, row("4", "invalid", "gmail 1.2.0", "THE FILE"), HOME)
 
 
 # Sessions
@@ -333,7 +333,7 @@ async def test_the_end_of_a_session_is_asked_first(shown: Console) -> None:
     [
         ("2", "Newest first."),
         ("3", "not verified since"),
-        ("4", "in error"),
+        ("4", "invalid"),
         ("5", "sessions open"),
     ],
     ids=["activity", "audit", "actions", "sessions"],

@@ -39,8 +39,8 @@ def test_each_view_is_listed_row_by_row_and_one_row_is_opened_whole(person: Read
     assert "HISTORY" in opened
     assert "list-drafts completed" in opened
     files = person.answers("4")
-    assert "● 3 ready · ▲ 1 not accepted · ! 1 in error" in files
-    assert "THE FILE" in person.answers(f"4 {number_of(files, 'in error')}")
+    assert "● 3 ready · ▲ 1 not accepted · ! 1 invalid" in files
+    assert "THE FILE" in person.answers(f"4 {number_of(files, 'invalid')}")
     people = person.answers("5")
     assert "3 sessions open, 2 connected" in people
     assert "SEEN  by the kernel" in person.answers("5 1")
@@ -171,7 +171,7 @@ def test_the_chain_is_verified_and_written_out_from_the_list_of_records(person: 
     person.answers("3")
     output = person.answers("V")
     output = output if "chain verified" in output else output + person.asked()
-    assert "1,137 records, no gap, chain verified" in output
+    assert "1,137 records, no gaps, chain verified" in output
     assert "✓ 1,137 records in /home/ana" in person.answers("x")
 
 

@@ -255,7 +255,7 @@ async def test_a_key_in_a_pane_without_focus_says_why_and_works_once_it_has_the_
     await shown.until(lambda: "not in focus" not in shown.text)
     shown.clock.advance(0.2)
     await shown.press_alone("a")
-    await shown.shows("Too soon: this pane came into focus just now. Press a again.")
+    await shown.shows("Too soon: this pane has just come into focus. Press a again.")
     assert shown.port.intents == []
     await shown.rest()
     await shown.press_alone("a")
@@ -273,7 +273,7 @@ async def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_dec
         assert shown.selected == short(1).approval_id
         await shown.press_alone("a")
         await shown.shows(
-            "a decided nothing: that row had ended. Now the next that waits is shown."
+            "a decided nothing: that row had ended. The next waiting item is now shown."
         )
         assert shown.selected == short(2).approval_id
         assert rows(shown) == [short(2).approval_id]
@@ -294,7 +294,7 @@ async def test_the_last_row_that_ended_leaves_at_the_next_key() -> None:
         await shown.passes(600)
         assert "withdrawn" in shown.text
         await shown.press_alone("escape")
-        await shown.shows("esc decided nothing: that row had ended. Nothing else waits.")
+        await shown.shows("esc decided nothing: that row had ended. Nothing else is waiting.")
         assert rows(shown) == []
 
 
@@ -315,10 +315,10 @@ async def test_a_key_that_a_question_does_not_know_is_answered_in_the_question(
     """The status line is covered by the question; the help says it at its foot."""
     await shown.press_alone("ctrl+k")
     await shown.shows("Stop everything?")
-    await shown.go("a", "a did nothing: the question has to be answered first.")
+    await shown.go("a", "a did nothing: answer the question first.")
     await shown.press_alone("escape")
     await shown.go("question_mark", "KEYS")
-    await shown.go("a", "a did nothing: this page lists keys.")
+    await shown.go("a", "a did nothing: this page only lists the keys.")
     assert shown.port.intents == []
 
 

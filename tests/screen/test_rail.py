@@ -81,7 +81,7 @@ def test_how_its_agent_is_contained_stands_there_as_far_as_it_was_seen() -> None
     """What a launcher said is no more than that."""
     for containment, words in (
         ("verified", "yes"),
-        ("claimed", "said to be; not confirmed"),
+        ("claimed", "unverified"),
         ("other_user", "runs as another user"),
     ):
         assert f"contained {words}" in rail_text(requester_section(mail(containment=containment)))
@@ -95,7 +95,7 @@ def test_where_the_kernel_saw_nothing_nobody_says_that_it_did() -> None:
     assert "agent     codex" in lines
     seen = rail_text(requester_section(mail(self_opened=True, process=PROCESS)))
     assert seen[:2] == ["WHO ASKS  confirmed by the kernel", "agent     codex  not checked"]
-    assert "waits     its agent's session has ended" in lines
+    assert "waits     the agent's session has ended" in lines
 
 
 def test_the_last_runs_of_its_session_are_reported_as_far_as_they_came() -> None:
@@ -143,14 +143,14 @@ def test_equal_calls_are_summarized_by_how_they_were_answered() -> None:
         decided(6, "completed", action="other"),
     ]
     assert rail_text(equal_calls_section(before, mail())) == [
-        "EQUAL CALLS  of this action, last 200 decisions",
-        "✓ 3 approved, median 14 s",
+        "SAME ACTION  in the last 200 decisions",
+        "✓ 3 approved, median wait 14 s",
         '✗ 2 denied: "wrong list"',
         "– 1 expired",
     ]
     itself = [decided(1, "completed")]
     assert rail_text(equal_calls_section(itself, mail(1))) == [
-        "EQUAL CALLS  none among the last 200 decisions"
+        "SAME ACTION  none in the last 200 decisions"
     ]
 
 

@@ -76,9 +76,9 @@ def decided(shown: Console) -> list[str]:
         ),
         (
             differing("eve@evil.example"),
-            "▲ The service does not hold what you approved: 1 of 3 fields differ.",
+            "▲ The service does not hold what you approved: 1 of 3 fields differs.",
         ),
-        (ReadBackView(status="reading", at=NOW - 3), "asking the service what it holds now"),
+        (ReadBackView(status="reading", at=NOW - 3), "fetching what the service holds now"),
     ],
     ids=["held", "unavailable", "differs", "reading"],
 )

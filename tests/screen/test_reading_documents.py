@@ -49,10 +49,12 @@ async def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_ba
             await shown.press("space")
         await shown.rest()
         await shown.press("g")
-        await shown.until(lambda: "✓ All seen. esc leads back" in shown.status_line)
+        await shown.until(lambda: "✓ All seen. esc goes back" in shown.status_line)
         await shown.rest()
         await shown.press("a")
-        await shown.until(lambda: "here one only reads; esc leads back" in shown.status_line)
+        await shown.until(
+            lambda: "this page is only for reading; esc goes back" in shown.status_line
+        )
         assert approvals(shown) == []
         await shown.rest()
         await shown.press("escape")
@@ -173,7 +175,7 @@ async def test_a_link_that_cannot_be_shown_whole_is_not_opened(
         whole = "?last=9" in "".join(shown.text.split()).partition("Openthisaddress")[2]
         assert "leads to a.example" in " ".join(shown.text.split())
         assert "esc cancel" in shown.text
-        assert whole == ("too long for the window" not in shown.text)
+        assert whole == ("too long for this window" not in shown.text)
         await shown.press("enter")
         await shown.quiet()
         assert opened == ([url] if whole else [])

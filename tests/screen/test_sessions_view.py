@@ -31,8 +31,8 @@ async def test_each_session_says_whether_it_is_there_and_whether_something_conta
     [
         (
             "claimed",
-            "said to be",
-            "said to be contained",
+            "unverified",
+            "containment unverified",
             "could not confirm that all its processes",
         ),
         ("other_user", "other user", "runs as another user", "can do whatever that account can"),
@@ -45,7 +45,7 @@ async def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
 
     sessions_now = (replace(CODEX, containment=containment), CLAUDE, RELAY)
     async with console(start(mail(), sessions=sessions_now)) as shown:
-        count = "1 said to be contained" if containment == "claimed" else "2 not contained"
+        count = "1 unverified" if containment == "claimed" else "2 not contained"
         await shown.go("5", count)
         assert short in shown.row
         await shown.go("enter", follows)
@@ -102,7 +102,7 @@ async def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
         assert shown.port.intents == [EndSession(session_id=CODEX.session_id)]
         await shown.shows("✓ Ended the session of codex.")
         assert not any("codex" in line for line in shown.lines[1:-2])
-        await shown.go("1", "Its agent's session has ended")
+        await shown.go("1", "The agent's session has ended")
 
 
 async def test_a_busy_agent_cannot_keep_its_session_from_being_ended() -> None:

@@ -86,10 +86,10 @@ async def test_equal_calls_are_counted_in_their_rows(size: tuple[int, int]) -> N
     """The count follows what still waits; a call of other arguments is not counted."""
     async with console(start(equal(1), equal(2), equal(3), short(4)), size=size) as shown:
         await shown.rest()
-        assert shown.text.count("3 equal") == 3
+        assert shown.text.count("3 identical") == 3
         shown.port.tell(ApprovalUpdated(view=equal(3, state="withdrawn", ended_at=NOW)))
-        await shown.until(lambda: shown.text.count("2 equal") == 2)
-        assert "3 equal" not in shown.text
+        await shown.until(lambda: shown.text.count("2 identical") == 2)
+        assert "3 identical" not in shown.text
         shown.port.tell(ApprovalUpdated(view=equal(2, state="withdrawn", ended_at=NOW)))
         await shown.until(lambda: " equal" not in shown.text)
 
@@ -103,7 +103,7 @@ def test_the_list_without_a_screen_counts_them_too() -> None:
     ]
     assert rows == [
         " * 1. SEND, codex, 12 s: Q3 numbers, final → 3 people",
-        "   2. SEND, codex, 12 s, 2 equal: Q3 numbers, final → 3 people",
+        "   2. SEND, codex, 12 s, 2 identical: Q3 numbers, final → 3 people",
     ]
 
 

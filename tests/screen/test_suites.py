@@ -105,10 +105,10 @@ async def test_the_other_key_is_there_only_where_it_does_something_else(
         await shown.rest()
         assert "accept the rest" not in shown.keys
         await shown.press_alone("T")
-        assert "T did nothing: nothing of this has to be reviewed first." in shown.status_line
+        assert "T did nothing: nothing here has to be reviewed first." in shown.status_line
         assert shown.port.intents == []
         await shown.passes(5)
-        assert f"t accepts all {len(held)} as they are." in shown.status_line
+        assert f"t accepts all {len(held)}, exactly as they are." in shown.status_line
 
 
 async def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:

@@ -143,7 +143,7 @@ def test_in_ascii_nothing_of_ours_is_written_in_other_letters(
         shown.shows("WILL HAPPEN")
         shown.shows("? help")  # in the last line
         if not config:
-            shown.shows("each letter that it cannot show")
+            shown.shows("each letter it cannot show")
             shown.shows("Q3 numbers, final ? 3 people")
             assert re.findall(rb"[\x80-\xff]+", shown.raw) == []
         else:

@@ -42,7 +42,7 @@ async def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
             await shown.shows(words.status.UNDRAWABLE)
             await shown.passes(2)
             assert words.status.UNDRAWABLE in shown.status_line
-            assert "Aileron has a bug" in shown.text
+            assert "because of a bug" in shown.text
             assert "approve" not in shown.keys
             assert "deny" not in shown.keys
             for key in ("a", "a", "d", "enter", "r", "t"):

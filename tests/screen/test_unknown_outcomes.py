@@ -100,7 +100,7 @@ async def test_it_stands_first_and_its_answer_is_in_view(size: tuple[int, int]) 
         told = "Aileron cannot tell from the answer below whether it ran; m acknowledges."
         assert told in shown.status_line
         assert told in " ".join(shown.text.split())
-        assert "l fetches from the service" not in shown.text
+        assert "l fetches the current state" not in shown.text
 
 
 async def test_one_key_acknowledges_what_stands_there() -> None:
@@ -183,8 +183,8 @@ async def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
 async def test_without_a_preview_op_the_check_names_what_is_left_to_do() -> None:
     async with console(start(lost(3, can_fetch_again=False))) as shown:
         await shown.rest()
-        await shown.shows("Look at the service yourself")
-        assert "Look at the service itself, m acknowledges." in shown.status_line
+        await shown.shows("Check the service yourself")
+        assert "Check the service itself, m acknowledges." in shown.status_line
         await shown.press_alone("l")
         assert RefetchPreview not in map(type, shown.port.intents)
 
@@ -216,7 +216,7 @@ async def test_its_page_in_the_activity_says_what_to_check_too() -> None:
         for text in (
             "OUTCOME",
             "mail.example.com:443",
-            "l fetches from the service how it is now.",
+            "l fetches the current state from the service.",
         ):
             assert text in shown.text, text
         assert shown.text.count("The step send failed") == 1
@@ -224,7 +224,7 @@ async def test_its_page_in_the_activity_says_what_to_check_too() -> None:
         shown.port.tell(ApprovalUpdated(view=known))
         noted = replace(ended, seq=4001, event="run.acknowledged", actor="person")
         shown.port.tell(Recorded(record=noted, head_words=("olive", "pixel")))
-        await shown.until(lambda: "l fetches from the service" not in shown.text)
+        await shown.until(lambda: "l fetches the current state" not in shown.text)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
@@ -247,7 +247,7 @@ async def test_what_is_gone_keeps_its_row_and_what_was_shown(size: tuple[int, in
         assert found in shown.status_line
         assert gist[:20] in shown.text
         assert "No preview" not in shown.text
-        assert "l fetches from the service" not in shown.text
+        assert "l fetches the current state" not in shown.text
         await shown.press("v")
         await shown.shows("WHAT WAS SHOWN")
         assert found in shown.text

@@ -35,7 +35,7 @@ def bar(width: int, *, held: int = 1, problems: int = 0) -> str:
 def test_the_top_bar_keeps_the_views_named_and_what_is_wrong_counted(
     width: int, held: int, problems: int
 ) -> None:
-    """Names of agents and long words go first; what is not accepted and in error never goes."""
+    """Names of agents and long words go first; what is not accepted and invalid never goes."""
     drawn = bar(width, held=held, problems=problems)
     assert len(drawn) == width
     for name in ("1 Waiting", "2 Activity", "3 Audit"):
@@ -48,7 +48,7 @@ def test_the_top_bar_keeps_the_views_named_and_what_is_wrong_counted(
 
 def test_the_top_bar_says_all_of_it_where_there_is_room() -> None:
     """Agents by name, and what a sign counts."""
-    assert "▲ 1 not accepted  ! 2 file problems: end  ● codex  ● claude  14:02" in bar(
+    assert "▲ 1 not accepted  ! 2 file problems: press end  ● codex  ● claude  14:02" in bar(
         160, problems=2
     )
 
@@ -114,7 +114,7 @@ async def test_a_call_whose_action_file_changed_is_not_said_to_run() -> None:
 
     async with console(start(short(1), held=(held,))) as shown:
         await shown.rest()
-        assert "Its action file changed: a would run nothing." in shown.status_line
+        assert "Its action file has changed: a would run nothing." in shown.status_line
         assert "Press a to send" not in shown.text
 
 
@@ -189,8 +189,8 @@ async def test_no_key_of_the_page_is_named_while_help_covers_it(shown: Console) 
 @pytest.mark.parametrize(
     ("key", "drawn"),
     [
-        ("2", "Nothing is on record yet."),
-        ("3", "Nothing is on record yet."),
+        ("2", "No records yet."),
+        ("3", "No records yet."),
         ("4", "No actions are installed."),
         ("5", "No agent is connected."),
     ],

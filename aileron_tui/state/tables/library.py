@@ -1,4 +1,4 @@
-"""View 4: every action and connector in the home: ready, not accepted, or in error."""
+"""View 4: every action and connector in the home: ready, not accepted, or invalid."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
@@ -81,7 +81,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
     # Drawing
 
     def header(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return how many are ready, not accepted and in error, and the names of the columns."""
+        """Return how many are ready, not accepted and invalid, and the names of the columns."""
         parts: list[Piece] = []
         for state, role in _ROLES.items():
             count = sum(item.state == state for item in self._items)
@@ -89,7 +89,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
                 parts.append(Piece(" · " if parts else " ", "muted"))
                 text = f"{words.views.LIBRARY_GLYPHS[state]} {count} {words.views.LIBRARY_STATES[state]}"
                 parts.append(Piece(text, role if count else "muted"))
-        last = "on" if width >= 100 else "connector"
+        last = "host" if width >= 100 else "connector"
         return (tuple(parts), column_titles(_COLUMNS, last, width))
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:

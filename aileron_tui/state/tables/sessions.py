@@ -24,7 +24,7 @@ from aileron_tui.state.tables.table import KeyedTable
 
 _COLUMNS = (
     Column(name="agent", size=16),
-    Column(name="link", size=17),
+    Column(name="status", size=17),
     Column(name="contained", size=12),
     Column(name="waiting", size=9),
     Column(name="running", size=9, min_width=100),
@@ -82,7 +82,7 @@ class SessionsTable(KeyedTable[SessionView]):
             return ()
         values: dict[str, Line] = {
             "agent": _agent(item, "summary" if selected else "text"),
-            "link": _link(item),
+            "status": _link(item),
             "contained": _contained(item, short=True),
             "waiting": _count(item.waiting),
             "running": _count(item.running),

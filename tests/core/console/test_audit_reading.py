@@ -85,7 +85,7 @@ async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(core: Core, 
     assert good.records == len(await core.records())
     assert good.seconds >= 0
     spoil(home, "UPDATE audit SET body = replace(body, 'console', 'konsole') WHERE seq = 1")
-    assert "does not have the content" in (await verified(core)).problems[0]
+    assert "does not match its hash" in (await verified(core)).problems[0]
     await page(core, None)  # and it is read all the same
     await core.app.console.carry_out(ReadRecord(seq=1))
     assert "konsole" in json.dumps(core.events[-1].body)  # type: ignore[union-attr]
@@ -145,7 +145,7 @@ async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alon
         assert exported.records == len(stored) > 0
         assert [each.stat().st_mode & 0o777 for each in (path, path.parent)] == [0o600, 0o700]
         path.write_text("kept")
-        with pytest.raises(Conflict, match="is there already"):
+        with pytest.raises(Conflict, match="already exists"):
             await core.app.console.carry_out(ExportAudit())
         assert path.read_text() == "kept"
 

@@ -170,7 +170,7 @@ async def test_ending_one_session_leaves_its_approvals_and_the_other_sessions(co
     assert (marked.state, marked.requester_gone) == ("pending", True)
     update = [event for event in core.events if isinstance(event, SessionsUpdated)][-1]
     assert [each.session_id for each in update.sessions] == [other.session_id]
-    with pytest.raises(NotFound, match="ended already"):
+    with pytest.raises(NotFound, match="already ended"):
         await core.app.console.carry_out(end)
     (record,) = await core.records("session.ended")
     assert (record["actor"], record["session"]) == ("person", core.session.session_id)

@@ -76,7 +76,7 @@ def test_settings_of_the_agents_own_files_are_compared_as_well(
     drawn = [
         plain_text(each.pieces) for each in settings_blocks(((".claude/settings.json", gone),))
     ]
-    assert "it was accepted before, and asks for nothing now" in drawn
+    assert "accepted before; it now asks for nothing" in drawn
 
 
 @pytest.mark.parametrize("lost", ["all", "a file", "a changed file"])

@@ -37,7 +37,7 @@ def test_a_changed_action_is_printed_with_what_it_allows_more(changed: Path) -> 
     page = shown(changed, "action", "show", "send-draft")
     for part in (
         "▲ allows more than before: no longer asks you",
-        "ALLOWS MORE  than what was accepted on",
+        "ALLOWS MORE  than the version accepted on",
         "┃ − required = true",
         "┃ + required = false",
         "CONTENT  the whole file, as it is on disk",

@@ -134,7 +134,7 @@ def _edit_connector(home: Path, _view: ApprovalView) -> None:
     [
         (_edit_args, "another program changed this run in the database (args)"),
         (_edit_file, "the action file send-draft.md was changed"),
-        (_edit_connector, "the bytes of the connector local://aileron/mail-drafts were changed"),
+        (_edit_connector, "the files of the connector local://aileron/mail-drafts were changed"),
     ],
     ids=["argument", "action file", "connector"],
 )

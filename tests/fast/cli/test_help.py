@@ -135,3 +135,22 @@ def test_a_word_that_is_almost_right_names_the_nearest(words: list[str], meant: 
     shown = CliRunner().invoke(aileron, words, prog_name="aileron", terminal_width=80)
     assert shown.exit_code == EXIT.USAGE
     assert re.search(rf"Did you mean '?{meant}'?\?", shown.output)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("audit list -n 0", "'0' is not a whole number from 1 to 1000000."),
+        ("audit list -n many", "'many' is not a whole number from 1 to 1000000."),
+        ("logs -n -1", "'-1' is not a whole number from 0 to 1000000."),
+        ("action run send-draft --wait -3", "'-3' is not a number of 0 or more."),
+        ("action run send-draft --wait long", "'long' is not a number of 0 or more."),
+        ("completion bsh", "'bsh' is not one of bash, zsh, fish. Did you mean bash?"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_is_allowed(words: str, sentence: str) -> None:
+    """In words, not as `x>=0`; nothing ran."""
+    done = CliRunner().invoke(aileron, words.split(), prog_name="aileron")
+    assert done.exit_code == EXIT.USAGE
+    assert done.output.rstrip().endswith(sentence)
+    assert re.search(r"[<>]=", done.output) is None
