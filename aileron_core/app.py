@@ -44,6 +44,7 @@ from aileron_core.runs.recovery import Recovery, restore_claims
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.retention import Retention
 from aileron_core.runs.store import RunStore
+from aileron_core.runs.unknown_outcomes import UnknownOutcomeService
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.sessions.service import SessionService, unknown_session
@@ -205,6 +206,9 @@ class _Runs:
             settings=settings,
             pause=base.pause,
             read_backs=self.read_backs,
+            unknown_outcomes=UnknownOutcomeService(
+                store=self.store, registry=registry, previews=self.previews, library=library
+            ),
         )
         self.retention = Retention(
             database,

@@ -5,7 +5,7 @@ however the words in the code do.
 """
 
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 Actor: TypeAlias = Literal["agent", "aileron", "person"]
 
@@ -21,7 +21,7 @@ class AuditEvent(StrEnum):
     RUN_FAILED = "run.failed"
     RUN_UNKNOWN = "run.unknown"
     RUN_ACKNOWLEDGED = "run.acknowledged"
-    """A person took note that nobody knows how it ended; until then it waits for one."""
+    """A person took note that nobody knows how it ended; until then it waits for one (`OUTCOME_CLOSED`)."""
     RUN_RECOVERED = "run.recovered"
     RUN_DELIVERED = "run.delivered"
     CALL_REFUSED = "call.refused"
@@ -40,6 +40,8 @@ class AuditEvent(StrEnum):
     RECHECK_UNDONE = "recheck.undone"
     RECHECK_CONFLICT = "recheck.conflict"
     OUTCOME_LOOKED_AT = "outcome.looked_at"
+    OUTCOME_SETTLED = "outcome.settled"
+    """A person looked again at a run whose outcome is unknown: the service holds what was approved."""
     READ_BACK_HELD = "read_back.held"
     READ_BACK_DIFFERED = "read_back.differed"
     READ_BACK_UNAVAILABLE = "read_back.unavailable"
@@ -83,6 +85,9 @@ class AuditEvent(StrEnum):
         return "person" if self in _OF_PEOPLE else "aileron"
 
 
+OUTCOME_CLOSED: Final = (AuditEvent.RUN_ACKNOWLEDGED, AuditEvent.OUTCOME_SETTLED)
+"""Each ends that a run whose outcome is unknown waits for a person."""
+
 _OF_AGENTS = frozenset(
     {
         AuditEvent.RUN_REQUESTED,
@@ -100,6 +105,7 @@ _OF_PEOPLE = frozenset(
         AuditEvent.APPROVAL_APPROVED,
         AuditEvent.APPROVAL_DENIED,
         AuditEvent.OUTCOME_LOOKED_AT,
+        AuditEvent.OUTCOME_SETTLED,
         AuditEvent.READ_BACK_SEEN,
         AuditEvent.RUN_ACKNOWLEDGED,
         AuditEvent.LIBRARY_ACCEPTED,

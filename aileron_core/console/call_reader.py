@@ -9,12 +9,13 @@ from aileron_core.console_port import CallRead, CallView
 from aileron_core.errors import AileronError, Unavailable
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.runs import Library, LiveRun, PreviewResult, ResolvedAction, run_table
-from aileron_core.runs.live_run import ReadBack
+from aileron_core.runs.live_run import Look, ReadBack
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.read_back import recorded_read_backs
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.row_records import matches_record
 from aileron_core.runs.transitions import RunState
+from aileron_core.runs.unknown_outcomes import recorded_settlements
 from aileron_core.sessions import session_table
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.service import unknown_session
@@ -27,6 +28,7 @@ class _Stored:
     session: Session
     recorded: bool
     read_back: ReadBack | None
+    look: Look | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,7 @@ class CallReader:
             preview=PreviewResult(status="none"),
             acknowledged=stored.row.state is RunState.UNKNOWN,
             read_back=stored.read_back,
+            look=stored.look,
         )
 
     def _resolved(self, row: RunRecord) -> ResolvedAction | None:
@@ -103,4 +106,5 @@ def _stored(connection: sqlite3.Connection, run_id: str) -> _Stored | None:
         session=session,
         recorded=matches_record(connection, row),
         read_back=recorded_read_backs(connection, [run_id]).get(run_id),
+        look=recorded_settlements(connection, [run_id]).get(run_id),
     )

@@ -179,7 +179,7 @@ class ConsoleService:
             case RefetchPreview():
                 await approvals.refetch_preview(intent.call_id)
             case Acknowledge():
-                await approvals.acknowledge(intent.call_id, intent.preview_at)
+                await approvals.acknowledge(intent.call_id, intent.looked_at)
 
     async def _decide(self, intent: Approve | Deny) -> None:
         """Approve or deny, then keep what was shown."""

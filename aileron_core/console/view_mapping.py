@@ -17,6 +17,7 @@ from aileron_core.console_port import (
     DriftView,
     FieldChangeView,
     FieldView,
+    LookView,
     PreviewView,
     ReadBackFieldView,
     ReadBackView,
@@ -27,7 +28,7 @@ from aileron_core.console_port import (
     TrafficView,
 )
 from aileron_core.runs import LiveRun, PreviewResult
-from aileron_core.runs.live_run import PreviewChange, ReadBack
+from aileron_core.runs.live_run import Look, PreviewChange, ReadBack
 from aileron_core.runs.preview.resolve import (
     PreviewField,
     argument_fields,
@@ -103,6 +104,7 @@ def approval_view(
         forgotten=row.args is None,
         started_at=run.started_at if row.state is RunState.EXECUTING else None,
         read_back=_read_back(run.read_back) if run.read_back is not None else None,
+        look=_look(run.look, run, action, preview_seconds) if run.look is not None else None,
     )
 
 
@@ -231,6 +233,7 @@ def _preview(
         updated_at=result.fetched_at,
         limit_seconds=limit,
         preparing=result.preparing,
+        not_found=result.not_found,
     )
 
 
@@ -260,6 +263,14 @@ def _read_back(read: ReadBack) -> ReadBackView:
         ),
         labels=read.labels,
         seen=read.seen,
+    )
+
+
+def _look(look: Look, run: LiveRun, action: Action | None, limit: float) -> LookView:
+    return LookView(
+        preview=_preview(look.preview, run, action, limit),
+        comparison=_read_back(look.comparison) if look.comparison is not None else None,
+        is_unchanged=look.is_unchanged,
     )
 
 

@@ -32,7 +32,10 @@ class RefreshPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefetchPreview:
-    """Fetch the preview of a run that ended as `unknown`: how it is at the service now."""
+    """Fetch the preview of a run that ended as `unknown`: how it is at the service now.
+
+    Where that is what was approved, the run is settled: it waits for nobody any more.
+    """
 
     call_id: str
     """`ApprovalView.call_id`."""
@@ -44,8 +47,8 @@ class Acknowledge:
 
     call_id: str
     """`ApprovalView.call_id`."""
-    preview_at: float
-    """`PreviewView.updated_at` of what was shown."""
+    looked_at: float | None
+    """`LookView.at` of what was shown; None where nobody had looked at the service again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

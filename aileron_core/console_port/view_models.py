@@ -71,6 +71,8 @@ class PreviewView:
     limit_seconds: float = 5.0
     preparing: bool = False
     """While fetching: its connector is being compiled, and the service was not asked yet."""
+    not_found: bool = False
+    """Unavailable because the service has no such thing (any more)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +175,23 @@ class ReadBackView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookView:
+    """What a person read at the service after a call whose outcome is unknown."""
+
+    preview: PreviewView
+    """`none` where only a record is left of it."""
+    comparison: ReadBackView | None = None
+    """With what was approved; None where what was read cannot tell whether the call took effect."""
+    is_unchanged: bool = False
+    """Every shown field holds what it held before the run."""
+
+    @property
+    def at(self) -> float:
+        """Epoch seconds at which it was answered."""
+        return self.preview.updated_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalView:
     """One call as the console shows it: a gated one, or an ungated one whose outcome is unknown."""
 
@@ -235,7 +254,7 @@ class ApprovalView:
     can_fetch_again: bool = False
     """Nobody knows how it ended, and its preview op can be asked how it is now."""
     awaits_acknowledgement: bool = False
-    """Nobody knows how it ended, and no person has taken note of that."""
+    """Nobody knows how it ended, and no person has taken note of that or settled it."""
 
     decided_at: float | None = None
     decided_by: str = ""
@@ -254,6 +273,8 @@ class ApprovalView:
     """Since when its steps run; None before that, and where another process began it."""
     read_back: ReadBackView | None = None
     """What the service held after the run; None where it was not asked, or nothing is known of it."""
+    look: LookView | None = None
+    """The last look at the service where nobody knows how it ended; None where nobody has looked."""
 
     @property
     def call_id(self) -> str:
@@ -261,15 +282,20 @@ class ApprovalView:
         return self.approval_id or self.run_id
 
     @property
-    def was_looked_at_again(self) -> bool:
-        """Whether its preview was fetched after its end, which nobody knows."""
-        ended = self.ended_at
-        return self.state == "unknown" and ended is not None and self.preview.updated_at > ended
+    def is_settled(self) -> bool:
+        """Whether its answer never arrived, and a look showed that the service holds what was approved."""
+        read = self.look.comparison if self.look is not None else None
+        return self.state == "unknown" and read is not None and read.status == "held"
+
+    @property
+    def shown_state(self) -> str:
+        """`state`, or `settled` for what began as an unknown outcome and was settled by looking again."""
+        return "settled" if self.is_settled else self.state
 
     @property
     def is_compared(self) -> bool:
         """Whether old and new values of its fields can be shown beside each other."""
-        if not self.new_values or self.preview.status != "ready" or self.was_looked_at_again:
+        if not self.new_values or self.preview.status != "ready":
             return False
         labels = {field.label for field in self.preview.fields}
         return all(field.label in labels for field in self.new_values)

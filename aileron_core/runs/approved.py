@@ -1,7 +1,6 @@
 """From a person's yes to the end of the effect: recheck, then run, with the connector locked for this run alone.
 
-Anything that changed brings it back to the person, or ends it as a conflict. Also the look at the service
-afterwards, where the outcome is unknown.
+Anything that changed brings it back to the person, or ends it as a conflict.
 """
 
 import logging
@@ -78,30 +77,6 @@ class ApprovedRunner:
         except AileronError as error:
             _log.error("carrying out %s failed with %s", run.row.run_id, type(error).__name__)
             await self._undo_approval(run, f"{run.nothing_ran_text}: {error.message}")
-
-    async def refetch_preview(self, run: LiveRun) -> None:
-        """Fetch the preview of a run whose outcome is unknown again; the run stays ended.
-
-        Raises:
-            Conflict: action or connector are not those of the run any more.
-            StorageUnavailable: that a person looked could not be put on record.
-        """
-        assert run.resolved is not None
-        if changed := await self._library.changed_since(run.resolved):
-            raise Conflict(f"Nothing was fetched: {changed}. Check the service itself.")
-        preview = await self._previews.fetch(run)
-        async with run.lock:
-            before, run.preview = run.preview, preview
-            try:
-                await self._store.update(
-                    run,
-                    AuditEvent.OUTCOME_LOOKED_AT,
-                    f"A person fetched the preview of {run.row.action} again",
-                    {"preview": preview.status},
-                )
-            except AileronError:
-                run.preview = before
-                raise
 
     async def _begin(self, run: LiveRun) -> bool:
         recheck = await self._recheck(run)

@@ -20,6 +20,7 @@ from aileron_core.runs.read_back import ReadBackService
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
+from aileron_core.runs.unknown_outcomes import UnknownOutcomeService
 from aileron_core.storage.database import Database
 
 _log = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class ApprovalService:
     settings: GateSettings
     pause: PauseSwitch
     read_backs: ReadBackService
+    unknown_outcomes: UnknownOutcomeService
 
     async def approve(self, approval_id: str, digest: str, *, unseen_lines: int = 0) -> None:
         """Take a person's yes to exactly *digest*, durably, and carry it out in the background.
@@ -161,46 +163,22 @@ class ApprovalService:
 
         Raises:
             NotFound: no such call in this console.
-            Conflict: its outcome is known, or there is nothing to look through.
+            Conflict: its outcome is known or settled, or there is nothing to look through.
         """
-        run = self._live_call(call_id)
-        if run.row.state is not RunState.UNKNOWN:
-            raise Conflict("The outcome is already known. Nothing was fetched.")
-        if not run.can_refetch_preview:
-            raise Conflict("This call has no preview to check with. Check the service itself.")
-        await self.runner.refetch_preview(run)
+        await self.unknown_outcomes.look_again(self._live_call(call_id))
 
-    async def acknowledge(self, call_id: str, preview_at: float) -> None:
-        """Record that a person took note of an unknown outcome, so that it waits for nobody any more.
+    async def acknowledge(self, call_id: str, looked_at: float | None) -> None:
+        """Record that a person took note of an unknown outcome (`UnknownOutcomeService.acknowledge`).
 
         Args:
             call_id: the approval's id, or the run's where the action is not gated.
-            preview_at: when the preview that the person saw was read, in epoch seconds.
+            looked_at: when what the person saw was read at the service; None where nobody had looked.
 
         Raises:
             NotFound: no such call in this console.
             Conflict: its outcome is known, it was acknowledged, or is not what the person saw.
         """
-        run = self._live_call(call_id)
-        async with run.lock:
-            if not run.awaits_acknowledgement:
-                raise Conflict("The outcome does not need to be acknowledged. Nothing changed.")
-            if run.preview.fetched_at != preview_at:
-                raise Conflict("The preview was fetched again while you answered. Nothing changed.")
-            ended = run.row.ended_at or 0.0
-            looked = run.preview.status if run.preview.fetched_at > ended else "not looked at"
-            run.acknowledged = True
-            try:
-                await self.store.update(
-                    run,
-                    AuditEvent.RUN_ACKNOWLEDGED,
-                    f"A person acknowledged that the outcome of {run.row.action} is unknown",
-                    {"preview": looked},
-                )
-            except AileronError:
-                run.acknowledged = False
-                raise
-        self.registry.mark_finished(run)
+        await self.unknown_outcomes.acknowledge(self._live_call(call_id), looked_at)
 
     async def mark_read_back_seen(self, run_id: str) -> None:
         """Record that a person saw how the service differs from what they approved.

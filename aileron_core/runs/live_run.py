@@ -47,6 +47,8 @@ class PreviewResult:
     """What it was allowed to read by POST, and who accepted each."""
     refused_reads: tuple[str, ...] = ()
     """What it would have read by POST, had a person accepted that, as its acceptance records would be named."""
+    not_found: bool = False
+    """Unavailable because the service has no such thing (any more)."""
 
     @property
     def fingerprint(self) -> str:
@@ -102,6 +104,28 @@ class ReadBack:
         return self.status == "differs" and not self.seen
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a person read at the service after a run whose outcome is unknown."""
+
+    preview: PreviewResult
+    """`none` where only a record is left of it: what a service holds is not on disk."""
+    comparison: ReadBack | None = None
+    """With what was approved; None where what was read cannot tell whether the run took effect."""
+    is_unchanged: bool = False
+    """Every shown field holds what it held before the run."""
+
+    @property
+    def at(self) -> float:
+        """Epoch seconds at which it was answered."""
+        return self.preview.fetched_at
+
+    @property
+    def settles(self) -> bool:
+        """Whether the service holds what was approved, so that nobody has to ask any more."""
+        return self.comparison is not None and self.comparison.status == "held"
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class LiveRun:
     """One run, from asking until its end was delivered."""
@@ -122,7 +146,9 @@ class LiveRun:
     started_at: float | None = None
     """Since when its steps run, epoch seconds; None before that."""
     acknowledged: bool = False
-    """A person took note that its outcome is unknown; the record of that is in the audit."""
+    """A person took note that its outcome is unknown, or settled it; the record of that is in the audit."""
+    look: Look | None = None
+    """The last look at the service since its outcome is unknown; None where nobody has looked."""
     read_back: ReadBack | None = None
     """None where there was nothing to read back, or nothing is known of it."""
     claims: tuple[tuple[str, str], ...] = ()
@@ -142,8 +168,13 @@ class LiveRun:
 
     @property
     def awaits_acknowledgement(self) -> bool:
-        """Whether its outcome is unknown, and no person has taken note of that."""
+        """Whether its outcome is unknown, and no person has taken note of that or settled it."""
         return self.row.state is RunState.UNKNOWN and not self.acknowledged
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a look showed that the service holds what was approved."""
+        return self.look is not None and self.look.settles
 
     @property
     def is_kept(self) -> bool:
@@ -167,7 +198,9 @@ class LiveRun:
     @property
     def can_refetch_preview(self) -> bool:
         """Whether its outcome is unknown, and its preview op can show the present state."""
-        return self.row.state is RunState.UNKNOWN and self.has_preview and self.row.args is not None
+        if self.row.state is not RunState.UNKNOWN or self.is_settled:
+            return False
+        return self.has_preview and self.row.args is not None
 
     @property
     def nothing_ran_text(self) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from aileron_core import tasks
-from aileron_core.actions.model import Action
+from aileron_core.actions.model import Action, Preview
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, parse_rfc3339
@@ -81,6 +81,27 @@ def compare_fields(
         for each in approved
         if _as_read(each.field) != _as_read(by_label[each.field.label])
     )
+
+
+def compare_with_service(
+    shown: Preview, approved: Sequence[ApprovedField], preview: PreviewResult
+) -> ReadBack:
+    """Return how *preview*, an answer of the preview op *shown*, compares with what was *approved*."""
+    if preview.status != "ready":
+        return ReadBack(status="unavailable", at=preview.fetched_at, reason=preview.reason)
+    differing = compare_fields(approved, resolve_fields(shown, preview.output))
+    return ReadBack(
+        status="differs" if differing else "held",
+        at=preview.fetched_at,
+        compared=len(approved),
+        differing=differing,
+        labels=tuple(each.approved.label for each in differing),
+    )
+
+
+def holds_the_same(before: Sequence[PreviewField], after: Sequence[PreviewField]) -> bool:
+    """Return whether a person reads the same of both, field by field."""
+    return [*map(_as_read, before)] == [*map(_as_read, after)]
 
 
 def _as_read(field: PreviewField) -> tuple[bool, str]:
@@ -152,7 +173,10 @@ class ReadBackService:
         # Many services answer for a moment with what was there before.
         await asyncio.sleep(self._settings.read_back_delay_seconds)
         preview = await self._ask(run, cast("JsonObject", output.get("steps") or {}))
-        read = self._compare(run, approved, preview)
+        assert run.resolved is not None
+        shown = run.resolved.action.approval.preview
+        assert shown is not None
+        read = compare_with_service(shown, approved, preview)
         asked: dict[str, Json] = {
             "fields": [each.approved.label for each in read.differing],
             "compared": len(approved),
@@ -188,23 +212,6 @@ class ReadBackService:
             _log.error("reading back ended with %s", type(error).__name__)
             reason = "Aileron had an internal error; see `aileron logs`"
         return PreviewResult(status="unavailable", reason=reason, fetched_at=self._clock.now())
-
-    def _compare(
-        self, run: LiveRun, approved: Sequence[ApprovedField], preview: PreviewResult
-    ) -> ReadBack:
-        assert run.resolved is not None
-        shown = run.resolved.action.approval.preview
-        assert shown is not None
-        if preview.status != "ready":
-            return ReadBack(status="unavailable", at=preview.fetched_at, reason=preview.reason)
-        differing = compare_fields(approved, resolve_fields(shown, preview.output))
-        return ReadBack(
-            status="differs" if differing else "held",
-            at=preview.fetched_at,
-            compared=len(approved),
-            differing=differing,
-            labels=tuple(each.approved.label for each in differing),
-        )
 
     async def _set(
         self,

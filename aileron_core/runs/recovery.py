@@ -22,6 +22,7 @@ from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.row_records import matches_record
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunEvent, RunState
+from aileron_core.runs.unknown_outcomes import recorded_settlements
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Database
 
@@ -72,6 +73,8 @@ class Recovery:
         ended = (*await self.database.read(_recent_runs), *unacknowledged, *unseen)
         completed = [row.run_id for row in (*accounted, *ended) if row.state is RunState.COMPLETED]
         read_backs = await self.database.read(lambda c: recorded_read_backs(c, completed))
+        unknown = [row.run_id for row in (*accounted, *ended) if row.state is RunState.UNKNOWN]
+        looks = await self.database.read(lambda c: recorded_settlements(c, unknown))
         for row in accounted:
             run = LiveRun(
                 row=row,
@@ -80,6 +83,7 @@ class Recovery:
                 preview=PreviewResult(status="none", fetched_at=row.requested_at),
                 acknowledged=row.state is RunState.UNKNOWN and row.run_id not in open_questions,
                 read_back=read_backs.get(row.run_id),
+                look=looks.get(row.run_id),
             )
             if run.is_final:
                 run.ended.set()
@@ -101,6 +105,7 @@ class Recovery:
                     preview=PreviewResult(status="none"),
                     acknowledged=row.state is RunState.UNKNOWN and row.run_id not in open_questions,
                     read_back=read_backs.get(row.run_id),
+                    look=looks.get(row.run_id),
                 )
                 run.ended.set()
                 self.registry.add(run)
@@ -217,7 +222,7 @@ def _recent_runs(connection: sqlite3.Connection) -> list[RunRecord]:
 
 
 def _unacknowledged_runs(connection: sqlite3.Connection) -> list[RunRecord]:
-    """Return the runs of unknown outcome that records account for and nobody acknowledged."""
+    """Return the runs of unknown outcome that records account for and nobody acknowledged or settled."""
     return [row for row in run_table.unacknowledged(connection) if matches_record(connection, row)]
 
 

@@ -5,7 +5,7 @@ import sqlite3
 from typing import Any, cast
 
 from aileron_core.audit.chain import chain_hash
-from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.events import OUTCOME_CLOSED, AuditEvent
 from aileron_core.clock import rfc3339
 from aileron_core.runs.model import RunRecord, args_hash
 
@@ -63,10 +63,11 @@ def contents_deleted_at(connection: sqlite3.Connection, row: RunRecord) -> str |
     """
     if row.args is not None or row.ended_at is None:
         return None
-    ended = rfc3339(row.ended_at)
+    ended, closing = rfc3339(row.ended_at), (*OUTCOME_CLOSED, AuditEvent.READ_BACK_SEEN)
+    marks = ", ".join("?" * len(closing))
     (settled,) = connection.execute(
-        "SELECT COALESCE(MAX(seq), 0) FROM audit WHERE run = ? AND event IN (?, ?)",
-        (row.run_id, AuditEvent.RUN_ACKNOWLEDGED, AuditEvent.READ_BACK_SEEN),
+        f"SELECT COALESCE(MAX(seq), 0) FROM audit WHERE run = ? AND event IN ({marks})",  # noqa: S608 - marks
+        (row.run_id, *closing),
     ).fetchone()
     for at, text in connection.execute(
         "SELECT at, body FROM audit WHERE event = ? AND seq > ? AND at > ? ORDER BY seq",

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.events import OUTCOME_CLOSED, AuditEvent
 from aileron_core.runs.model import COLUMNS, RunRecord
 from aileron_core.runs.transitions import FINAL, OPEN, RunState
 from aileron_core.storage.database import Tx
@@ -12,6 +12,10 @@ from aileron_core.storage.database import Tx
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM runs"  # noqa: S608 - our own column names
 _VALUES = f"INTO runs({', '.join(COLUMNS)}) VALUES({', '.join('?' * len(COLUMNS))})"
 _UPDATE = f"UPDATE OR REPLACE runs SET {', '.join(f'{name} = ?' for name in COLUMNS[1:])} WHERE run_id = ?"  # noqa: S608
+
+
+_CLOSED = f"EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event IN ({', '.join('?' * len(OUTCOME_CLOSED))}))"  # noqa: S608 - marks
+"""Whether one of `OUTCOME_CLOSED` is on record."""
 
 
 def insert(tx: Tx, row: RunRecord) -> None:
@@ -74,15 +78,14 @@ def recently_ended(connection: sqlite3.Connection, limit: int) -> list[RunRecord
 
 
 def unacknowledged(connection: sqlite3.Connection) -> list[RunRecord]:
-    """Return the runs whose outcome is unknown and of which no record says that a person took note.
+    """Return the runs whose outcome is unknown and that no record says a person acknowledged or settled.
 
     In order of arrival, however old they are.
     """
     return _read(
         connection,
-        "WHERE state = ? AND NOT EXISTS (SELECT 1 FROM audit "
-        "WHERE audit.run = runs.run_id AND audit.event = ?) ORDER BY requested_at, run_id",
-        (str(RunState.UNKNOWN), AuditEvent.RUN_ACKNOWLEDGED),
+        f"WHERE state = ? AND NOT {_CLOSED} ORDER BY requested_at, run_id",
+        (str(RunState.UNKNOWN), *OUTCOME_CLOSED),
     )
 
 
@@ -124,20 +127,20 @@ def forget_contents_before(tx: Tx, moment: float, answered: float = 0.0) -> list
     """Remove what runs contained that ended before *moment*; return their ids.
 
     Also of those whose agent has its answer and that ended before *answered*.
-    Not of one that waits for a person: its outcome is unknown and not acknowledged, or the service
+    Not of one that waits for a person: its outcome is unknown and neither acknowledged nor settled, or the service
     differs from what was approved and nobody has seen how.
     """
     recorded = "EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event = ?)"
     due = (
         "(ended_at < ? OR (ended_at < ? AND (delivered = 1 OR gated = 0))) AND (args IS NOT NULL OR progress IS NOT NULL OR output IS NOT NULL "
         "OR failure IS NOT NULL OR reason IS NOT NULL OR note != '') "
-        f"AND (state != ? OR {recorded}) AND ({recorded} OR NOT {recorded})"
+        f"AND (state != ? OR {_CLOSED}) AND ({recorded} OR NOT {recorded})"
     )
     parameters = (
         moment,
         answered,
         str(RunState.UNKNOWN),
-        AuditEvent.RUN_ACKNOWLEDGED,
+        *OUTCOME_CLOSED,
         AuditEvent.READ_BACK_SEEN,
         AuditEvent.READ_BACK_DIFFERED,
     )

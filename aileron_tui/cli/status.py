@@ -5,7 +5,7 @@ import webbrowser
 from contextlib import closing
 from typing import Any, Final
 
-from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.events import OUTCOME_CLOSED
 from aileron_core.clock import rfc3339
 from aileron_core.errors import AileronError, ConsoleUnavailable, InvalidRequest
 from aileron_core.home.client import HomeClient
@@ -23,12 +23,14 @@ _OPEN_CALLS: Final = (
     "ORDER BY runs.expires_at IS NULL, runs.expires_at LIMIT ?"
 )
 """The calls that wait for a person."""
+_CLOSED_MARKS: Final = ", ".join("?" * len(OUTCOME_CLOSED))
 _UNKNOWN_OUTCOMES: Final = (
-    "SELECT approval_id, run_id, action, agent, runs.ended_at FROM runs "
+    "SELECT approval_id, run_id, action, agent, runs.ended_at FROM runs "  # noqa: S608 - marks
     "JOIN sessions USING (session_id) WHERE state = 'unknown' AND NOT EXISTS (SELECT 1 FROM audit "
-    "WHERE audit.run = runs.run_id AND audit.event = ?) ORDER BY runs.ended_at LIMIT ?"
+    f"WHERE audit.run = runs.run_id AND audit.event IN ({_CLOSED_MARKS})) "
+    "ORDER BY runs.ended_at LIMIT ?"
 )
-"""The calls of which nobody knows how they ended, and that no person has acknowledged."""
+"""The calls of which nobody knows how they ended, and that no person has acknowledged or settled."""
 
 
 def show_status(context: CommandContext) -> int:
@@ -104,7 +106,7 @@ def _unknown(context: CommandContext) -> list[dict[str, Any]]:
             "ended_at": rfc3339(ended),
         }
         for approval, run, action, agent, ended in _rows(
-            context, _UNKNOWN_OUTCOMES, AuditEvent.RUN_ACKNOWLEDGED
+            context, _UNKNOWN_OUTCOMES, *OUTCOME_CLOSED
         )
         if RUN_ID.fullmatch(str(run)) and (approval is None or APPROVAL_ID.fullmatch(str(approval)))
     ]

@@ -294,12 +294,12 @@ def empty_lines(
     rows: list[Line] = [(Piece(words.bars.NOTHING_WAITS, "strong"),), ()]
     if last is not None:
         at = last.decided_at or last.ended_at or last.requested_at
-        glyph = words.item.GLYPHS[last.state]
+        glyph = words.item.GLYPHS[last.shown_state]
         role = _LAST_ROLES.get(last.state, "muted")
-        tail = f", {words.item.OUTCOMES.get(last.state, last.state)} {age(now - at)} ago"
+        tail = f", {words.item.OUTCOMES.get(last.shown_state, last.state)} {age(now - at)} ago"
         title = truncate(brief(last.title), max(8, width - 40))
         rows.append(line(Piece("Last: ", "muted"), Piece(f"{glyph} ", role), *title, tail))
-        if last.state in ("failed", "unknown") and last.outcome:
+        if last.shown_state in ("failed", "unknown") and last.outcome:
             wrapped = wrap(foreign_text(last.outcome, _LAST_ROLES[last.state]), max(8, width - 4))
             rows += [each.pieces for each in wrapped]
         if last.read_back is not None:

@@ -12,15 +12,20 @@ from aileron_tui.draw.document import (
     approval_blocks,
     context_blocks,
     decision_rows,
-    field_blocks,
-    open_question_blocks,
-    recheck_blocks,
 )
+from aileron_tui.draw.field_blocks import field_blocks
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.read_back import read_back_blocks, read_back_heading
 from aileron_tui.draw.rows import STATE_ROLES
 from aileron_tui.draw.text import Line, Piece, Role, line
 from aileron_tui.draw.times import clock_seconds, seconds_taken
+from aileron_tui.draw.unknown_outcome import (
+    DEFAULT_KEYS,
+    OutcomeKeys,
+    look_blocks,
+    open_question_blocks,
+    settled_blocks,
+)
 
 Parts = tuple[tuple[Block, ...], tuple[Block, ...], tuple[Block, ...]]
 """What stands before the document, the document, and what stands after it."""
@@ -40,7 +45,7 @@ def call_parts(
     record: Sequence[Block],
     warnings: Sequence[Line],
     unfold: bool,
-    look_key: str = "l",
+    keys: OutcomeKeys = DEFAULT_KEYS,
 ) -> Parts:
     """Return the page of *call*; only the document between its other parts says what must be seen.
 
@@ -51,11 +56,11 @@ def call_parts(
         context: what stood beside it then.
         record: the opened record as it is stored, for the end of the page.
         warnings: those that the head has no room for.
-        look_key: as a person writes the key that looks at the service again.
+        keys: those about an outcome that nobody knows.
     """
-    lead = [*outcome_blocks(call, now, unfold=unfold, look_key=look_key)]
+    lead = [*outcome_blocks(call, now, unfold=unfold, keys=keys)]
+    lead += look_blocks(call.approval, unfold=unfold)
     if shown is not None:
-        lead += recheck_blocks(call.approval, unfold=unfold)
         document = approval_blocks(shown, shown_at, warnings, unfold=unfold)
     else:
         document = tuple(map(_unread, _kept_blocks(call, now, warnings, not_shown, unfold=unfold)))
@@ -68,11 +73,13 @@ def _unread(block: Block) -> Block:
     return replace(block, must_be_seen=False)
 
 
-def outcome_blocks(call: CallView, now: float, *, unfold: bool, look_key: str) -> Iterator[Block]:
+def outcome_blocks(
+    call: CallView, now: float, *, unfold: bool, keys: OutcomeKeys
+) -> Iterator[Block]:
     """Yield how *call* ended or how far it is, then what it returned: the service's own words."""
     view = call.approval
-    role: Role = "fact" if call.result else STATE_ROLES.get(view.state, "fact")
-    remark = words.item.how_it_ended(view.state, _ended_at(view), _took(call, now))
+    role: Role = "fact" if call.result else STATE_ROLES.get(view.shown_state, "fact")
+    remark = words.item.how_it_ended(view.shown_state, _ended_at(view), _took(call, now))
     read_first = view.read_back is not None and view.read_back.status != "unavailable"
     if read_first:  # before a result of any length
         yield from _read_back(view, unfold=unfold)
@@ -80,10 +87,12 @@ def outcome_blocks(call: CallView, now: float, *, unfold: bool, look_key: str) -
     yield heading(words.item.OUTCOME, (Piece(remark, "muted"),), role)
     if call.edited:
         yield value("", (Piece(words.views.EDITED, "danger"),))
-    if view.outcome:
+    if view.is_settled:
+        yield from settled_blocks(view)
+    elif view.outcome:
         yield value("", foreign_text(view.outcome, role))
     if view.awaits_acknowledgement:
-        yield from open_question_blocks(view, look_key)
+        yield from open_question_blocks(view, keys)
     if view.forgotten and not view.outcome and view.state in _WITH_RESULT:
         yield value("Result", (Piece(words.views.FORGOTTEN, "muted"),), "record")
     yield from field_blocks(call.result, "fact", unfold=unfold)
@@ -120,7 +129,7 @@ def _kept_blocks(
 ) -> tuple[Block, ...]:
     """Return what is kept of a call whose screen is not: its arguments, who decided, when, the words."""
     # How it ended and who decided is above it already.
-    view = replace(call.approval, outcome="", decided_at=None, read_back=None)
+    view = replace(call.approval, outcome="", decided_at=None, read_back=None, look=None)
     first, *rest = approval_blocks(view, now, warnings, unfold=unfold)
     if view.state not in FINAL_STATES or view.preview.status != "none":
         return (first, *rest)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from aileron_core.console_port import (
     FINAL_STATES,
     ApprovalView,
-    FieldView,
     SessionView,
 )
 from aileron_core.text import escape
@@ -15,18 +14,20 @@ from aileron_tui.draw.blocks import Block, Gutter, blank, heading, value
 from aileron_tui.draw.changes import change_blocks, changed_fields
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.drift import drift_blocks
+from aileron_tui.draw.field_blocks import field_blocks
 from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
-from aileron_tui.draw.formats import field_lines
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.read_back import read_back_blocks, read_back_heading
 from aileron_tui.draw.steps import op_blocks, step_blocks
 from aileron_tui.draw.text import Line, Piece, Role, line, plain_text
 from aileron_tui.draw.times import age, clock_seconds
-
-IDENTITY_LABELS = frozenset(
-    {"to", "cc", "bcc", "from", "amount", "file", "path", "channel", "host", "command", "recipient"}
+from aileron_tui.draw.unknown_outcome import (
+    DEFAULT_KEYS,
+    OutcomeKeys,
+    look_blocks,
+    open_question_blocks,
+    settled_blocks,
 )
-"""Labels whose values say whom or what it hits; they are drawn bold."""
 
 _TO_WHAT_IS_THERE = frozenset({"READ", "SEND", "DELETE", "PAY", "RUN"})
 """Effects of which what was fetched is the object."""
@@ -56,15 +57,15 @@ def approval_blocks(
     *,
     unfold: bool = False,
     refresh_key: str = "r",
-    look_key: str = "l",
+    keys: OutcomeKeys = DEFAULT_KEYS,
 ) -> tuple[Block, ...]:
     """Return the whole document of *view*; only its first heading depends on *now*.
 
-    *unfold*: every mark with its code point, and nothing folded. The keys: as a person writes them.
+    *unfold*: every mark with its code point, and nothing folded. The keys: as a person writes them, *refresh_key* before the end.
     """
     return (
         first_heading(view, now),
-        *_fact_section(view, refresh_key, look_key, unfold=unfold),
+        *_fact_section(view, refresh_key, keys, unfold=unfold),
         *step_blocks(view, unfold=unfold),
         blank(),
         *_sent_section(view, unfold=unfold),
@@ -78,7 +79,9 @@ def first_heading(view: ApprovalView, now: float) -> Block:
     preview = view.preview
     if _has_outcome(view):
         role: Role = "danger" if view.state == "failed" else "attn"
-        return heading(words.item.OUTCOME, _remark(words.item.OUTCOMES[view.state]), role)
+        if view.is_settled:
+            role = "ok"
+        return heading(words.item.OUTCOME, _remark(words.item.OUTCOMES[view.shown_state]), role)
     if view.read_back is not None:
         return read_back_heading(view.read_back, view.ended_at)
     if view.state in FINAL_STATES:
@@ -111,31 +114,16 @@ def _fact_heading(view: ApprovalView) -> str:
     return words.item.WILL_HAPPEN if happens else words.item.NOW
 
 
-def recheck_blocks(view: ApprovalView, *, unfold: bool = False) -> tuple[Block, ...]:
-    """Return the preview that was fetched again after the end of *view*; nothing if none was."""
-    if not view.was_looked_at_again:
-        return ()
-    preview = view.preview
-    made = [blank(), _was_shown(view)]
-    if preview.status == "unavailable":
-        reason = line(Piece(words.item.unavailable(""), "attn"), *foreign_text(preview.reason))
-        return (*made, value("Preview", reason))
-    return (*made, *field_blocks(preview.fields, "fact", unfold=unfold))
-
-
 def _was_shown(view: ApprovalView) -> Block:
     """Return the heading over the preview of a call that has ended: none of it will happen now."""
     preview = view.preview
-    if view.was_looked_at_again:
-        at = words.views.read_after(clock_seconds(preview.updated_at))
-        return heading(words.views.IS_NOW, _remark(at))
     read = preview.status in ("ready", "unavailable") and preview.updated_at
     at = words.item.shown_at(clock_seconds(preview.updated_at)) if read else ""
     return heading(words.item.WAS_SHOWN, _remark(at) if at else ())
 
 
 def _has_outcome(view: ApprovalView) -> bool:
-    return view.state in ("failed", "unknown") and bool(view.outcome)
+    return view.is_settled or (view.state in ("failed", "unknown") and bool(view.outcome))
 
 
 def context_blocks(sections: Iterable[Section]) -> Iterator[Block]:
@@ -165,10 +153,10 @@ def _remark(text: str) -> Line:
 
 
 def _fact_section(
-    view: ApprovalView, refresh_key: str, look_key: str, *, unfold: bool
+    view: ApprovalView, refresh_key: str, keys: OutcomeKeys, *, unfold: bool
 ) -> Iterator[Block]:
     preview = view.preview
-    yield from _outcome_section(view, look_key, unfold=unfold)
+    yield from _outcome_section(view, keys, unfold=unfold)
     if preview.status == "unavailable":
         reason = words.item.unavailable("")
         yield value("Preview", (Piece(reason, "attn"), *foreign_text(preview.reason)))
@@ -196,37 +184,26 @@ def _fact_section(
         yield from field_blocks(preview.fields, "fact", unfold=unfold)
 
 
-def _outcome_section(view: ApprovalView, look_key: str, *, unfold: bool) -> Iterator[Block]:
+def _outcome_section(view: ApprovalView, keys: OutcomeKeys, *, unfold: bool) -> Iterator[Block]:
     """Yield how a call ended, and the heading over what had been shown of it.
 
     That is how it failed; of one whose outcome nobody knows also what is known and what to check; of one
     that was read back, what the service holds.
     """
-    if _has_outcome(view):
+    if view.is_settled:
+        yield from settled_blocks(view)
+    elif _has_outcome(view):
         yield value("", foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
         if view.awaits_acknowledgement:
-            yield from open_question_blocks(view, look_key)
+            yield from open_question_blocks(view, keys)
     elif view.read_back is not None:
         yield from read_back_blocks(view.read_back, unfold=unfold)
     else:
         return
-    if view.approval_id or view.was_looked_at_again:  # otherwise nothing was shown
+    yield from look_blocks(view, unfold=unfold)
+    if view.approval_id:  # otherwise nothing was shown
         yield blank()
         yield _was_shown(view)
-
-
-def open_question_blocks(view: ApprovalView, look_key: str) -> Iterator[Block]:
-    """Yield what is known of a call whose outcome nobody knows, and what a person can check."""
-    if not view.approval_id:
-        yield value("Ran", (Piece(words.item.NOT_GATED),))
-    yield from _rows("Contacted", (foreign_text(host) for host in view.hosts_asked), "fact")
-    if view.was_looked_at_again and view.preview.status == "ready":
-        text = words.item.CHECK_LOOKED
-    elif view.can_fetch_again:
-        text = words.item.check_by(look_key)
-    else:
-        text = words.item.CHECK_YOURSELF
-    yield value("Check", (Piece(text),))
 
 
 def _staying_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
@@ -253,42 +230,6 @@ def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
         remark = words.item.NOT_KEPT
     yield heading(named(agent_name(view)), _remark(remark), "claim-heading")
     yield from field_blocks(shown, "claim", unfold=unfold)
-
-
-def field_blocks(
-    fields: Sequence[FieldView],
-    gutter: Gutter,
-    *,
-    unfold: bool,
-    same: frozenset[str] = frozenset(),
-) -> Iterator[Block]:
-    """Yield the lines of *fields*, then the hidden characters in them.
-
-    *same*: labels of those to which the agent sends the value that they have.
-    """
-    hidden = HiddenCharacters()
-    for field in fields:
-        label = foreign_text(field.label, "muted")
-        foreign = gutter == "claim"
-        if field.missing:
-            yield value(label, _remark(words.item.MISSING), gutter, label_outside=foreign)
-            continue
-        role = _value_role(field, gutter)
-        for row, pieces in enumerate(field_lines(field, hidden, role, unfold=unfold)):
-            named = label if row == 0 else ()
-            yield value(named, pieces, gutter, label_outside=foreign)
-        if field.label in same:
-            yield value("", _remark(words.item.SAME_VALUE), gutter)
-    rows = tuple(hidden.blocks())
-    if rows:
-        yield blank()
-        yield from rows
-
-
-def _value_role(field: FieldView, gutter: Gutter) -> Role:
-    if gutter == "claim":
-        return "claim"
-    return "strong" if field.label.casefold() in IDENTITY_LABELS else "text"
 
 
 def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Block]:

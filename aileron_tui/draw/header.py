@@ -178,7 +178,7 @@ def _via(view: ApprovalView) -> Line:
 def _ended(view: ApprovalView, now: float) -> Line:
     if view.started_at is not None:
         return (Piece(words.item.running(seconds_taken(now - view.started_at)), "ok"),)
-    return (Piece(words.item.ROW_STATES.get(view.state, view.state), "strong"),)
+    return (Piece(words.item.ROW_STATES.get(view.shown_state, view.state), "strong"),)
 
 
 def _wrapped(pieces: Line, width: int) -> Sequence[Line]:

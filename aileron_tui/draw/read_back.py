@@ -22,26 +22,28 @@ def read_back_heading(read: ReadBackView, ended_at: float | None) -> Block:
     return heading(words.item.READ_BACK, (Piece(_when(read, ended_at), "muted"),))
 
 
-def read_back_blocks(read: ReadBackView, *, unfold: bool = False) -> Iterator[Block]:
+def read_back_blocks(
+    read: ReadBackView, *, unfold: bool = False, wanted: str = words.item.WAS_APPROVED
+) -> Iterator[Block]:
     """Yield the outcome and each field that differs, without the heading.
 
-    *unfold*: marks with their code points, and the whole of every text.
+    *unfold*: marks with their code points, and the whole of every text. *wanted*: what it is compared with.
     """
     if read.status != "reading":  # otherwise the heading says it
-        yield value("", read_back_outcome(read))
+        yield value("", read_back_outcome(read, wanted))
     if read.status == "differs":
-        yield from _differences(read, unfold=unfold)
+        yield from _differences(read, wanted, unfold=unfold)
 
 
-def read_back_outcome(read: ReadBackView) -> Line:
-    """Return the outcome as a sentence."""
+def read_back_outcome(read: ReadBackView, wanted: str = words.item.WAS_APPROVED) -> Line:
+    """Return the outcome as a sentence; *wanted*: what it was compared with."""
     match read.status:
         case "reading":
             return (Piece(words.item.READING_BACK, "muted"),)
         case "held":
-            return (Piece(words.item.read_back_held(read.compared), "ok"),)
+            return (Piece(words.item.read_back_held(read.compared, wanted), "ok"),)
         case "differs":
-            text = words.item.read_back_differs(len(read.labels), read.compared)
+            text = words.item.read_back_differs(len(read.labels), read.compared, wanted)
             return (Piece(text, "attn"),)
         case "unavailable":
             why = foreign_text(read.reason) if read.reason else ()
@@ -63,12 +65,12 @@ def _when(read: ReadBackView, ended_at: float | None) -> str:
     return words.item.read_back_at(clock_seconds(read.at), took)
 
 
-def _differences(read: ReadBackView, *, unfold: bool) -> Iterator[Block]:
+def _differences(read: ReadBackView, wanted: str, *, unfold: bool) -> Iterator[Block]:
     if not read.differing:
         for label in read.labels:
             yield value(foreign_text(label, "muted"), (Piece(words.item.DIFFERED, "muted"),))
         return
-    legend = line(Piece("− ", "del"), words.item.WAS_APPROVED, "   ")
+    legend = line(Piece("− ", "del"), wanted, "   ")
     yield value("", line(*legend, Piece("+ ", "add"), words.item.IS_HELD))
     found, compare = HiddenCharacters(), BoundedDiff()
     for each in read.differing:

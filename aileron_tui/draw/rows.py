@@ -26,6 +26,7 @@ STATE_ROLES: dict[str, Role] = {
     "completed": "ok",
     "failed": "danger",
     "unknown": "attn",
+    "settled": "ok",
     "denied": "danger",
     "expired": "muted",
     "withdrawn": "muted",
@@ -179,7 +180,7 @@ def _summary(view: ApprovalView, role: Role) -> Line:
 
 def _glyph(view: ApprovalView) -> Piece:
     if view.state not in ("pending", "checking"):
-        return Piece(words.item.GLYPHS[view.state], STATE_ROLES.get(view.state, "attn"))
+        return Piece(words.item.GLYPHS[view.shown_state], STATE_ROLES.get(view.shown_state, "attn"))
     if view.drift is not None:
         return Piece("▲", "attn")
     if view.preview.status == "fetching":
@@ -203,8 +204,8 @@ def _tag(item: Item, now: float, *, hidden: bool) -> Line:
         return ()
     if view.started_at is not None:
         return (Piece(words.item.running(seconds_taken(now - view.started_at)), "ok"),)
-    if view.state in words.item.ROW_STATES:
-        return (Piece(words.item.ROW_STATES[view.state], STATE_ROLES.get(view.state, "muted")),)
+    if (state := view.shown_state) in words.item.ROW_STATES:
+        return (Piece(words.item.ROW_STATES[state], STATE_ROLES.get(state, "muted")),)
     if view.drift is not None:
         return (Piece(words.item.TAGS["changed"], "attn"),)
     if hidden:
@@ -254,7 +255,7 @@ def decided_header(count: int) -> Line:
 def decided_row(view: ApprovalView, width: int, now: float, *, selected: bool) -> Line:
     """Return one row of the list of decisions: how and when it ended, what it was about."""
     at = view.decided_at or view.ended_at or view.requested_at
-    glyph = Piece(words.item.GLYPHS[view.state], STATE_ROLES.get(view.state, "muted"))
+    glyph = Piece(words.item.GLYPHS[view.shown_state], STATE_ROLES.get(view.shown_state, "muted"))
     if view.read_back is not None and view.read_back.waits_to_be_seen:
         glyph = Piece("▲", "attn")
     about = _summary(view, "summary" if selected else "muted")
@@ -266,6 +267,8 @@ def _how(view: ApprovalView, now: float) -> Line:
     if view.started_at is not None:
         return (Piece(words.item.running(seconds_taken(now - view.started_at)), "ok"),)
     loud: dict[str, Role] = {"unknown": "attn", "failed": "danger"}
+    if view.is_settled:
+        return (Piece(words.item.SETTLED, "muted"),)
     if view.state in loud:
         return (Piece(words.item.OUTCOMES[view.state], loud[view.state]),)
     if view.read_back is not None and view.read_back.status != "unavailable":

@@ -125,6 +125,9 @@ def _present(now: Situation) -> Line:
 def _over(now: Situation, view: ApprovalView | None) -> Line:
     if view is None:
         return (Piece(""),)
+    if view.is_settled:
+        text = words.status.settled(words.item.wanted(view.approval_id))
+        return (Piece(text, "ok"),)
     if view.state == "unknown":
         key = now.registry.key_label("look_again") if now.unknown_outcome_id else ""
         done = now.registry.key_label("acknowledge") if view.awaits_acknowledgement else ""

@@ -93,6 +93,7 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     if queue.is_new_difference(view):
         model.say(outcomes.read_back_differs(view), at)
     _refetched(model, view, at)
+    _looked_again(model, view, at)
     arrived = queue.update(view, now)
     model.opened_call.on_change(view.run_id)
     if view.decided_at is not None or view.ended_at is not None:
@@ -102,8 +103,9 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     item = queue.get(key)
     model.pending_intents.on_approval(view, item.version if item is not None else ())
     if before is not None and before.awaits_acknowledgement and not view.awaits_acknowledgement:
-        model.say(outcomes.acknowledged(view), at)
-        if view.call_id == queue.selected:
+        if not view.is_settled:
+            model.say(outcomes.acknowledged(view), at)
+        if view.call_id == queue.selected and not view.is_settled:  # that the person wants to see
             queue.advance()
     if before is None or before.state == view.state:
         return arrived
@@ -128,6 +130,19 @@ def _refetched(model: Model, view: ApprovalView, at: float) -> None:
     same = preview.fields == before.preview.fields and view.drift == before.drift
     if fetched and same and preview.status == before.preview.status == "ready":
         model.say(outcomes.same_preview(view), at)
+
+
+def _looked_again(model: Model, view: ApprovalView, at: float) -> None:
+    """Report what a look at the service showed, once."""
+    look = view.look
+    if (
+        look is None
+        or look.preview.status == "none"
+        or model.looked_at.get(view.call_id) == look.at
+    ):
+        return
+    model.looked_at[view.call_id] = look.at
+    model.say(outcomes.looked_again(view, model.registry.key_label("acknowledge")), at)
 
 
 def _ended(model: Model, view: ApprovalView, at: float) -> None:

@@ -19,6 +19,7 @@ from aileron_tui.draw.header import file_warnings, warnings, warnings_beyond_hea
 from aileron_tui.draw.hidden_characters import HiddenCharacters, findings_of
 from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import Line, Piece
+from aileron_tui.draw.unknown_outcome import OutcomeKeys
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
 from aileron_tui.items import Item, SuiteFiles
 from aileron_tui.state.background import BackgroundWorker
@@ -306,9 +307,11 @@ class DocumentCache:
         self._main = self._whole = head.with_tail(self._main.without_first(old), 0)
         self._context = ((), 0, 0)
 
-    def key_label(self, command: str) -> str:
-        """Return the key of *command* as a person writes it."""
-        return self._registry.key_label(command)
+    @property
+    def outcome_keys(self) -> OutcomeKeys:
+        """The keys about an unknown outcome."""
+        label = self._registry.key_label
+        return OutcomeKeys(look=label("look_again"), acknowledge=label("acknowledge"))
 
     def _blocks_of(
         self, item: Item, options: LayoutOptions, now: float, warnings: list[Line]
@@ -321,7 +324,7 @@ class DocumentCache:
                 warnings_beyond_head(warnings, options.width, compact=compact),
                 unfold=options.unfold,
                 refresh_key=self._registry.key_label("refresh"),
-                look_key=self._registry.key_label("look_again"),
+                keys=self.outcome_keys,
             )
         if item.problem is not None:
             return problem_blocks(item.problem)
@@ -347,7 +350,8 @@ def is_large(shown: "Shown", result: Iterable[FieldView] = ()) -> bool:
     """Tell whether to draw *shown* and the *result* of its run takes long enough to be noticed."""
     size = foreign_size(shown) + sum(len(field.value) for field in result)
     if isinstance(shown, ApprovalView):
-        converted = (*shown.preview.fields, *shown.agent_fields)
+        looked = shown.look.preview.fields if shown.look is not None else ()
+        converted = (*shown.preview.fields, *looked, *shown.agent_fields)
         size += CONVERSION_FACTOR * sum(len(field.value) for field in converted if field.format)
     return size > LARGE_CHARACTERS
 
@@ -370,10 +374,13 @@ def foreign_size(shown: Shown) -> int:
         return sum(_file_size(each) for each in _files_of(shown))
     changed = shown.drift.changed if shown.drift is not None else ()
     inputs = [field for step in shown.steps for field in step.inputs]
-    sizes = [len(field.value) for field in (*shown.preview.fields, *shown.agent_fields, *inputs)]
+    looked = shown.look.preview.fields if shown.look is not None else ()
+    fields = (*shown.preview.fields, *looked, *shown.agent_fields, *inputs)
+    sizes = [len(field.value) for field in fields]
     sizes += [len(each.before or "") + len(each.after or "") for each in changed]
-    differing = shown.read_back.differing if shown.read_back is not None else ()
-    sizes += [len(each.approved.value) + len(each.found.value) for each in differing]
+    for read in (shown.read_back, shown.look.comparison if shown.look is not None else None):
+        differing = read.differing if read is not None else ()
+        sizes += [len(each.approved.value) + len(each.found.value) for each in differing]
     return sum(sizes)
 
 
@@ -402,6 +409,8 @@ def start_blocks(view: Shown, now: float) -> tuple[Block, ...]:
         return (first_heading(view, now), *note)
     fetched = tuple(_starts(view.preview.fields))
     begin = replace(view, preview=replace(view.preview, fields=fetched), arguments=())
+    if (look := view.look) is not None:  # it comes after the first blank line
+        begin = replace(begin, look=replace(look, preview=replace(look.preview, fields=())))
     blocks = approval_blocks(begin, now)
     end = next((at for at, block in enumerate(blocks) if block.kind == "blank"), len(blocks))
     return (blocks[0], *note, *blocks[1:end])

@@ -24,7 +24,7 @@ def item_fields(item: Item) -> FilterFields:
 
 def call_fields(view: ApprovalView) -> FilterFields:
     """Return what a call offers; its age counts from when it was asked for."""
-    state = f"{view.state} {words.item.OUTCOMES.get(view.state, '')}"
+    state = f"{view.state} {words.item.OUTCOMES.get(view.shown_state, '')}"
     if view.state in WAITING_STATES or view.awaits_acknowledgement:
         state += " waiting"
     if view.drift is not None:

@@ -95,7 +95,8 @@ def _about_a_call(model: Model, action: str, reason: str) -> Intent | None:
         unseen, digest = model.reading.unseen, item.approval.digest
         return Approve(approval_id=item.key, digest=digest, unseen_lines=unseen)
     if action == "acknowledge" and item.is_unacknowledged:
-        return Acknowledge(call_id=item.key, preview_at=item.approval.preview.updated_at)
+        look = item.approval.look
+        return Acknowledge(call_id=item.key, looked_at=look.at if look is not None else None)
     if action == "deny_enter" and model.panel_key == item.key:
         return Deny(approval_id=item.key, reason=reason)
     return None

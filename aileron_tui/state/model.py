@@ -104,6 +104,8 @@ class Model:
         }
         self.refetched: dict[str, ApprovalView] = {}
         """Calls whose preview is being fetched again, as they were when that was asked for."""
+        self.looked_at: dict[str, float] = {}
+        """When each call of unknown outcome was last looked at again, as far as that was reported."""
         self.core_lost: str | None = None
         self.arming = Arming(rest=arm_seconds)
         self.view: View = "waiting"

@@ -129,12 +129,14 @@ class OpenedCall:
                 record=record,
                 warnings=beyond,
                 unfold=options.unfold,
-                look_key=cache.key_label("look_again"),
+                keys=cache.outcome_keys,
             )
 
         # While a call is not over, its page shows how long that has been so.
         second = 0 if call.approval.state in FINAL_STATES else int(now)
         key = (IdentityKey(call), IdentityKey(view), tuple(record), tuple(beyond), second)
-        large = is_large(view, call.result)
+        look = call.approval.look
+        looked = look.preview.fields if look is not None else ()
+        large = is_large(view, (*call.result, *looked))
         head = item_head(item, warnings, at, options.width, compact=compact)
         return head, cache.parts(key, make, options, large=large)

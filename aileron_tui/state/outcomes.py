@@ -13,6 +13,7 @@ from aileron_tui import words
 from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, line
+from aileron_tui.draw.unknown_outcome import look_failure
 
 
 def audit_exported(event: AuditExported) -> Line:
@@ -53,6 +54,20 @@ def approved_run_failure(view: ApprovalView) -> Line | None:
 def acknowledged(view: ApprovalView) -> Line:
     """Return the report of an unknown outcome that a person took note of."""
     return (Piece(words.status.acknowledged(escape(view.title)), "ok"),)
+
+
+def looked_again(view: ApprovalView, acknowledge_key: str) -> Line:
+    """Return the report of a look at the service of a call whose outcome is unknown."""
+    look = view.look
+    if look is None or view.is_settled:
+        return (Piece(words.status.settled(words.item.wanted(view.approval_id)), "ok"),)
+    if look.preview.status == "unavailable":
+        return look_failure(look)
+    if look.comparison is not None:
+        labels = [escape(label) for label in look.comparison.labels]
+        return (Piece(words.status.still_differs(labels), "attn"),)
+    key = acknowledge_key if view.awaits_acknowledgement else ""
+    return (Piece(words.item.cannot_tell(key), "attn"),)
 
 
 def same_preview(view: ApprovalView) -> Line:

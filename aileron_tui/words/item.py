@@ -26,6 +26,7 @@ ROW_STATES: Final = {
     "completed": "✓ done",
     "failed": "✗ failed",
     "unknown": "? unknown",
+    "settled": "✓ settled",
     "denied": "✗ denied",
     "expired": "– expired",
     "withdrawn": "← withdrawn",
@@ -40,6 +41,7 @@ GLYPHS: Final = {
     "completed": "✓",
     "failed": "✗",
     "unknown": "?",
+    "settled": "✓",
     "denied": "✗",
     "expired": "–",
     "withdrawn": "←",
@@ -50,10 +52,12 @@ OUTCOMES: Final = {
     "completed": "done",
     "failed": "failed",
     "unknown": "unknown",
+    "settled": "settled by looking again",
     "denied": "denied",
     "expired": "expired",
     "withdrawn": "withdrawn",
 }
+SETTLED: Final = "settled"
 OUTCOME: Final = "OUTCOME"
 WAS_SHOWN: Final = "WHAT WAS SHOWN"
 WILL_HAPPEN: Final = "WILL HAPPEN"
@@ -76,7 +80,12 @@ NO_PREVIEW_DECLARED: Final = "no preview: the action file declares none"
 MISSING: Final = "n/a"
 NONE: Final = "none"
 FETCHING_VALUE: Final = "·····"
-CHECK_LOOKED: Final = "Compare the current state, below, with what should have happened."
+NOT_FOUND: Final = "Not found any more: "
+NOT_READ: Final = "It could not be read: "
+NOTHING_CHANGED_YET: Final = "Nothing has changed there so far."
+SETTLED_BY_CHANGES: Final = (
+    "Only the fields that were to change: the others are not known after a restart."
+)
 NOT_GATED: Final = "without asking you: its action file does not require approval."
 CHECK_YOURSELF: Final = "Check the service yourself: Aileron cannot fetch the current state."
 BEFORE: Final = "before"
@@ -116,6 +125,7 @@ READ_BACK_TAGS: Final[Mapping[str, str]] = MappingProxyType(
     {"reading": "comparing", "held": "as approved", "unavailable": "not compared"}
 )
 WAS_APPROVED: Final = "what you approved"
+WAS_ASKED_FOR: Final = "what the agent asked for"
 IS_HELD: Final = "what the service holds"
 DIFFERED: Final = "differed; an earlier console showed what the service held, which is not kept"
 VALUE_TEXT: Final = "‹text›"
@@ -164,17 +174,22 @@ def read_back_at(time: str, took: str) -> str:
     return f"checked at {time}" + (f", {took} after the run" if took else "")
 
 
-def read_back_held(compared: int) -> str:
-    """Return that each of the *compared* fields is as approved."""
+def wanted(approval_id: str) -> str:
+    """Return what a look at the service is compared with; the id is empty where nobody was asked."""
+    return WAS_APPROVED if approval_id else WAS_ASKED_FOR
+
+
+def read_back_held(compared: int, wanted: str = WAS_APPROVED) -> str:
+    """Return that each of the *compared* fields is as *wanted*."""
     fields = "1 field" if compared == 1 else f"{compared} fields"
-    return f"✓ The service now holds what you approved ({fields} compared)."
+    return f"✓ The service now holds {wanted} ({fields} compared)."
 
 
-def read_back_differs(count: int, compared: int) -> str:
-    """Return that *count* of the *compared* fields are not as approved."""
+def read_back_differs(count: int, compared: int, wanted: str = WAS_APPROVED) -> str:
+    """Return that *count* of the *compared* fields are not as *wanted*."""
     fields = "1 field" if compared == 1 else f"{compared} fields"
     verb = "differs" if count == 1 else "differ"
-    return f"▲ The service does not hold what you approved: {count} of {fields} {verb}."
+    return f"▲ The service does not hold {wanted}: {count} of {fields} {verb}."
 
 
 def read_back_unavailable(*, why: bool) -> str:
@@ -197,6 +212,22 @@ def fetched(host: str, age: str) -> str:
 def check_by(key: str) -> str:
     """Return that *key* shows how things stand at the service."""
     return f"{key} fetches the current state from the service. Nothing is repeated."
+
+
+def check_looked(key: str) -> str:
+    """Return that what was read, below, is not what should be there; *key* acknowledges the outcome."""
+    return f"Compare the current state, below, with what should have happened; {key} acknowledges."
+
+
+def cannot_tell(key: str) -> str:
+    """Return that what the service answered settles nothing; *key*, if any, acknowledges the outcome."""
+    then = f"; {key} acknowledges." if key else "."
+    return f"Aileron cannot tell from the answer below whether it ran{then}"
+
+
+def settled_at(at: str) -> str:
+    """Return when and how a call was settled whose answer never arrived."""
+    return f"Settled by looking again at {at}. The call's own answer never arrived."
 
 
 def shown_at(at: str) -> str:

@@ -45,6 +45,19 @@ def acknowledged(title: str) -> str:
     return f"✓ Acknowledged: {title}. Its outcome stays on record as unknown."
 
 
+def settled(wanted: str) -> str:
+    """Return that a look at the service settled an unknown outcome; *wanted*: what it holds."""
+    return f"✓ Settled: the service holds {wanted}."
+
+
+def still_differs(labels: Sequence[str]) -> str:
+    """Return the report of a look at the service: these fields, one or more, are not what they should be."""
+    *first, last = labels
+    if len(labels) > 3:
+        first, last = list(labels[:2]), f"{len(labels) - 2} more fields"
+    return f"It still differs in {', '.join(first) + ' and ' if first else ''}{last}."
+
+
 def same_preview(*, changed_before: bool) -> str:
     """Return the report that a preview fetched again is as it was; *changed_before*: in drift before that."""
     return f"Fetched again: nothing {'else ' if changed_before else ''}changed."

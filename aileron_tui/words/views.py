@@ -20,7 +20,12 @@ ACTIVITY_REMARK: Final = "Newest first."
 
 # Activity
 GLYPHS: Final = {"changed": "▲", "refused": "✗"}
-STATES: Final = {"pending": "waiting", "changed": "changed", "refused": "refused"}
+STATES: Final = {
+    "pending": "waiting",
+    "changed": "changed",
+    "refused": "refused",
+    "settled": "settled",
+}
 OTHER: Final = "·"
 HISTORY: Final = "HISTORY"
 HISTORY_REMARK: Final = "every record, oldest first"

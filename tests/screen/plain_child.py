@@ -25,6 +25,7 @@ from aileron_core.console_port import (
     CoreEvent,
     Intent,
     IntentRefused,
+    LookView,
     ReadRecord,
     Recorded,
     RecordView,
@@ -100,7 +101,9 @@ class PlainPort(RecordingPort):
         now = SystemClock().now()
         if isinstance(intent, RefetchPreview) and view is not None:
             looked = replace(
-                view, version=view.version + 1, preview=replace(view.preview, updated_at=now)
+                view,
+                version=view.version + 1,
+                look=LookView(preview=replace(view.preview, updated_at=now)),
             )
             self._views[view.approval_id] = self._core._views[view.approval_id] = looked
             self.tell(ApprovalUpdated(view=looked))

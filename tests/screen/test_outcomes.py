@@ -9,6 +9,7 @@ from aileron_core.console_port import (
     ApprovalView,
     DriftView,
     FieldChangeView,
+    LookView,
     PreviewView,
     RecordView,
     RefetchPreview,
@@ -110,8 +111,8 @@ async def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
         await shown.until(lambda: bool(shown.port.intents))
         view = lost_call()
         assert shown.port.intents == [RefetchPreview(call_id=view.call_id)]
-        read = replace(view.preview, updated_at=NOW + 30)
-        shown.port.tell(ApprovalUpdated(view=replace(view, preview=read, version=9)))
+        read = LookView(preview=replace(view.preview, updated_at=NOW + 30))
+        shown.port.tell(ApprovalUpdated(view=replace(view, look=read, version=9)))
         await shown.shows("HOW IT IS NOW  as fetched at ")
 
 
@@ -130,13 +131,14 @@ async def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
         assert "HOW IT IS NOW" not in shown.text
         await shown.press_alone("l")
         await shown.until(lambda: shown.port.intents == [RefetchPreview(call_id=view.call_id)])
-        read = replace(view.preview, updated_at=NOW + 30)
-        shown.port.tell(ApprovalUpdated(view=replace(view, preview=read, version=9)))
+        read = LookView(preview=replace(view.preview, updated_at=NOW + 30))
+        shown.port.tell(ApprovalUpdated(view=replace(view, look=read, version=9)))
         await shown.shows("HOW IT IS NOW")
         assert "Q3 numbers" in shown.text
         gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW + 60)
-        shown.port.tell(ApprovalUpdated(view=replace(view, preview=gone, version=10)))
-        await shown.shows("Preview unavailable: timed out")
+        failed = LookView(preview=gone)
+        shown.port.tell(ApprovalUpdated(view=replace(view, look=failed, version=10)))
+        await shown.shows("It could not be read: timed out")
 
 
 async def test_where_there_is_nothing_to_look_through_no_key_is_offered() -> None:

@@ -16,6 +16,7 @@ from aileron_core.console_port import (
 )
 from aileron_tui.draw.call_page import outcome_blocks
 from aileron_tui.draw.text import plain_text
+from aileron_tui.draw.unknown_outcome import DEFAULT_KEYS
 from tests.screen.driving import NOW, Console, console, short, start
 from tests.screen.test_effects import SIZES, TO, change
 from tests.screen.test_reserved_columns import ATTACKS, allowed
@@ -231,6 +232,6 @@ async def test_nobody_sees_a_difference_behind_the_lock_or_in_a_small_window() -
 def test_what_the_service_holds_comes_before_a_result_of_any_length() -> None:
     for read_back in (HELD, differing("eve@evil.example")):
         call = CallView(approval=done(1, read_back), gated=True, records=())
-        made = outcome_blocks(call, NOW, look_key="l", unfold=False)
+        made = outcome_blocks(call, NOW, keys=DEFAULT_KEYS, unfold=False)
         headings = [plain_text(each.label) for each in made if each.kind == "heading"]
         assert headings == ["AFTER THE RUN", "OUTCOME"]

@@ -137,9 +137,21 @@ class PreviewFetcher:
         Raises:
             MissingValue: an output lacks what the op's arguments are made of.
         """
-        assert run.resolved is not None
         if not self._is_within_rate(run.row.session_id):
             return self._unavailable(self._too_many())
+        async with self._turn(run):
+            return await self._fetch_after(run, outputs)
+
+    async def look_again(self, run: LiveRun) -> PreviewResult:
+        """Call the preview op after a run whose answer never arrived, as a person asked for.
+
+        Raises:
+            MissingValue: its arguments are made of what the run's steps returned.
+        """
+        return await self._fetch_after(run, {})
+
+    async def _fetch_after(self, run: LiveRun, outputs: JsonObject) -> PreviewResult:
+        assert run.resolved is not None
         action, args = run.resolved.action, run.row.args
         plan = plan_preview(action, args, outputs) if args is not None else None
         if plan is None:
@@ -150,8 +162,7 @@ class PreviewFetcher:
             return self._unavailable(
                 f"it would contact {short_hosts(others)}, which was not shown to you"
             )
-        async with self._turn(run):
-            return await self._call_preview_op(run, action, plan)
+        return await self._call_preview_op(run, action, plan)
 
     async def _within_limits(self, run: LiveRun) -> PreviewResult:
         """Fetch what an agent's call causes; what a person's key causes is not bounded."""
@@ -205,7 +216,14 @@ class PreviewFetcher:
             refused_reads=tuple(acceptance_name(ref, read) for read in result.refused_reads),
         )
         if result.failure is not None:
-            return replace(preview, status="unavailable", reason=_reason(result), output=None)
+            return replace(
+                preview,
+                status="unavailable",
+                reason=_reason(result),
+                output=None,
+                not_found=_was_answered_with_error(result)
+                and result.last_status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE),
+            )
         assert action.approval.preview is not None
         values = [each.value for each in resolve_fields(action.approval.preview, result.output)]
         shown, lines = sum(map(len, values)), sum(value.count("\n") + 1 for value in values)
@@ -262,6 +280,11 @@ class PreviewFetcher:
         return True
 
 
+def _was_answered_with_error(result: OpResult) -> bool:
+    refused = result.failure is not None and result.failure.class_ == "external_api_error"
+    return refused and (result.last_status or 0) >= _FIRST_ERROR_STATUS
+
+
 def _reason(result: OpResult) -> str:
     """Return why there is no preview; a host is named only for a request that it got itself."""
     failure = result.failure
@@ -269,7 +292,7 @@ def _reason(result: OpResult) -> str:
     if failure.details.get("limit") == "wall_time" and result.unanswered_host:
         configured = failure.details.get("configured", "5s")
         return f"{short_host(result.unanswered_host)} did not answer within {configured}"
-    if failure.class_ == "external_api_error" and (result.last_status or 0) >= _FIRST_ERROR_STATUS:
+    if _was_answered_with_error(result):
         try:
             phrase = f"{result.last_status} ({HTTPStatus(result.last_status).phrase})"
         except ValueError:

@@ -45,6 +45,7 @@ _STATES: Mapping[str, str] = {
     AuditEvent.RUN_COMPLETED: "completed",
     AuditEvent.RUN_FAILED: "failed",
     AuditEvent.RUN_UNKNOWN: "unknown",
+    AuditEvent.OUTCOME_SETTLED: "settled",
     AuditEvent.APPROVAL_DENIED: "denied",
     AuditEvent.APPROVAL_EXPIRED: "expired",
     AuditEvent.APPROVAL_WITHDRAWN: "withdrawn",
@@ -60,6 +61,7 @@ _ROLES: Mapping[str, Role] = {
     "completed": "ok",
     "failed": "danger",
     "unknown": "attn",
+    "settled": "ok",
     "denied": "danger",
     "refused": "danger",
 }

@@ -186,9 +186,7 @@ async def test_what_waits_for_a_person_and_what_is_not_over_keeps_everything(
             False,
             True,
         )
-        await core.app.console.carry_out(
-            Acknowledge(call_id=unknown.approval_id, preview_at=seen.preview.updated_at)
-        )
+        await core.app.console.carry_out(Acknowledge(call_id=unknown.approval_id, looked_at=None))
         clock.advance(HOUR + 1)
         await core.app.retention.sweep()
         kept = await contents(core)

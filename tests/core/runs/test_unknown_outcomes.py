@@ -9,6 +9,7 @@ from aileron_core.console_port import (
     Acknowledge,
     ApprovalView,
     Deny,
+    LookView,
     RefetchPreview,
     WithdrawAcceptance,
 )
@@ -18,6 +19,7 @@ from tests.support.core_harness import (
     Core,
     Mailbox,
     install_examples,
+    readdress,
     run_on_request,
     writes,
 )
@@ -82,8 +84,9 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
             seen = core.views(end.approval_id)[-1]
             assert (seen.state, seen.digest, seen.drift) == ("unknown", end.digest, None)
             assert seen.ended_at is not None
-            assert seen.preview.updated_at > seen.ended_at
-            assert "as it is by now" in {field.value for field in seen.preview.fields}
+            assert looked(seen).at > seen.ended_at
+            assert "as it is by now" in {field.value for field in looked(seen).preview.fields}
+            assert (seen.preview, looked(seen).comparison) == (end.preview, None)
             (record,) = await core.records("outcome.looked_at")
             assert (record["actor"], record["preview"], record["state"]) == (
                 "person",
@@ -116,7 +119,8 @@ async def test_one_can_look_again_after_a_crash_too(home: Path, mailbox: Mailbox
         )
         await core.app.approvals.refetch_preview(view.approval_id)
         seen = core.views(view.approval_id)[-1]
-        assert (seen.state, seen.preview.status) == ("unknown", "ready")
+        assert (seen.state, seen.preview.status) == ("unknown", "none")
+        assert looked(seen).preview.status == "ready"
 
 
 async def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> None:
@@ -130,8 +134,10 @@ async def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> No
             mailbox.control(fail={"op": "get", "status": 503, "times": 1})
             await core.app.approvals.refetch_preview(end.approval_id)
             seen = core.views(end.approval_id)[-1]
-            assert (seen.state, seen.preview.status) == ("unknown", "unavailable")
-            assert "503" in seen.preview.reason
+            assert (seen.state, seen.preview.status) == ("unknown", "ready")
+            read = looked(seen).preview
+            assert (read.status, read.not_found) == ("unavailable", False)
+            assert "503" in read.reason
 
 
 async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_more(
@@ -161,7 +167,13 @@ async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_m
 
 
 def acknowledgement(view: ApprovalView) -> Acknowledge:
-    return Acknowledge(call_id=view.call_id, preview_at=view.preview.updated_at)
+    looked_at = view.look.at if view.look is not None else None
+    return Acknowledge(call_id=view.call_id, looked_at=looked_at)
+
+
+def looked(view: ApprovalView) -> LookView:
+    assert view.look is not None
+    return view.look
 
 
 async def unknown_calls(core: Core) -> list[tuple[str, bool]]:
@@ -276,7 +288,7 @@ async def test_a_run_that_asked_nobody_waits_in_the_same_way(home: Path) -> None
             clock.advance(1)
             await core.app.console.carry_out(RefetchPreview(call_id=view.call_id))
             seen = core.views("")[-1]
-            assert (seen.was_looked_at_again, seen.preview.status) == (True, "ready")
+            assert looked(seen).preview.status == "ready"
             with pytest.raises(Conflict, match="fetched again"):
                 await core.app.console.carry_out(acknowledgement(view))
             await core.app.console.carry_out(acknowledgement(seen))
@@ -314,3 +326,209 @@ async def test_no_session_fills_the_list_with_outcomes_that_nobody_knows(home: P
             await core.call("list-drafts", {}, session=other)
             await core.app.console.carry_out(acknowledgement(ends[0]))
             await core.call("list-drafts", {})
+
+
+NEW = "ana@example.com"
+PUT = f"PUT {DRAFT}"
+
+
+def changing(
+    home: Path, changes: str = 'changes = { To = "${args.to}" }\n', effect: str = "change"
+) -> None:
+    """Add `readdress`, which must not run twice, and `readdress-now`: the same without a person's yes."""
+    gated = readdress(changes, effect).replace("idempotent = true\n", "")
+    free = gated.replace("readdress", "readdress-now").replace("required = true\neffect", "effect")
+    install_examples(home, readdress=gated, readdress_now=free)
+
+
+async def lost_change(core: Core, mailbox: Mailbox, *, took_effect: bool) -> ApprovalView:
+    """Return a change whose answer never came, and that the service carried out or did not."""
+    mailbox.control(lose_answer="update")
+    answer = await core.call("readdress", {"id": DRAFT, "to": NEW})
+    assert answer.row.approval_id is not None
+    view = await core.looked(answer.row.approval_id)
+    if not took_effect:
+        before = next(field.value for field in view.preview.fields if field.label == "To")
+        undo = {"change": {"id": DRAFT, "to": before}}
+        run_on_request(
+            mailbox, PUT, lambda: run_on_request(mailbox, GET, lambda: mailbox._state.apply(undo))
+        )
+    await core.approve(view)
+    end = await core.ended(view)
+    assert (end.state, end.awaits_acknowledgement) == ("unknown", True)
+    return end
+
+
+async def look(core: Core, view: ApprovalView) -> ApprovalView:
+    await core.app.console.carry_out(RefetchPreview(call_id=view.call_id))
+    return core.views(view.approval_id)[-1]
+
+
+async def test_what_the_service_holds_as_approved_settles_it(home: Path) -> None:
+    """It waits no more, here and after a restart; on record as a person's, and the agent hears nothing."""
+    changing(home)
+    clock = FrozenClock()
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            end = await lost_change(core, mailbox, took_effect=True)
+            answer = await core.result(end.approval_id)
+            clock.advance(5)
+            seen = await look(core, end)
+            assert (seen.state, seen.is_settled) == ("unknown", True)
+            assert (seen.awaits_acknowledgement, seen.can_fetch_again) == (False, False)
+            read = looked(seen).comparison
+            assert read is not None
+            assert (read.status, read.compared, read.at) == ("held", 2, clock.now())
+            assert seen.preview == end.preview
+            (record,) = await core.records("outcome.settled")
+            assert (record["actor"], record["run"], record["state"]) == (
+                "person",
+                end.run_id,
+                "unknown",
+            )
+            assert (record["compared"], record["hosts_asked"]) == (2, ["gmail.googleapis.com:443"])
+            assert NEW not in str(record)
+            assert await core.records("outcome.looked_at") == []
+            again = await core.result(end.approval_id)
+            assert replace(again, last_record=0) == replace(answer, last_record=0)
+            with pytest.raises(Conflict, match="settled"):
+                await look(core, seen)
+            with pytest.raises(Conflict, match="need to be acknowledged"):
+                await core.app.console.carry_out(acknowledgement(seen))
+        async with Core.open(home, mailbox, clock=clock) as core:
+            assert await unknown_calls(core) == [(end.approval_id, False)]
+            (view,) = (await core.app.console.snapshot()).approvals
+            assert (view.is_settled, view.can_fetch_again) == (True, False)
+            assert looked(view).at == pytest.approx(clock.now(), abs=0.001)
+            assert looked(view).preview.status == "none"
+            opened = (await core.app.console.calls.read(end.run_id)).call
+            assert opened is not None
+            assert opened.approval.is_settled
+            clock.advance(40 * 86400)
+            await core.app.retention.sweep()
+            opened = (await core.app.console.calls.read(end.run_id)).call
+            assert opened is not None
+            assert (opened.approval.forgotten, opened.approval.is_settled) == (True, True)
+            assert (await core.app.audit.verify()).problems == ()
+        assert writes(mailbox).count(PUT) == 1
+
+
+async def test_what_differs_keeps_waiting_and_says_where(home: Path) -> None:
+    """A second look replaces the first; the field that was to stay is compared too."""
+    changing(home)
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            end = await lost_change(core, mailbox, took_effect=False)
+            seen = await look(core, end)
+            read = looked(seen).comparison
+            assert (seen.is_settled, seen.awaits_acknowledgement) == (False, True)
+            assert seen.can_fetch_again
+            assert read is not None
+            assert (read.status, read.labels, read.compared) == ("differs", ("To",), 2)
+            assert looked(seen).is_unchanged
+            (record,) = await core.records("outcome.looked_at")
+            assert (record["fields"], record["compared"]) == (["To"], 2)
+            mailbox.control(change={"id": DRAFT, "to": NEW, "subject": "other"})
+            second = await look(core, end)
+            read = looked(second).comparison
+            assert read is not None
+            assert (read.labels, looked(second).is_unchanged) == (("Subject",), False)
+            assert second.awaits_acknowledgement
+            await core.app.console.carry_out(acknowledgement(second))
+            assert await core.records("outcome.settled") == []
+        assert writes(mailbox).count(PUT) == 1
+
+
+async def test_after_a_restart_the_changed_fields_settle_it(home: Path) -> None:
+    """What was shown is lost, so that fields which were to stay are not compared."""
+    changing(home)
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            end = await lost_change(core, mailbox, took_effect=True)
+        async with Core.open(home, mailbox) as core:
+            seen = await look(core, end)
+            read = looked(seen).comparison
+            assert read is not None
+            assert (seen.is_settled, read.compared) == (True, 1)
+
+
+@pytest.mark.parametrize(("changes", "effect"), [("", "change"), ("", "send")], ids=str)
+async def test_what_cannot_be_compared_is_settled_by_no_look(
+    home: Path, changes: str, effect: str
+) -> None:
+    """The action file does not say what should be there: the look shows how it is, and no more."""
+    changing(home, changes, effect)
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            seen = await look(core, await lost_change(core, mailbox, took_effect=True))
+            assert (looked(seen).preview.status, looked(seen).comparison) == ("ready", None)
+            assert (seen.is_settled, seen.awaits_acknowledgement) == (False, True)
+
+
+async def test_a_value_that_was_there_before_settles_nothing(home: Path) -> None:
+    """The service would hold the same whether the call took effect or not."""
+    changing(home)
+    with Mailbox() as mailbox:
+        mailbox.control(change={"id": DRAFT, "to": NEW})
+        async with Core.open(home, mailbox) as core:
+            seen = await look(core, await lost_change(core, mailbox, took_effect=True))
+            assert (looked(seen).preview.status, looked(seen).comparison) == ("ready", None)
+            assert seen.awaits_acknowledgement
+
+
+async def test_a_step_that_never_ran_is_not_taken_for_done(home: Path) -> None:
+    """The answer of the first of two steps was lost: what the second should have done is not in the fields."""
+    changing(home)
+    file = home / "actions" / "readdress.md"
+    step = '[[execute]]\nid = "update"\n'
+    text = file.read_text(encoding="utf-8")
+    second = text[text.index(step) : text.index("[approval]")].replace('"update"', '"again"', 1)
+    file.write_text(text.replace("[approval]", f"{second}\n[approval]", 1), encoding="utf-8")
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            seen = await look(core, await lost_change(core, mailbox, took_effect=True))
+            assert (looked(seen).preview.status, looked(seen).comparison) == ("ready", None)
+            assert seen.awaits_acknowledgement
+
+
+async def test_what_is_gone_is_said_and_what_was_shown_stays(home: Path) -> None:
+    """A draft that was sent answers 404: its gist and fields stay those of before."""
+    install_examples(home)
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            view = await core.ask()
+            mailbox.control(lose_answer="send")
+            await core.approve(view)
+            end = await core.ended(view)
+            assert end.state == "unknown"
+            seen = await look(core, end)
+            assert (seen.preview, bool(seen.preview.gist)) == (end.preview, True)
+            assert (looked(seen).preview.status, looked(seen).preview.not_found) == (
+                "unavailable",
+                True,
+            )
+            assert "404" in looked(seen).preview.reason
+            assert seen.awaits_acknowledgement
+
+
+async def test_what_asked_nobody_is_settled_too_and_counts_no_more(home: Path) -> None:
+    """Those that were settled leave room for further ungated calls of the session."""
+    changing(home)
+    with Mailbox() as mailbox:
+        async with Core.open(home, mailbox) as core:
+            mailbox.control(lose_answer="update")
+            answer = await core.call("readdress-now", {"id": DRAFT, "to": NEW})
+            assert answer.row.failure is not None
+            assert answer.row.failure.class_ == "outcome_unknown"
+            counted = core.app.approvals.registry.count_unacknowledged
+            assert counted(core.session.session_id) == 1
+            await core.app.console.carry_out(RefetchPreview(call_id=answer.row.run_id))
+            seen = core.views("")[-1]
+            assert (seen.is_settled, seen.awaits_acknowledgement) == (True, False)
+            assert counted(core.session.session_id) == 0
+            assert (await core.app.console.snapshot()).approvals == ()
+        async with Core.open(home, mailbox) as core:
+            assert (await core.app.console.snapshot()).approvals == ()
+            opened = (await core.app.console.calls.read(answer.row.run_id)).call
+            assert opened is not None
+            assert (opened.approval.is_settled, opened.approval.can_fetch_again) == (True, False)

@@ -32,6 +32,7 @@ from aileron_core.console_port import (
     IntentRefused,
     LibraryItemView,
     LibraryUpdated,
+    LookView,
     MarkReadBackSeen,
     PauseChanged,
     ReadApprovals,
@@ -149,7 +150,10 @@ class FixtureCore:
                 views = [replace(end, reason=intent.reason, decided_by="person")]
             case Acknowledge():
                 views = [replace(view, awaits_acknowledgement=False)]
-            case RefreshPreview() | RefetchPreview():
+            case RefetchPreview():
+                read = replace(view.preview, status="ready", updated_at=now)
+                views = [replace(view, look=LookView(preview=read), version=view.version + 1)]
+            case RefreshPreview():
                 views = [replace(view, preview=replace(view.preview, updated_at=now))]
         self._views[view.call_id] = views[-1]
         events: list[CoreEvent] = [ApprovalUpdated(view=each) for each in views]
