@@ -114,7 +114,8 @@ def _project(agent: Agent) -> Iterator[str]:
     yield ""
     if agent.project_files:
         names = ", ".join(f"`{name}`" for name in agent.project_files)
-        yield f"{agent.title} reads {names}. If one of them affects its connection to Aileron, the launch asks you to accept the file before the agent starts, and asks again when the file changes."
+        which = "one of them" if len(agent.project_files) > 1 else "it"
+        yield f"{agent.title} reads {names}. If {which} affects its connection to Aileron, the launch asks you to accept the file before the agent starts, and asks again when the file changes."
     else:
         yield f"{agent.title} reads no settings from a project."
     yield ""

@@ -66,11 +66,18 @@ def keys_page() -> str:
 
 
 def _table(title: str, actions: list[Command]) -> str:
+    by_id = {each.id: each for each in actions}
+    partners = {each.paired_with for each in actions}
     rows = [
-        f"| {' '.join(f'`{key_label(key)}`' for key in each.keys)} | {each.id} | {_what(each)} |"
-        for each in actions
+        _row(each, by_id.get(each.paired_with)) for each in actions if each.id not in partners
     ]
     return "\n".join([f"## {title}", "", "| key | name | what |", "|---|---|---|", *rows, ""])
+
+
+def _row(action: Command, partner: Command | None) -> str:
+    both = [action] if partner is None else [action, partner]
+    keys = " ".join(f"`{key_label(key)}`" for each in both for key in each.keys)
+    return f"| {keys} | {', '.join(each.id for each in both)} | {_what(action)} |"
 
 
 def _what(action: Command) -> str:

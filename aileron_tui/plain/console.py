@@ -338,8 +338,8 @@ class PlainConsole:
         view = self._model.view
         for action in _COMMANDS:
             command = self._registry.command(action)
-            if view in command.contexts:
-                self._say(f" {self._registry.key_label(action)}: {command.help or command.label}")
+            if view in command.contexts and command.help:
+                self._say(f" {self._registry.key_labels(command)}: {command.help}")
         for key, text in words.plain.HELP:
             self._say(f" {key}: {text}")
         self._say_startup_warnings()

@@ -84,7 +84,7 @@ NOT_FOUND: Final = "No longer found: "
 NOT_READ: Final = "It could not be read: "
 NOTHING_CHANGED_YET: Final = "Nothing has changed there so far."
 SETTLED_BY_CHANGES: Final = (
-    "Only the fields that were to change: the others are not known after a restart."
+    "Only the changed fields were compared: the others are not known after a restart."
 )
 NOT_GATED: Final = "without asking you: its action file does not require approval."
 CHECK_YOURSELF: Final = "Check the service yourself: Aileron cannot fetch the current state."

@@ -320,7 +320,7 @@ async def test_what_was_settled_before_a_restart_says_so_on_its_page() -> None:
         await shown.press("home")
         await shown.go("enter", "Settled by looking again at")
         assert "✓ The service now holds what you approved (2 fields compared)." in shown.text
-        assert "Only the fields that were to change" in shown.text
+        assert "Only the changed fields were compared" in shown.text
         assert "HOW IT IS NOW" not in shown.text
         assert "look again" not in shown.keys
 
