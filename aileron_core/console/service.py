@@ -133,7 +133,10 @@ class ConsoleService:
             self._refuse(intent, error.message)
         except Exception as error:  # noqa: BLE001 - the task's edge: a key that does nothing must say so
             _log.error("an intent ended with %s", type(error).__name__)
-            self._refuse(intent, "Aileron met an internal error; see its log. Nothing changed.")
+            self._refuse(
+                intent,
+                "Aileron had an internal error. Nothing changed. Run `aileron logs` to see where.",
+            )
 
     def _refuse(self, intent: Intent, message: str) -> None:
         about = getattr(intent, "approval_id", "") or getattr(intent, "call_id", "")

@@ -177,10 +177,10 @@ def _note(run: LiveRun) -> str:
     if run.row.progress is None or run.row.note:
         return run.row.note
     if run.row.progress.halted_before:
-        return "It stopped half-way: its first steps ran; the rest waits for your answer."
+        return "It stopped partway: its first steps ran; the rest wait for your answer."
     return (
-        "A step failed and was not repeated, because the preview has changed. The steps that ran stay "
-        "done; the rest waits for your answer."
+        "A step failed and was not repeated, because the preview has changed. The steps that already "
+        "ran are not undone; the rest wait for your answer."
     )
 
 

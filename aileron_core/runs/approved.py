@@ -96,7 +96,7 @@ class ApprovedRunner:
                 run,
                 RunEvent.RECHECK_MATCHED,
                 AuditEvent.RECHECK_HELD,
-                "The preview is the same as the person saw",
+                "The preview still matches what the person saw",
             )
             self._pause.require_starts_allowed()
             run.started_at = self._clock.now()

@@ -197,8 +197,13 @@ class LiveRun:
 
     @property
     def can_refetch_preview(self) -> bool:
-        """Whether its outcome is unknown, and its preview op can show the present state."""
+        """Whether its outcome is unknown, and its preview op can show the present state.
+
+        Not once an ungated one is acknowledged: it is no longer kept in memory.
+        """
         if self.row.state is not RunState.UNKNOWN or self.is_settled:
+            return False
+        if self.acknowledged and not self.row.gated:
             return False
         return self.has_preview and self.row.args is not None
 

@@ -150,7 +150,7 @@ class SessionService:
             return
 
         def unit(tx: Tx) -> None:
-            summary = "A session that was said to be contained was seen outside any sandbox"
+            summary = "A session reported as contained was seen outside any sandbox"
             record = _record(self._clock, AuditEvent.SESSION_SEEN_OUTSIDE, summary, {})
             tx.record(replace(record, session=session_id))
 

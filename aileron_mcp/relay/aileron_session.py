@@ -90,10 +90,11 @@ class AileronSession:
         return token
 
     def _open_session(self) -> str:
+        folder = _working_directory()
         body = {
             "agent": self._agent_name or _parent_program(),
-            "label": "self-opened",
-            "cwd": _working_directory(),
+            "label": os.path.basename(folder)[:128],  # noqa: PTH119
+            "cwd": folder,
             "pid": os.getppid(),
         }
         for _ in range(MAX_ATTEMPTS):

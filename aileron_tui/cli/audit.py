@@ -100,7 +100,7 @@ def verify_audit(context: CommandContext) -> int:
         context.say(f"✗ {problem.seq:>7}  {problem.kind:<9}  {escape(problem.message)}", fg="red")
     if report.ok:
         context.say(
-            f"✓ {report.records} records, no gap, chain verified. Head {report.head[:16]}…",
+            f"✓ {report.records} records, no gaps, chain verified. Head {report.head[:16]}…",
             fg="green",
         )
         context.say("  Without a vault key, this detects accidents and carelessness, but not a")

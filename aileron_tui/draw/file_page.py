@@ -31,7 +31,7 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
     blocks += host_blocks(file.hosts, "strong", "fact")
     if not file.hosts:
         blocks.append(value("Hosts", line(Piece("none", "muted"))))
-    blocks.append(value("Hash", foreign_text(file.digest)))
+    blocks.append(value("Digest", foreign_text(file.digest)))
     then = consequence_line(file.kind, file.name, file.gated)
     blocks.append(value("Then", foreign_text(file.cannot_run, "attn") if file.cannot_run else then))
     return with_content(blocks, file.content, unfold=unfold)
@@ -79,7 +79,7 @@ def _read_offer(file: NotAcceptedView) -> Iterator[Block]:
     yield value("Reads", foreign_text(read, "strong"))
     yield value("Then", consequence_line(file.kind, file.name, file.gated))
     yield value("Connector", foreign_text(connector, "strong"))
-    yield value("Hash", foreign_text(file.digest))
+    yield value("Digest", foreign_text(file.digest))
     yield value("File", foreign_text(file.file))
     yield from host_blocks(file.hosts, "strong", "fact")
 

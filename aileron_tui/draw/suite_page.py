@@ -74,7 +74,7 @@ def _common_facts(suite: SuiteFiles) -> Iterator[Block]:
         count = Piece(f"{words.files.of_all(len(blocked), len(suite.files))}. ", "attn")
         refused = line(count, *foreign_text(f"{blocked[0].name}: {blocked[0].cannot_run}", "attn"))
         yield value("Refused", refused)
-    yield value("Hash", line(suite.digest, "  ", Piece(words.files.HASH_REMARK, "muted")))
+    yield value("Digest", line(suite.digest, "  ", Piece(words.files.DIGEST_REMARK, "muted")))
 
 
 def _listed(label: str, rows: Sequence[Line]) -> Iterator[Block]:

@@ -159,7 +159,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="look_again", keys=("l",), label="look again", footer_rank=6,
-        help="check the service again after an unknown outcome",
+        help="look at the service again after an unknown outcome",
         contexts=("waiting", "activity"),
     ),
     Command(

@@ -30,7 +30,7 @@ LOOK_FIRST: Final = "REVIEW THESE FIRST"
 SUITE_GATED: Final = "ASK YOU BEFORE EACH RUN"
 SUITE_READS: Final = "RUN WITHOUT ASKING YOU, DECLARED READ-ONLY"
 SUITE_FILES: Final = "THE FILES"
-HASH_REMARK: Final = "SHA-256 of what sha256sum prints for these files"
+DIGEST_REMARK: Final = "SHA-256 of what sha256sum prints for these files"
 OUTCOMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "accepted": "accepted",

@@ -68,8 +68,6 @@ LIBRARY_STATUS: Final = "Everything installed. Agents see only what is ready."
 NO_LIBRARY: Final = "No actions are installed. Add one with `aileron action add`."
 FILE_REMARK: Final = "as Aileron read it from disk"
 PROBLEMS: Final = "PROBLEMS"
-ASKS: Final = "asks you"
-RUNS_FREE: Final = "▲ not gated"
 NO_HOST: Final = "no host"
 NOT_KNOWN: Final = "unknown until its errors are fixed"
 ACCEPTED: Final = "accepted "
@@ -80,6 +78,7 @@ CONNECTED: Final = "connected"
 NOT_CONNECTED: Final = "not connected"
 YES: Final = "yes"
 NO: Final = "no"
+NOT_GATED: Final = f"▲ {NO}"
 CONTAINMENT_SHORT: Final[Mapping[Containment, str]] = MappingProxyType(
     {"verified": YES, "other_user": "other user", "claimed": "unverified", "none": f"▲ {NO}"}
 )

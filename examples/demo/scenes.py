@@ -69,7 +69,7 @@ SCENES = (
         },
     ),
     Scene(
-        sentence="This mail contains hidden characters and fake lines of the console.",
+        sentence="This mail has hidden characters, and parts of it imitate the console.",
         agent="mail-agent",
         tool="send_draft",
         arguments={"draft_id": "r-1003"},

@@ -463,7 +463,7 @@ def test_the_audit_is_read_with_and_without_a_console(console: Console) -> None:
         if running:
             assert console.end() == 0
     aileron("audit", "show", "run-" + "0" * 26, home=console.home, code=1)
-    assert "no gap" in aileron("audit", "verify", home=console.home).stdout
+    assert "no gaps" in aileron("audit", "verify", home=console.home).stdout
 
 
 def test_an_edited_audit_is_1(console: Console) -> None:

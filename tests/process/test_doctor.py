@@ -61,7 +61,7 @@ def test_a_dry_run_says_of_model_traffic_only_what_holds_here(
         assert told == ["▲ Its model traffic: --no-gateway is set."]
     else:
         assert told[0].startswith(
-            "▲ Codex's model traffic bypasses Aileron's gateway: it has no API key"
+            "▲ Codex's model traffic bypasses Aileron's gateway: Codex has no API key"
         )
     shown = aileron("doctor", "codex", home=home, env={**env, **asked}, code=None).stdout
     assert ("bypasses Aileron's gateway" in shown) != ("model traffic goes through" in shown)

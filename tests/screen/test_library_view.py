@@ -31,10 +31,9 @@ async def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
     async with console(STATE) as shown:
         await shown.go("4", "● 3 ready · ▲ 1 not accepted · ! 1 invalid")
         text = shown.text
-        assert "list-drafts" in text
-        assert "▲ not gated" in text
-        assert "send-draft" in text
-        assert "asks you" in text
+        for name, gated in (("list-drafts", "▲ no"), ("send-draft", "yes")):
+            (row,) = (each for each in text.splitlines() if f" action     {name} " in each)
+            assert f" {gated} " in row
         assert "gmail.googleapis.com" in text
         await to(shown, "post-invoice")
         assert "It has not been accepted." in shown.text

@@ -242,7 +242,7 @@ async def test_what_is_gone_keeps_its_row_and_what_was_shown(size: tuple[int, in
         assert gist[:20] in shown.text
         await shown.press_alone("l")
         shown.port.tell(ApprovalUpdated(view=looked_at(3, preview=gone)))
-        found = "Not found any more: mail.example.com answered 404 (Not Found)"
+        found = "No longer found: mail.example.com answered 404 (Not Found)"
         await shown.shows("HOW IT IS NOW")
         assert found in shown.status_line
         assert gist[:20] in shown.text

@@ -19,7 +19,7 @@ from aileron_core.launch.plan import MCP_SERVER_NAME, AgentFolder, ModelTraffic,
 
 _SYSTEM = (PurePosixPath("/etc/codex/config.toml"), PurePosixPath("/etc/codex/managed_config.toml"))
 _CHATGPT = "it is signed in with a ChatGPT account, which the gateway does not support"
-_NO_KEY = "it has no API key yet (set OPENAI_API_KEY, or run `codex login --with-api-key`)"
+_NO_KEY = "Codex has no API key yet (set OPENAI_API_KEY, or run `codex login --with-api-key`)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,7 +157,7 @@ class _OpenCode:
         if chosen not in ("", *PROVIDER_NAMES):
             past.append(f"the gateway does not support its provider {chosen}")
         if not through and not past:
-            past.append("it has no API key for Anthropic, OpenAI or Google")
+            past.append("OpenCode has no API key for Anthropic, OpenAI or Google")
         return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:

@@ -39,15 +39,15 @@ def uncontained_sessions(home: Home, clock: Clock) -> Iterator[Finding]:
     for session in loose:
         how = "connected by itself" if session.self_opened else "launched with --no-sandbox"
         if session.claims_contained:
-            how = "said to be contained, but seen outside any sandbox"
+            how = "reported as contained, but seen outside any sandbox"
         text = f"Session {session.session_id} ({session.agent}, {how}) is not contained."
         yield Finding(level="warning", topic="sessions", text=text)
     if not loose:
         text = "No session is open."
         if found:
             text = (
-                f"{len(found)} open, each said to be contained. The console shows whether it could "
-                "confirm that."
+                f"{len(found)} open, each reported as contained. The console shows whether it "
+                "could confirm that."
             )
         yield Finding(level="ok", topic="sessions", text=text)
 

@@ -29,9 +29,9 @@ _ROLES: Mapping[str, Role] = {
 _COLUMNS = (
     Column(name="state", size=16),
     Column(name="kind", size=11),
-    Column(name="name", size=26),
+    Column(name="name", size=32),
     Column(name="effect", size=9, min_width=100),
-    Column(name="asks", size=13),
+    Column(name="gated", size=7),
     Column(name="connector", size=22, min_width=100),
 )
 
@@ -101,7 +101,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             "kind": (Piece(item.kind, "muted"),),
             "name": foreign_text(item.name, "summary" if selected else "text"),
             "effect": (Piece(_effect(item), "text"),),
-            "asks": _asks(item),
+            "gated": _gated(item),
             "connector": foreign_text(item.connector, "muted"),
         }
         on = _hosts(item) if width >= 100 else foreign_text(item.connector, "muted")
@@ -196,12 +196,12 @@ def _effect(item: LibraryItemView) -> str:
     return item.effect if item.effect in EFFECTS else ""
 
 
-def _asks(item: LibraryItemView) -> Line:
+def _gated(item: LibraryItemView) -> Line:
     if item.gated is None:
         return ()
     if item.gated:
-        return (Piece(words.views.ASKS, "muted"),)
-    return (Piece(words.views.RUNS_FREE, "attn"),)
+        return (Piece(words.views.YES, "muted"),)
+    return (Piece(words.views.NOT_GATED, "attn"),)
 
 
 def _hosts(item: LibraryItemView) -> Line:

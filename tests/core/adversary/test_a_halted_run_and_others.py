@@ -101,7 +101,7 @@ def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_
             await core.approve(first)
             again = await core.back(first)
             assert statuses(again) == {"change": "done", "send": "fixed"}
-            assert "The steps that ran stay done" in again.note
+            assert "The steps that already ran are not undone" in again.note
             assert again.drift is not None
             assert again.expires_at == clock.now() + 60
             if answer == "no":

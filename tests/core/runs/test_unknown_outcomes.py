@@ -292,7 +292,8 @@ async def test_a_run_that_asked_nobody_waits_in_the_same_way(home: Path) -> None
             with pytest.raises(Conflict, match="fetched again"):
                 await core.app.console.carry_out(acknowledgement(view))
             await core.app.console.carry_out(acknowledgement(seen))
-            assert not core.views("")[-1].awaits_acknowledgement
+            over = core.views("")[-1]
+            assert (over.awaits_acknowledgement, over.can_fetch_again) == (False, False)
             (record,) = await core.records("run.acknowledged")
             assert (record["actor"], record["run"], record["preview"]) == (
                 "person",

@@ -142,23 +142,23 @@ def library(now: float) -> tuple[LibraryItemView, ...]:
 
 _RECORDS = (
     (AuditEvent.RUN_REQUESTED, "send-draft waits for a person"),
-    (AuditEvent.PREVIEW_FETCHED, "Fetched the preview of send-draft"),
+    (AuditEvent.PREVIEW_FETCHED, "Fetched the preview of send-draft, from gmail.googleapis.com"),
     (AuditEvent.APPROVAL_DENIED, "A person denied send-draft"),
     (AuditEvent.RUN_STARTED, "Started list-drafts"),
-    (AuditEvent.RUN_COMPLETED, "list-drafts completed"),
+    (AuditEvent.RUN_COMPLETED, "list-drafts completed; it contacted gmail.googleapis.com"),
     (AuditEvent.RUN_REQUESTED, "send-draft waits for a person"),
-    (AuditEvent.PREVIEW_FETCHED, "Fetched the preview of send-draft"),
+    (AuditEvent.PREVIEW_FETCHED, "Fetched the preview of send-draft, from gmail.googleapis.com"),
     (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
-    (AuditEvent.RECHECK_DIFFERED, "Nothing ran: the preview is no longer what the person saw"),
+    (AuditEvent.RECHECK_DIFFERED, "Nothing ran: what would happen differs from what was shown"),
     (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
-    (AuditEvent.RECHECK_HELD, "The preview is the same as the person saw"),
+    (AuditEvent.RECHECK_HELD, "The preview still matches what the person saw"),
     (AuditEvent.RUN_STARTED, "Started send-draft"),
-    (AuditEvent.RUN_COMPLETED, "send-draft completed"),
+    (AuditEvent.RUN_COMPLETED, "send-draft completed; it contacted gmail.googleapis.com"),
     (AuditEvent.RUN_REQUESTED, "send-draft waits for a person"),
     (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
     (AuditEvent.RUN_STARTED, "Started send-draft"),
     (AuditEvent.RUN_UNKNOWN, "send-draft: outcome unknown"),
-    (AuditEvent.SESSION_OPENED, "A session was opened for claude"),
+    (AuditEvent.SESSION_OPENED, "A session was opened"),
 )
 """Events as the gate names them, in the order in which they come."""
 _RUNS = (1, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, None)
