@@ -23,8 +23,8 @@ def test_the_log_tells_what_happened_and_holds_nothing_of_it(
     assert recorded == {record["seq"]: record["event"] for record in console.records()}
     (asked,) = (item for item in items if item.get("event") == "run.requested")
     assert (asked["run"], asked["action"]) == (waiting["audit_id"], "send-draft")
-    (began,) = (item for item in items if "began" in item["message"])
-    assert f"process {console.process.pid} at {console.url}" in began["message"]
+    (started,) = (item for item in items if "started" in item["message"])
+    assert f"process {console.process.pid} at {console.url}" in started["message"]
     log = console.home / "log" / "aileron.log"
     text = log.read_text()
     for quoted in (DRAFT, "Anna", "Q3 numbers", "gmail.googleapis.com/"):

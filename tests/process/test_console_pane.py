@@ -67,7 +67,7 @@ def test_a_console_that_cannot_start_is_reported(folder: Path) -> None:
     (folder / "home" / "of-another-program").write_text("")
     tmux = in_tmux(folder)
     try:
-        tmux.until("Run `aileron console` to see what it says")
+        tmux.until("Run `aileron console` to see why")
         tmux.until("ended with 69")
     finally:
         tmux.close()
