@@ -68,9 +68,7 @@ def keys_page() -> str:
 def _table(title: str, actions: list[Command]) -> str:
     by_id = {each.id: each for each in actions}
     partners = {each.paired_with for each in actions}
-    rows = [
-        _row(each, by_id.get(each.paired_with)) for each in actions if each.id not in partners
-    ]
+    rows = [_row(each, by_id.get(each.paired_with)) for each in actions if each.id not in partners]
     return "\n".join([f"## {title}", "", "| key | name | what |", "|---|---|---|", *rows, ""])
 
 
