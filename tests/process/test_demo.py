@@ -132,7 +132,7 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
     demo.press("a", "2 of 6  Approved, and it ran.")
     assert "11.20 EUR" in demo.state()["sent"][1]["body"]
 
-    demo.press("S", "This mail contains hidden characters")
+    demo.press("S", "This mail has hidden characters")
     screen = scene(demo, 3, "5 hidden characters", "1 look-alike name", rest=HIDDEN_TEXT)
     assert "invoice‹RLO›fdp.exe" in screen
     assert re.search(r"┃ ✓ All seen\. This was approved before\. Press a\.", screen)

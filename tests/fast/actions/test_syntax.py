@@ -125,10 +125,10 @@ def test_only_so_many_faults_are_looked_for(manifest: Build) -> None:
     many = "".join(f"k{number} = v\n" for number in range(3 * MAX_SYNTAX_PROBLEMS))
     assert len(faults_of(manifest(many))) == MAX_SYNTAX_PROBLEMS
     assert len(faults_of(manifest(many + f"# {'long ' * 20_000}\n"))) == 1
-    begun = time.monotonic()
+    begun = time.process_time()
     for line in ("a = b\n", "a = 1\n", "[a]\n", "a = [\n", "a = {\n", 'a = """\n', "[a\n"):
         assert places_of(b"+++\n" + line.encode() * 4_000 + b"+++\n")
-    assert time.monotonic() - begun < 20
+    assert time.process_time() - begun < 20
 
 
 def test_long_lists_are_judged_in_a_time_that_grows_with_their_length() -> None:
@@ -141,6 +141,6 @@ def test_long_lists_are_judged_in_a_time_that_grows_with_their_length() -> None:
         f"[[requires.connectors]]\nname='github://a/b'\ncapabilities=[\n{capabilities}]\n"
         f"{inputs}{steps * 10_000}[execute.inputs]\n{references}"
     )
-    begun = time.monotonic()
+    begun = time.process_time()
     assert read_action(f"+++\n{front}+++\n".encode(), "long.md").action is None
-    assert time.monotonic() - begun < 20
+    assert time.process_time() - begun < 20
