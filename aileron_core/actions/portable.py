@@ -1,4 +1,4 @@
-"""`action check --portable`: what upstream would refuse (docs/action-files.md#files-that-run-elsewhere-too)."""
+"""`action check --portable`: what upstream would refuse (docs/action-files.md#portable-files)."""
 
 from collections.abc import Iterator, Mapping
 from typing import cast
