@@ -1,0 +1,1 @@
+"""Secrets under a passphrase: the vault's file, its lock, and the keys that are derived from it."""

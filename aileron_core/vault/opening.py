@@ -1,0 +1,125 @@
+"""What opens the files of a vault: a passphrase, of which wrong ones are counted, or the system's keyring."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from aileron_core.canonical import JsonObject
+from aileron_core.errors import KeyringUnavailable, NotFound, VaultAbsent, WrongPassphrase
+from aileron_core.vault.attempts import AttemptCounter, FailedAttempts, wait_after
+from aileron_core.vault.encryption import VaultKeys, unwrap_master_key, unwrap_with_keyring
+from aileron_core.vault.os_keyring import OsKeyring
+from aileron_core.vault.secret import Secret
+from aileron_core.vault.vault_file import VaultDocument
+from aileron_core.vault.vault_store import OpenVault, VaultStore
+from aileron_core.vault.version_1 import read_version_1
+
+_IDENTITY = "identity"
+
+
+class VaultOpener:
+    """Opens what is in *store*. Its methods take half a second; one passphrase is tried at a time."""
+
+    def __init__(self, store: VaultStore, attempts: AttemptCounter, keyring: OsKeyring) -> None:
+        self._store = store
+        self._attempts = attempts
+        self._keyring = keyring
+
+    def open(self, passphrase: Secret) -> tuple[OpenVault, FailedAttempts]:
+        """Return what *passphrase* opens, and the wrong ones before it, which stay on file.
+
+        Raises:
+            WrongPassphrase: it was wrong, which was counted.
+            RateLimited: it is too early after wrong ones; it was not looked at.
+            VaultAbsent: there is none.
+            VaultDamaged: no file of it can be used.
+        """
+        found = self._store.read_usable()
+        if not found.copies:
+            raise VaultAbsent
+        failed = self._count()
+        opened = self._store.open(found, lambda each: unwrap_master_key(passphrase, each))
+        if opened is None:
+            raise _wrong(failed)
+        return opened, self._uncount(failed)
+
+    def open_with_keyring(self, key: Secret, identity: bytes | None) -> OpenVault:
+        """Return what *key* opens, which the keyring keeps.
+
+        Args:
+            identity: that of the vault that it has to be; None: any.
+
+        Raises:
+            KeyringUnavailable: it opens nothing, or another vault.
+            VaultDamaged: no file can be used.
+        """
+        found = self._store.read_usable()
+        opened = self._store.open(found, lambda each: unwrap_with_keyring(key, each))
+        if opened is not None and identity in (None, identity_of(opened)):
+            return opened
+        if opened is not None:
+            # Who wrote the file may have written the keyring too.
+            opened.keys.wipe()
+        raise KeyringUnavailable(
+            "The keyring has no key of this vault, or an old one. Type the passphrase, and turn it on "
+            "again with `aileron vault keyring on`."
+        )
+
+    def keys_of(self, document: VaultDocument, passphrase: Secret) -> VaultKeys:
+        """Return the keys of *document*, as it is in memory; raises WrongPassphrase and RateLimited as `open`."""
+        failed = self._count()
+        master = unwrap_master_key(passphrase, document)
+        if master is None:
+            raise _wrong(failed)
+        self._uncount(failed)
+        return VaultKeys(master)
+
+    def read_version_1(
+        self, path: Path, passphrase: Secret
+    ) -> tuple[Mapping[str, tuple[Secret, JsonObject]], FailedAttempts]:
+        """Return the entries of the vault of version 1 in *path*, and the wrong passphrases before.
+
+        Raises:
+            NotFound: there is no such file.
+            WrongPassphrase, RateLimited, VaultDamaged: as of `open`.
+        """
+        version_1 = read_version_1(path)
+        if version_1 is None:
+            raise NotFound(f"There is no file {path}. Nothing was changed.")
+        failed = self._count()
+        values = version_1.decrypt(passphrase)
+        if values is None:
+            raise _wrong(failed)
+        # A path that begins with a dot is the vault's own.
+        named = {
+            f"imported{path}" if path.startswith(".") else path: v for path, v in values.items()
+        }
+        return named, self._uncount(failed)
+
+    def keep_in_keyring(self, opened: OpenVault, key: Secret) -> bytes:
+        """Have the keyring keep *key*; return the master key of *opened*, encrypted with it.
+
+        Raises:
+            KeyringUnavailable: it could not be kept.
+        """
+        self._keyring.store(opened.document.public_key, key)
+        return opened.keys.wrap_for_keyring(key)
+
+    def _count(self) -> FailedAttempts:
+        with self._store.file.exclusive():
+            return self._attempts.begin()
+
+    def _uncount(self, failed: FailedAttempts) -> FailedAttempts:
+        """Take the last of *failed* back, which succeeded; return the others, to be told at the next unlock."""
+        before = FailedAttempts() if failed.count == 1 else replace(failed, count=failed.count - 1)
+        self._attempts.set(before)
+        return before
+
+
+def identity_of(opened: OpenVault) -> bytes:
+    """Return what no other vault has. It says nothing of the keys."""
+    return opened.keys.derive(_IDENTITY)
+
+
+def _wrong(failed: FailedAttempts) -> WrongPassphrase:
+    return WrongPassphrase(failed.count, wait_after(failed.count))

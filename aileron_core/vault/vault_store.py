@@ -1,0 +1,183 @@
+"""What of a vault is on disk: read again when it was changed, opened, and written for one that is open."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aileron_core.errors import Conflict, VaultDamaged
+from aileron_core.vault.encryption import VaultKeys
+from aileron_core.vault.vault_file import NAME, FoundVault, VaultDocument, VaultFile
+
+EXISTS = "There is a vault already. `aileron vault unlock` unlocks it."
+
+
+@dataclass(slots=True)
+class OpenVault:
+    """What an unlocked vault has in memory."""
+
+    keys: VaultKeys
+    document: VaultDocument
+    data: bytes
+    """The bytes of the file that `document` was read from or written to."""
+    users: int = 0
+    """How many keep it open although the vault is locked; its keys are overwritten after the last of them."""
+
+
+class VaultStore:
+    """The files of a vault in *folder*. It may be used on any thread.
+
+    Args:
+        lock: taken by every method; the vault's own, so that both see the same state.
+    """
+
+    def __init__(self, folder: Path, lock: "threading.RLock") -> None:
+        self.file = VaultFile(folder)
+        self.newer = ""
+        """A sentence where a newer version of Aileron wrote the file."""
+        self.lock = lock
+        self._found = FoundVault()
+        self._fingerprint: tuple[object, ...] | None = None
+        self._conflict = ""
+        """Why what is open is not what `vault.json` has."""
+
+    @property
+    def problem(self) -> str:
+        """A sentence on what is wrong with the files, and which is used; empty where nothing is."""
+        with self.lock:
+            found = self._read()
+            return self._conflict or self.newer or found.problem()
+
+    def read(self) -> FoundVault:
+        """Return what is on disk, read again where a file was written."""
+        with self.lock:
+            return self._read()
+
+    def _read(self) -> FoundVault:
+        fingerprint = self.file.fingerprint()
+        if fingerprint != self._fingerprint:
+            self.newer = ""
+            try:
+                self._found = self.file.read()
+            except VaultDamaged as error:
+                self._found, self.newer = FoundVault(), error.message
+            self._fingerprint = fingerprint
+        return self._found
+
+    def read_usable(self) -> FoundVault:
+        """Return what is on disk.
+
+        Raises:
+            VaultDamaged: there is something, and nothing of it can be used.
+        """
+        with self.lock:
+            found = self._read()
+            if self.newer:
+                raise VaultDamaged(self.newer)
+            if found.exists and not found.copies:
+                raise VaultDamaged(
+                    f"{found.problem()} Restore one of them from a backup. Nothing was changed."
+                )
+            return found
+
+    def open(
+        self, found: FoundVault, unwrap: Callable[[VaultDocument], bytearray | None]
+    ) -> OpenVault | None:
+        """Return the newest whole copy, if *unwrap* gives the key of one; finish a change that was cut short.
+
+        Raises:
+            VaultDamaged: those whose key it gives were changed.
+        """
+        wrong: set[tuple[bytes, bytes]] = set()
+        changed: list[str] = []
+        for copy in found.copies:
+            wrapped = (copy.document.key, copy.document.keyring)
+            if wrapped in wrong:
+                continue
+            master = unwrap(copy.document)
+            if master is None:
+                wrong.add(wrapped)
+                continue
+            keys = VaultKeys(master)
+            if keys.is_signed(copy.document):
+                return self._newest(keys, found, changed)
+            keys.wipe()
+            changed.append(copy.name)
+        if changed:
+            raise VaultDamaged(
+                f"{' and '.join(changed)} was changed by another program and is not used. "
+                "Restore it from a backup. Nothing was changed."
+            )
+        return None
+
+    def _newest(self, keys: VaultKeys, found: FoundVault, changed: list[str]) -> OpenVault:
+        """Use the newest of the copies that are signed; finish a change that was cut short."""
+        first = found.copies[0]
+        used = max(
+            (each for each in found.copies if keys.is_signed(each.document)),
+            key=lambda each: each.document.generation,
+        )
+        opened = OpenVault(keys, used.document, used.data)
+        if used is first or used.document.generation == first.document.generation:
+            self._conflict = ""
+        elif used.document.generation > first.document.generation:
+            with self.lock, self.file.exclusive():
+                self.file.write(used.document, before=used.data, takes_away=True)
+            changed_too = used.document.key != first.document.key
+            self._conflict = "The last change of the vault was not finished; it is now." + (
+                " The vault has the new passphrase." if changed_too else ""
+            )
+        else:
+            what = "was changed by another program" if changed else "does not open"
+            self._conflict = (
+                f"{first.name} {what}. {used.name}, the vault from before its last change, is used."
+            )
+        return opened
+
+    def refresh(self, opened: OpenVault) -> None:
+        """Use what another vault on this folder has written since; refuse what is older or not signed."""
+        found = self.read()
+        newest = found.copies[0] if found.copies else None
+        if newest is None or newest.data == opened.data:
+            return
+        document = newest.document
+        if opened.keys.is_signed(document) and document.generation > opened.document.generation:
+            opened.document, opened.data = document, newest.data
+            self._conflict = ""
+            return
+        self._conflict = (
+            f"{NAME} was replaced by another program. What was unlocked is used, and the next change "
+            "writes it back."
+        )
+
+    def create(self, keys: VaultKeys, document: VaultDocument) -> OpenVault:
+        """Write a new vault.
+
+        Raises:
+            Conflict: there is one.
+            OSError: it cannot be written.
+        """
+        with self.lock, self.file.exclusive():
+            if self.file.read().exists:
+                raise Conflict(EXISTS)
+            self.file.write(document, before=b"", takes_away=False)
+            self._fingerprint = None
+            return OpenVault(keys, document, document.to_bytes())
+
+    def write(self, opened: OpenVault, *, takes_away: bool, **changes: Any) -> None:
+        """Write *opened* with *changes* of its document; call it within `file.exclusive`, refreshed.
+
+        Args:
+            takes_away: leave no file with what was there before.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        document = opened.keys.sign(
+            replace(opened.document, generation=opened.document.generation + 1, **changes)
+        )
+        self.file.write(document, before=opened.data, takes_away=takes_away)
+        opened.document, opened.data = document, document.to_bytes()
+        self._conflict = ""
+        self._read()

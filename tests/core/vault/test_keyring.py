@@ -1,0 +1,249 @@
+"""The system's keyring: what it opens, what it does not, and that a passphrase is always left."""
+
+import base64
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from keyring.backend import KeyringBackend
+from keyring.errors import KeyringLocked, PasswordDeleteError
+
+from aileron_core.errors import KeyringUnavailable, VaultDamaged, WrongPassphrase
+from aileron_core.vault.os_keyring import OsKeyring
+from aileron_core.vault.secret import Secret
+from aileron_core.vault.vault import Vault
+from tests.core.vault.test_vault import CANARY, CHEAP, METADATA, OTHER, PATH, PHRASE, edit
+from tests.support.frozen_clock import FrozenClock
+
+
+class MemoryKeyring(KeyringBackend):
+    """A backend of the package `keyring`, in memory; its locked one raises what the real ones raise."""
+
+    priority = 1  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[tuple[str, str], str] = {}
+        self.locked = False
+
+    def get_password(self, service: str, username: str) -> str | None:
+        self._check()
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self._check()
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        self._check()
+        if self.kept.pop((service, username), None) is None:
+            raise PasswordDeleteError("No such password!")
+
+    def _check(self) -> None:
+        if self.locked:
+            raise KeyringLocked("Failed to unlock the collection!")
+
+
+@pytest.fixture
+def backend() -> MemoryKeyring:
+    return MemoryKeyring()
+
+
+def vault_with(folder: Path, backend: MemoryKeyring, *, use_keyring: bool = True) -> Vault:
+    """A vault as a console has it; *use_keyring*: it was started with `--keyring`."""
+    keyring = OsKeyring(lambda: backend)
+    return Vault(folder, FrozenClock(), kdf=CHEAP, keyring=keyring, use_keyring=use_keyring)
+
+
+@pytest.fixture
+def vault(tmp_path: Path, backend: MemoryKeyring) -> Vault:
+    """A locked vault with one entry, whose key the keyring keeps."""
+    vault = vault_with(tmp_path, backend)
+    vault.create(Secret(PHRASE))
+    vault.put(PATH, Secret(CANARY), METADATA)
+    vault.allow_keyring(Secret(PHRASE))
+    vault.lock()
+    return vault
+
+
+def test_what_the_keyring_keeps_opens_the_vault_and_so_does_the_passphrase(
+    tmp_path: Path, backend: MemoryKeyring, vault: Vault
+) -> None:
+    again = vault_with(tmp_path, backend)
+    assert again.keyring_opens
+    again.unlock_with_keyring()
+    assert again.get(PATH).reveal_text() == CANARY
+    again.lock()
+    again.unlock(Secret(PHRASE))
+    (kept,) = backend.kept.values()
+    assert len(base64.b64decode(kept)) == 32
+    for file in tmp_path.iterdir():
+        assert kept.encode() not in file.read_bytes()
+
+
+def test_it_is_turned_on_with_the_passphrase_alone(tmp_path: Path, backend: MemoryKeyring) -> None:
+    """Wrong ones are counted as any other."""
+    vault = vault_with(tmp_path, backend)
+    vault.create(Secret(PHRASE))
+    with pytest.raises(WrongPassphrase):
+        vault.allow_keyring(Secret(OTHER))
+    assert vault.failed_attempts.count == 1
+    assert not backend.kept
+    vault.lock()
+    assert not vault.keyring_opens
+    with pytest.raises(KeyringUnavailable, match="Type the passphrase"):
+        vault.unlock_with_keyring()
+
+
+def test_nothing_on_disk_alone_lets_it_open_the_vault(
+    tmp_path: Path, backend: MemoryKeyring, vault: Vault
+) -> None:
+    """Without `--keyring`, only once the passphrase opened this very vault in this process."""
+    again = vault_with(tmp_path, backend, use_keyring=False)
+    assert not again.keyring_opens
+    with pytest.raises(KeyringUnavailable, match="Type the passphrase"):
+        again.unlock_with_keyring()
+    again.unlock(Secret(PHRASE))
+    again.lock()
+    again.unlock_with_keyring()
+    assert again.get(PATH).reveal_text() == CANARY
+
+
+def test_another_vault_in_its_place_is_not_opened(
+    tmp_path: Path, backend: MemoryKeyring, vault: Vault
+) -> None:
+    """Another program has the folder and the keyring, and copies even the public key."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    planted = vault_with(elsewhere, backend)
+    planted.create(Secret(OTHER))
+    assert planted._open is not None
+    opened = planted._open
+    assert vault.public_key is not None
+    planted._store.write(opened, takes_away=True, public_key=vault.public_key)
+    planted.allow_keyring(Secret(OTHER))
+    for name in ("vault.json", "vault.json.previous"):
+        (tmp_path / name).write_bytes((elsewhere / name).read_bytes())
+    with pytest.raises(KeyringUnavailable, match="no key of this vault"):
+        vault.unlock_with_keyring()
+    assert vault.state == "locked"
+
+
+def test_a_key_that_another_program_put_into_the_file_is_refused(
+    tmp_path: Path, backend: MemoryKeyring, vault: Vault
+) -> None:
+    for name in ("vault.json", "vault.json.previous"):
+        edit(tmp_path / name, lambda content: content.pop("keyring"))
+    with pytest.raises(VaultDamaged, match="changed by another program"):
+        vault_with(tmp_path, backend).unlock(Secret(PHRASE))
+
+
+def _forget(backend: MemoryKeyring) -> None:
+    backend.kept.clear()
+
+
+def _make_stale(backend: MemoryKeyring) -> None:
+    for place in backend.kept:
+        backend.kept[place] = base64.b64encode(bytes(32)).decode()
+
+
+def _spoil(backend: MemoryKeyring) -> None:
+    for place in backend.kept:
+        backend.kept[place] = "no base64 é"
+
+
+def _lock(backend: MemoryKeyring) -> None:
+    backend.locked = True
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (_forget, "no key of this vault, or an old one"),
+        (_make_stale, "no key of this vault, or an old one"),
+        (_spoil, "no key of this vault, or an old one"),
+        (_lock, r"cannot be read \(KeyringLocked\)"),
+    ],
+)
+def test_where_it_fails_the_passphrase_is_left(
+    vault: Vault, backend: MemoryKeyring, spoil: Callable[[MemoryKeyring], None], sentence: str
+) -> None:
+    spoil(backend)
+    with pytest.raises(KeyringUnavailable, match=sentence):
+        vault.unlock_with_keyring()
+    assert vault.state == "locked"
+    vault.unlock(Secret(PHRASE))
+    assert vault.get(PATH).reveal_text() == CANARY
+
+
+def test_a_locked_keyring_is_not_turned_on(tmp_path: Path, backend: MemoryKeyring) -> None:
+    vault = vault_with(tmp_path, backend)
+    vault.create(Secret(PHRASE))
+    backend.locked = True
+    before = (tmp_path / "vault.json").read_bytes()
+    with pytest.raises(KeyringUnavailable, match="cannot be written"):
+        vault.allow_keyring(Secret(PHRASE))
+    assert (tmp_path / "vault.json").read_bytes() == before
+
+
+def test_turned_off_it_opens_no_file_that_aileron_keeps(
+    tmp_path: Path, backend: MemoryKeyring, vault: Vault
+) -> None:
+    """Not even where the keyring could not be reached to delete its key, or had it copied."""
+    copied = dict(backend.kept)
+    vault.forget_keyring(Secret(PHRASE))
+    assert not backend.kept
+    backend.kept.update(copied)
+    assert not vault.keyring_opens
+    for name in ("vault.json", "vault.json.previous"):
+        assert b'"keyring"' not in (tmp_path / name).read_bytes()
+    vault.unlock(Secret(PHRASE))
+
+
+def test_a_change_of_the_passphrase_and_a_lock_leave_it_on(vault: Vault) -> None:
+    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
+    vault.unlock_with_keyring()
+    assert vault.get(PATH).reveal_text() == CANARY
+
+
+def test_wrong_passphrases_are_told_when_the_keyring_unlocks(vault: Vault) -> None:
+    with pytest.raises(WrongPassphrase):
+        vault.unlock(Secret("not the passphrase"))
+    assert vault.unlock_with_keyring().failed.count == 1
+    assert vault.failed_attempts.count == 0
+
+
+def test_no_file_or_variable_of_the_user_brings_code_into_the_process(tmp_path: Path) -> None:
+    """As the package itself would let them: it loads what `keyringrc.cfg` and the environment name."""
+    proof = tmp_path / "loaded"
+    code = f"open({str(proof)!r}, 'w')\nclass Keyring: viable = True\n"
+    (tmp_path / "planted.py").write_text(code)
+    config = tmp_path / "python_keyring"
+    config.mkdir()
+    (config / "keyringrc.cfg").write_text(
+        f"[backend]\ndefault-keyring=planted.Keyring\nkeyring-path={tmp_path}\n"
+    )
+    environment = {
+        "PATH": os.environ["PATH"],
+        "XDG_CONFIG_HOME": str(tmp_path),
+        "PYTHON_KEYRING_BACKEND": "planted.Keyring",
+    }
+    script = (
+        f"import sys; sys.path[:0] = [{str(Path(__file__).parents[3])!r}]\n"
+        "from aileron_core.errors import KeyringUnavailable\n"
+        "from aileron_core.vault.os_keyring import OsKeyring\n"
+        "try: print(OsKeyring().load(b'x'))\n"
+        "except KeyringUnavailable as error: print(error.message)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "No keyring" in done.stdout
+    assert not proof.exists()

@@ -1,0 +1,628 @@
+"""The vault on real files: what opens it, what is in it, and what is found when a file was changed."""
+
+import base64
+import json
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.errors import (
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    RateLimited,
+    VaultAbsent,
+    VaultDamaged,
+    VaultLocked,
+    WrongPassphrase,
+)
+from aileron_core.vault.secret import Secret
+from aileron_core.vault.vault import Vault
+from aileron_core.vault.vault_file import KdfParameters
+from tests.support.frozen_clock import FrozenClock
+
+CHEAP = KdfParameters(salt=b"", iterations=1, memory_kib=64, lanes=1)
+"""So that a test that opens a vault ten times does not take four seconds."""
+PHRASE, OTHER = "correct horse battery", "staple tr0ub4dor"
+CANARY = "canary-secret-5b1e"
+PATH = "api_key/service/ana"
+METADATA = {"kind": "api_key", "account": "ana@example.com"}
+
+
+def vault_in(folder: Path, clock: FrozenClock | None = None) -> Vault:
+    return Vault(folder, clock or FrozenClock(), kdf=CHEAP)
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    """An unlocked vault with one entry, which has been written twice."""
+    vault = vault_in(tmp_path)
+    vault.create(Secret(PHRASE))
+    vault.put(PATH, Secret(CANARY), METADATA)
+    return vault
+
+
+def opened(folder: Path, phrase: str = PHRASE) -> Vault:
+    vault = vault_in(folder)
+    vault.unlock(Secret(phrase))
+    return vault
+
+
+def edit(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    content = json.loads(file.read_bytes())
+    change(content)
+    file.write_text(json.dumps(content))
+
+
+# What opens it
+
+
+def test_only_the_passphrase_opens_it(tmp_path: Path, vault: Vault) -> None:
+    vault.lock()
+    other = vault_in(tmp_path)
+    assert other.state == "locked"
+    for call in (lambda: other.get(PATH), lambda: other.derive_key("x"), other.private_key):
+        with pytest.raises(VaultLocked):
+            call()
+    with pytest.raises(VaultLocked):
+        other.put(PATH, Secret("x"), {})
+    with pytest.raises(WrongPassphrase):
+        other.unlock(Secret(PHRASE + " "))
+    assert other.state == "locked"
+    other.unlock(Secret(PHRASE))
+    assert other.get(PATH).reveal_text() == CANARY
+
+
+def test_it_is_listed_while_locked(tmp_path: Path, vault: Vault) -> None:
+    """Without the vault's own entry."""
+    locked = vault_in(tmp_path).entries()
+    assert {path: dict(each.metadata) for path, each in locked.items()} == {PATH: METADATA}
+    assert list(vault.entries()) == [PATH]
+
+
+def test_the_file_is_private_and_holds_no_secret(tmp_path: Path, vault: Vault) -> None:
+    vault.lock()
+    for file in tmp_path.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+        data = file.read_bytes()
+        for hidden in (CANARY, PHRASE):
+            for each in (hidden.encode(), base64.b64encode(hidden.encode()).rstrip(b"=")[:-1]):
+                assert each not in data
+
+
+def test_the_key_of_the_passphrase_costs_what_is_promised(tmp_path: Path) -> None:
+    """docs/wire.md#the-vaults-file"""
+    Vault(tmp_path, FrozenClock(), kdf=None).create(Secret(PHRASE))
+    kdf = json.loads((tmp_path / "vault.json").read_bytes())["kdf"]
+    assert len(base64.b64decode(kdf.pop("salt"))) == 16
+    assert kdf == {"name": "argon2id", "iterations": 3, "memory_kib": 65536, "lanes": 4}
+
+
+def test_a_passphrase_is_long_enough_and_overwritten_after_use(tmp_path: Path) -> None:
+    vault = vault_in(tmp_path)
+    for short in ("", "1234567", "äöüäöüä"):
+        with pytest.raises(InvalidRequest, match="at least 8 characters"):
+            vault.create(Secret(short))
+    assert vault.state == "absent"
+    phrase = Secret(PHRASE)
+    vault.create(phrase)
+    assert len(phrase) == 0
+
+
+def test_what_is_derived_belongs_to_its_label_and_outlives_a_restart(
+    tmp_path: Path, vault: Vault
+) -> None:
+    key = vault.derive_key("history")
+    assert len(key) == 32
+    assert key != vault.derive_key("history2")
+    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
+    assert opened(tmp_path, OTHER).derive_key("history") == key
+
+
+def test_locking_overwrites_the_keys_in_memory(vault: Vault) -> None:
+    assert vault._open is not None
+    keys = vault._open.keys
+    assert any(keys._master)
+    assert vault.public_key is not None
+    assert vault.lock()
+    assert not any([*keys._master, *keys._of_entries, *keys._of_mac])
+    assert not vault.lock()
+
+
+def test_what_keeps_it_open_stores_after_the_lock_and_nothing_else_does(
+    tmp_path: Path, vault: Vault
+) -> None:
+    """The keys are overwritten when the last of those that keep it open ends."""
+    assert vault._open is not None
+    keys = vault._open.keys
+    with vault.kept_open() as entries, vault.kept_open():
+        vault.lock()
+        assert vault.state == "locked"
+        with pytest.raises(VaultLocked):
+            vault.get(PATH)
+        with pytest.raises(VaultLocked), vault.kept_open():
+            pass
+        vault.unlock(Secret(PHRASE))
+        vault.put("new", Secret("1"), {})
+        entries.put(PATH, Secret("renewed"), METADATA)  # loses nothing that the other wrote
+        assert any(keys._master)
+    assert not any([*keys._master, *keys._of_entries, *keys._of_mac])
+    for each in (vault, opened(tmp_path)):
+        assert each.get(PATH).reveal() == b"renewed"
+        assert each.get("new").reveal() == b"1"
+
+
+def test_a_public_key_put_into_the_file_of_a_locked_vault_is_not_used(
+    tmp_path: Path, vault: Vault
+) -> None:
+    """What it seals while locked could be read by whoever put the key there."""
+    own = vault.public_key
+    vault.lock()
+    foreign = base64.b64encode(bytes(range(32))).decode()
+    edit(tmp_path / "vault.json", lambda content: content.update(public_key=foreign))
+    assert vault.public_key == own
+
+
+def test_a_vault_is_created_once(tmp_path: Path, vault: Vault) -> None:
+    before = (tmp_path / "vault.json").read_bytes()
+    with pytest.raises(Conflict, match="There is a vault already"):
+        vault_in(tmp_path).create(Secret(OTHER))
+    assert (tmp_path / "vault.json").read_bytes() == before
+
+
+def test_without_a_vault_nothing_is_unlocked(tmp_path: Path) -> None:
+    vault = vault_in(tmp_path)
+    assert (vault.state, vault.public_key, len(vault.entries())) == ("absent", None, 0)
+    with pytest.raises(VaultAbsent, match="aileron vault init"):
+        vault.unlock(Secret(PHRASE))
+    with pytest.raises(VaultLocked, match="aileron vault init"):
+        vault.get(PATH)
+
+
+def test_listeners_hear_of_each_change_where_they_run(tmp_path: Path) -> None:
+    calls: list[Callable[[], None]] = []
+    vault = Vault(tmp_path, FrozenClock(), kdf=CHEAP, deliver=calls.append)
+    heard: list[str] = []
+    vault.changed.subscribe(heard.append)
+    vault.create(Secret(PHRASE))
+    vault.lock()
+    assert heard == []
+    for call in calls:
+        call()
+    assert heard == ["unlocked", "locked"]
+
+
+# Wrong passphrases
+
+
+def test_wrong_passphrases_are_counted_over_restarts_slowed_and_told(
+    tmp_path: Path, vault: Vault
+) -> None:
+    vault.lock()
+    clock = FrozenClock()
+    began = clock.now()
+    waits: list[float] = []
+    for attempt in range(1, 12):
+        with pytest.raises(WrongPassphrase) as wrong:
+            vault_in(tmp_path, clock).unlock(Secret("not the passphrase"))
+        assert wrong.value.attempts == attempt
+        waits.append(wrong.value.wait_seconds)
+        if waits[-1]:
+            clock.advance(waits[-1] - 0.01)
+            with pytest.raises(RateLimited):  # the right one is not looked at either
+                vault_in(tmp_path, clock).unlock(Secret(PHRASE))
+            clock.advance(0.02)
+    assert waits == [0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60]
+    failed = vault_in(tmp_path, clock).unlock(Secret(PHRASE)).failed
+    assert (failed.count, failed.since) == (11, pytest.approx(began))
+    assert vault_in(tmp_path, clock).failed_attempts.count == 0
+
+
+def test_a_passphrase_is_verified_against_what_was_unlocked(tmp_path: Path, vault: Vault) -> None:
+    """Not against a file that another program put in its place, whose passphrase it knows."""
+    other = tmp_path / "other"
+    other.mkdir()
+    vault_in(other).create(Secret(OTHER))
+    vault.verify(Secret(PHRASE))
+    ours = (tmp_path / "vault.json").read_bytes()
+    (tmp_path / "vault.json").write_bytes((other / "vault.json").read_bytes())
+    with pytest.raises(WrongPassphrase):
+        vault.verify(Secret(OTHER))
+    (tmp_path / "vault.json").write_bytes(ours)
+    tried = Secret(PHRASE)
+    vault.verify(tried)
+    assert len(tried) == 0
+    assert vault.failed_attempts.count == 1  # told at the next unlock
+    vault.lock()
+    with pytest.raises(VaultLocked):
+        vault.verify(Secret(PHRASE))
+
+
+def test_a_change_of_the_passphrase_does_not_hide_them(tmp_path: Path, vault: Vault) -> None:
+    vault.lock()
+    with pytest.raises(WrongPassphrase):
+        vault.unlock(Secret("not the passphrase"))
+    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
+    assert vault.unlock(Secret(OTHER)).failed.count == 1
+
+
+def test_an_attempt_counts_before_it_is_made(tmp_path: Path, vault: Vault) -> None:
+    """Ending the process while the passphrase is tried makes none free."""
+    vault.lock()
+
+    class Ended(Exception):
+        pass
+
+    def ends(*_: object) -> None:
+        raise Ended
+
+    killed = vault_in(tmp_path)
+    killed._store.open = ends  # type: ignore[method-assign, assignment]
+    with pytest.raises(Ended):
+        killed.unlock(Secret(OTHER))
+    assert vault_in(tmp_path).failed_attempts.count == 1
+
+
+def test_a_clock_that_was_set_back_makes_nobody_wait_longer(tmp_path: Path, vault: Vault) -> None:
+    vault.lock()
+    clock = FrozenClock()
+    clock.advance(86400)
+    for _ in range(2):
+        with pytest.raises(WrongPassphrase):
+            vault_in(tmp_path, clock).unlock(Secret(OTHER))
+    with pytest.raises(WrongPassphrase):
+        vault_in(tmp_path, clock).unlock(Secret(OTHER))
+    back = FrozenClock()
+    with pytest.raises(RateLimited) as early:
+        vault_in(tmp_path, back).unlock(Secret(PHRASE))
+    assert early.value.details["wait_seconds"] <= 1
+
+
+# Changed and damaged files
+
+
+@pytest.mark.parametrize("cut", [0, 1, 200])
+def test_a_damaged_file_loses_nothing(tmp_path: Path, vault: Vault, cut: int) -> None:
+    """The one before it opens, with a sentence on which; what is damaged is kept until it is replaced."""
+    vault.put("api_key/service/ben", Secret("2"), {})
+    main = tmp_path / "vault.json"
+    main.write_bytes(main.read_bytes()[:cut])
+    broken = main.read_bytes()
+    again = vault_in(tmp_path)
+    assert "vault.json is damaged. vault.json.previous" in again.problem
+    again.unlock(Secret(PHRASE))
+    assert again.get(PATH).reveal_text() == CANARY
+    again.put("x", Secret("1"), {})
+    assert again.problem == ""
+    assert (tmp_path / "vault.json.damaged").read_bytes() == broken
+    assert opened(tmp_path).get("x").reveal() == b"1"
+
+
+def test_a_missing_file_is_replaced_by_the_one_before(tmp_path: Path, vault: Vault) -> None:
+    vault.put("x", Secret("1"), {})
+    (tmp_path / "vault.json").unlink()
+    again = opened(tmp_path)
+    assert "vault.json is missing" in again.problem
+    assert again.get(PATH).reveal_text() == CANARY
+
+
+def test_with_both_files_damaged_nothing_is_overwritten(tmp_path: Path, vault: Vault) -> None:
+    for name in ("vault.json", "vault.json.previous"):
+        (tmp_path / name).write_text("{")
+    again = vault_in(tmp_path)
+    assert again.state == "locked"
+    for attempt in (again.unlock, again.create):
+        with pytest.raises(
+            VaultDamaged, match=r"vault.json and vault.json.previous cannot be read"
+        ):
+            attempt(Secret(PHRASE))
+    assert (tmp_path / "vault.json").read_text() == "{"
+
+
+def _swap(content: dict[str, Any]) -> None:
+    entries = content["entries"]
+    first, second = PATH, "api_key/service/ben"
+    entries[first]["value"], entries[second]["value"] = (
+        entries[second]["value"],
+        entries[first]["value"],
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda c: c["entries"].pop(PATH), id="an entry taken out"),
+        pytest.param(lambda c: c["entries"][PATH]["metadata"].update(account="eve"), id="metadata"),
+        pytest.param(lambda c: c.update(public_key=base64.b64encode(bytes(32)).decode()), id="key"),
+        pytest.param(lambda c: c.update(generation=99), id="generation"),
+        pytest.param(_swap, id="two values swapped"),
+    ],
+)
+def test_a_file_that_another_program_changed_is_not_used(
+    tmp_path: Path, vault: Vault, change: Callable[[dict[str, Any]], object]
+) -> None:
+    vault.put("api_key/service/ben", Secret("of ben"), {})
+    vault.put("api_key/service/cleo", Secret("of cleo"), {})
+    edit(tmp_path / "vault.json", change)
+    again = opened(tmp_path)
+    assert "vault.json was changed by another program" in again.problem
+    assert again.get(PATH).reveal_text() == CANARY
+    assert again.get("api_key/service/ben").reveal() == b"of ben"
+    edit(tmp_path / "vault.json.previous", change)
+    with pytest.raises(VaultDamaged, match="changed by another program"):
+        opened(tmp_path)
+
+
+def test_a_value_opens_only_at_its_path_and_with_its_metadata(vault: Vault) -> None:
+    """Even under the MAC: the value itself is bound to both."""
+    assert vault._open is not None
+    keys, entry = vault._open.keys, vault._open.document.entries[PATH]
+    assert keys.decrypt_entry(PATH, entry) == Secret(CANARY)
+    assert keys.decrypt_entry(PATH + "2", entry) is None
+    assert (
+        keys.decrypt_entry(PATH, type(entry)(entry.value, {**METADATA, "account": "eve"})) is None
+    )
+
+
+def test_a_newer_format_is_refused_with_a_sentence(tmp_path: Path, vault: Vault) -> None:
+    vault.lock()
+    edit(tmp_path / "vault.json", lambda content: content.update(version=3))
+    again = vault_in(tmp_path)
+    assert again.state == "locked"
+    assert "format 3" in again.problem
+    before = (tmp_path / "vault.json").read_bytes()
+    for attempt in (again.unlock, again.create):
+        with pytest.raises(VaultDamaged, match="Use the newer Aileron"):
+            attempt(Secret(PHRASE))
+    assert (tmp_path / "vault.json").read_bytes() == before
+
+
+def test_parameters_that_would_exhaust_the_machine_are_not_followed(
+    tmp_path: Path, vault: Vault
+) -> None:
+    vault.lock()
+    for name in ("vault.json", "vault.json.previous"):
+        edit(tmp_path / name, lambda content: content["kdf"].update(memory_kib=2**31))
+    with pytest.raises(VaultDamaged, match="cannot be read"):
+        opened(tmp_path)
+
+
+# What is taken away
+
+
+def copies(folder: Path) -> list[Path]:
+    """Every file of the folder that is a vault."""
+    return [file for file in folder.iterdir() if b'"entries"' in file.read_bytes()]
+
+
+def test_what_was_deleted_is_in_no_file(tmp_path: Path, vault: Vault) -> None:
+    vault.put("api_key/service/ben", Secret("2"), {})
+    vault.delete(PATH)
+    assert (
+        copies(tmp_path) == [tmp_path / "vault.json", tmp_path / "vault.json.previous"]
+        or len(copies(tmp_path)) == 2
+    )
+    for file in copies(tmp_path):
+        assert list(json.loads(file.read_bytes())["entries"]) == [
+            ".private-key",
+            "api_key/service/ben",
+        ]
+    with pytest.raises(NotFound):
+        vault.delete(PATH)
+
+
+def test_after_a_change_the_old_passphrase_opens_no_file(tmp_path: Path, vault: Vault) -> None:
+    vault.lock()
+    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
+    assert vault.state == "locked"
+    files = copies(tmp_path)
+    assert len(files) == 2
+    for file in files:
+        alone = tmp_path / file.name.replace(".", "-")
+        alone.mkdir()
+        (alone / "vault.json").write_bytes(file.read_bytes())
+        with pytest.raises(WrongPassphrase):
+            opened(alone)
+        assert opened(alone, OTHER).get(PATH).reveal_text() == CANARY
+
+
+def test_the_passphrase_is_changed_with_the_old_one_alone(tmp_path: Path, vault: Vault) -> None:
+    with pytest.raises(WrongPassphrase):
+        vault.change_passphrase(Secret(OTHER), Secret("something longer"))
+    assert vault.failed_attempts.count == 1
+    assert opened(tmp_path).get(PATH).reveal_text() == CANARY
+
+
+# Crashes
+
+_CRASH = """
+import os, signal, sys
+from pathlib import Path
+from aileron_core.vault.secret import Secret
+from tests.core.vault.test_vault import OTHER, PATH, PHRASE, opened
+
+vault = opened(Path(sys.argv[1]))
+renames = int(sys.argv[3])
+real = os.replace
+def replace(*names, **more):
+    global renames
+    if not renames:
+        os.kill(os.getpid(), signal.SIGKILL)
+    renames -= 1
+    return real(*names, **more)
+Path.replace = lambda self, target: replace(self, target)
+{"put": lambda: vault.put("new", Secret("1"), {}),
+ "delete": lambda: vault.delete(PATH),
+ "change": lambda: vault.change_passphrase(Secret(PHRASE), Secret(OTHER))}[sys.argv[2]]()
+"""
+
+
+def crash(folder: Path, what: str, renames: int) -> None:
+    """Have a process do *what*, and be killed when it would rename a file after *renames* others."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _CRASH, str(folder), what, str(renames)],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+
+
+@pytest.mark.parametrize("renames", [0, 1])
+def test_a_crash_between_write_and_rename_leaves_the_file_before(
+    tmp_path: Path, vault: Vault, renames: int
+) -> None:
+    vault.lock()
+    crash(tmp_path, "put", renames)
+    again = opened(tmp_path)
+    assert list(again.entries()) == [PATH]
+    assert again.get(PATH).reveal_text() == CANARY
+    assert (again.problem != "") == (renames == 1)
+    if renames:
+        assert "was not finished. vault.json from before it is used" in again.problem
+    again.put("new", Secret("1"), {})
+    assert again.problem == ""
+
+
+def test_a_deletion_that_was_cut_short_is_finished(tmp_path: Path, vault: Vault) -> None:
+    vault.lock()
+    crash(tmp_path, "delete", 1)
+    again = opened(tmp_path)
+    assert "was not finished; it is now" in again.problem
+    assert not again.entries()
+    assert PATH.encode() not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_change_of_the_passphrase_that_was_cut_short_is_finished(
+    tmp_path: Path, vault: Vault
+) -> None:
+    vault.lock()
+    crash(tmp_path, "change", 2)  # the first renames the count of attempts
+    again = opened(tmp_path, OTHER)
+    assert "The vault has the new passphrase" in again.problem
+    assert again.get(PATH).reveal_text() == CANARY
+    again.lock()
+    with pytest.raises(WrongPassphrase):
+        opened(tmp_path)
+
+
+# Several vaults on one folder
+
+
+def test_two_vaults_on_one_folder_lose_nothing_of_each_other(tmp_path: Path, vault: Vault) -> None:
+    other = opened(tmp_path)
+    failures: list[BaseException] = []
+
+    def fill(which: Vault, name: str) -> None:
+        try:
+            for number in range(20):
+                which.put(f"{name}/{number}", Secret(f"{name}{number}"), {})
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [
+        threading.Thread(target=fill, args=each)
+        for each in ((vault, "a"), (other, "b"), (vault, "c"))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failures
+    expected = {PATH, *(f"{name}/{number}" for name in "abc" for number in range(20))}
+    for each in (vault, other, opened(tmp_path)):
+        assert set(each.entries()) == expected
+        assert each.get("b/7").reveal() == b"b7"
+
+
+def test_an_older_file_put_back_while_unlocked_is_not_taken(tmp_path: Path, vault: Vault) -> None:
+    old = (tmp_path / "vault.json").read_bytes()
+    vault.delete(PATH)
+    (tmp_path / "vault.json").write_bytes(old)
+    assert list(vault.entries()) == []
+    assert "replaced by another program" in vault.problem
+    vault.put("x", Secret("1"), {})
+    assert list(opened(tmp_path).entries()) == ["x"]
+
+
+def test_vaults_of_two_processes_exclude_each_other(tmp_path: Path, vault: Vault) -> None:
+    """The lock is the kernel's: a process that ended holds none."""
+    code = (
+        "import sys; from pathlib import Path; from aileron_core.vault.secret import Secret\n"
+        "from tests.core.vault.test_vault import opened\n"
+        "vault = opened(Path(sys.argv[1]))\n"
+        "for n in range(20): vault.put(f'{sys.argv[2]}/{n}', Secret('1'), {})"
+    )
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path), name], cwd=Path(__file__).parents[3]
+        )
+        for name in ("a", "b")
+    ]
+    assert [child.wait(60) for child in children] == [0, 0]
+    assert len(opened(tmp_path).entries()) == 41
+
+
+def test_what_was_stored_is_not_changed_with_the_callers_object(vault: Vault) -> None:
+    metadata: dict[str, Any] = {"hosts": ["a"]}
+    vault.put("x", Secret("1"), metadata)
+    metadata["hosts"].append("evil")
+    vault.put("y", Secret("1"), {})
+    assert vault.entries()["x"].metadata == {"hosts": ["a"]}
+    assert vault.get("x").reveal() == b"1"
+    for bad in ("", ".private-key", "a\nb", "x" * 600):
+        with pytest.raises(InvalidRequest):
+            vault.put(bad, Secret("1"), {})
+
+
+def test_idle_time_begins_with_a_persons_key_and_not_with_a_use(tmp_path: Path) -> None:
+    clock = FrozenClock()
+    vault = vault_in(tmp_path, clock)
+    vault.create(Secret(PHRASE))
+    clock.advance(59)
+    assert not vault.is_idle(60)
+    vault.touch()
+    clock.advance(59)
+    assert not vault.is_idle(60)
+    vault.put(PATH, Secret("1"), {})
+    vault.get(PATH)
+    vault.derive_key("x")
+    clock.advance(1)
+    assert vault.is_idle(60)
+    vault.lock()
+    clock.advance(600)
+    assert not vault.is_idle(60)
+
+
+def test_a_link_in_the_place_of_the_file_is_not_followed(tmp_path: Path, vault: Vault) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / "vault.json").rename(elsewhere)
+    (tmp_path / "vault.json").symlink_to(elsewhere)
+    assert "vault.json is damaged" in vault_in(tmp_path).problem
+
+
+def test_a_passphrase_of_another_vault_put_in_its_place_changes_nothing_of_what_is_unlocked(
+    tmp_path: Path, vault: Vault
+) -> None:
+    """Its key would be written in place of the real one, and nothing would open the accounts any more."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    Vault(theirs, FrozenClock(), kdf=CHEAP).create(Secret(OTHER))
+    for change in (
+        lambda: vault.change_passphrase(Secret(OTHER), Secret("one of their own")),
+        lambda: vault.allow_keyring(Secret(OTHER)),
+    ):
+        (tmp_path / "vault.json").write_bytes((theirs / "vault.json").read_bytes())
+        with pytest.raises(WrongPassphrase):
+            change()
+    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
+    vault.lock()
+    vault.unlock(Secret(OTHER))
+    assert vault.get(PATH).reveal_text() == CANARY

@@ -1,0 +1,109 @@
+"""A vault of upstream Aileron: read with its passphrase, written anew, and left as it was."""
+
+import base64
+import json
+import os
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+from aileron_core.errors import (
+    Conflict,
+    NotFound,
+    VaultAbsent,
+    VaultDamaged,
+    WrongPassphrase,
+)
+from aileron_core.vault.secret import Secret
+from aileron_core.vault.vault import Vault
+from tests.core.vault.test_vault import OTHER, vault_in
+
+PHRASE = "short"
+"""Upstream has no least length."""
+
+
+def write_version_1(file: Path, verification: bytes = b"aileron-vault-v1") -> bytes:
+    """Write such a file as upstream does, with the parameters that it has; return its bytes."""
+    salt = os.urandom(16)
+    kdf = Argon2id(salt=salt, length=32, iterations=3, lanes=4, memory_cost=64 * 1024)
+    cipher = AESGCM(kdf.derive(PHRASE.encode()))
+
+    def encrypted(plain: bytes) -> str:
+        nonce = os.urandom(12)
+        return base64.b64encode(nonce + cipher.encrypt(nonce, plain, None)).decode()
+
+    content = {
+        "version": 1,
+        "salt": base64.b64encode(salt).decode(),
+        "verification": encrypted(verification),
+        "secrets": {
+            "oauth2/google/ana": {
+                "value": encrypted(b'{"access_token": "canary"}'),
+                "metadata": {"Type": "oauth2", "Labels": {"account": "ana@example.com"}},
+            },
+            "api_key/linear/ana": {"value": encrypted(b"lin"), "metadata": {"type": "api_key"}},
+        },
+    }
+    file.write_text(json.dumps(content))
+    return file.read_bytes()
+
+
+def assert_imported(vault: Vault) -> None:
+    assert vault.get("oauth2/google/ana").reveal() == b'{"access_token": "canary"}'
+    assert vault.get("api_key/linear/ana").reveal() == b"lin"
+    metadata = vault.entries()["oauth2/google/ana"].metadata
+    assert metadata == {"type": "oauth2", "labels": {"account": "ana@example.com"}}
+
+
+def test_one_that_is_only_there_is_not_read(tmp_path: Path) -> None:
+    """Any program can put it there: no call waits for it, and it opens nothing."""
+    write_version_1(tmp_path / "secrets.json")
+    vault = vault_in(tmp_path)
+    assert vault.state == "absent"
+    with pytest.raises(VaultAbsent):
+        vault.unlock(Secret(PHRASE))
+    vault.create(Secret(OTHER))
+    assert not vault.entries()
+
+
+def test_it_is_imported_from_a_file_that_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "elsewhere.json"
+    before = write_version_1(file)
+    (tmp_path / "home").mkdir()
+    vault = vault_in(tmp_path / "home")
+    with pytest.raises(NotFound):
+        vault.create(Secret(PHRASE), tmp_path / "no-such-file")
+    with pytest.raises(WrongPassphrase):
+        vault.create(Secret("wrong one"), file)
+    assert vault.state == "absent"
+    assert vault.create(Secret(PHRASE), file).imported == 2
+    assert_imported(vault)
+    assert file.read_bytes() == before
+    again = vault_in(tmp_path / "home")
+    assert again.unlock(Secret(PHRASE)).imported is None
+    assert_imported(again)
+    with pytest.raises(Conflict):
+        again.create(Secret(PHRASE), file)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"version": 2}', '{"version": 1, "salt": "!"}', "[]"])
+def test_what_is_no_vault_is_refused_and_not_quoted(tmp_path: Path, text: str) -> None:
+    (tmp_path / "secrets.json").write_text(text)
+    with pytest.raises(VaultDamaged, match="cannot be read as a vault of version 1") as refused:
+        vault_in(tmp_path).create(Secret(PHRASE), tmp_path / "secrets.json")
+    assert refused.value.__context__ is None
+
+
+def test_a_damaged_value_imports_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "secrets.json"
+    write_version_1(file)
+    content = json.loads(file.read_bytes())
+    value = bytearray(base64.b64decode(content["secrets"]["api_key/linear/ana"]["value"]))
+    value[-1] ^= 1
+    content["secrets"]["api_key/linear/ana"]["value"] = base64.b64encode(value).decode()
+    file.write_text(json.dumps(content))
+    with pytest.raises(VaultDamaged, match="one of its values is damaged"):
+        vault_in(tmp_path).create(Secret(PHRASE), file)
+    assert not (tmp_path / "vault.json").exists()
