@@ -1,0 +1,266 @@
+"""Which account each connector of a call uses; why the call has to wait where there is none, or more than one."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from aileron_core.canonical import JsonObject
+from aileron_core.connectors.manifest import CredentialRequirement
+from aileron_core.connectors.protocol import (
+    Connector,
+    ConnectorIdentity,
+    Credential,
+    Limits,
+    OpResult,
+)
+from aileron_core.credentials.binding import ActionFile, Binding, CredentialUser
+from aileron_core.errors import AileronError, Conflict, Failure, InvalidRequest, NotFound
+
+if TYPE_CHECKING:
+    from aileron_core.connectors.stop_request import StopRequest
+    from aileron_core.credentials.bindings import BindingService
+    from aileron_core.vault.vault import Vault
+
+
+class AsksForCredential(Protocol):
+    """A connector, installed or ready to be called, that may ask for a credential."""
+
+    @property
+    def identity(self) -> ConnectorIdentity: ...
+    @property
+    def hosts(self) -> tuple[str, ...]: ...
+    @property
+    def credential_requirement(self) -> CredentialRequirement | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountNeed:
+    """Why a call cannot begin yet.
+
+    `locked`: the vault is, which keeps the account, and verifies what was accepted. `settings`: those of
+    `config.toml` are not the accepted ones. `unbound`: no account counts for the connector. `choice`: a person has to pick
+    one of `candidates`.
+    """
+
+    reason: Literal["locked", "settings", "unbound", "choice"]
+    connector: str
+    """Its FQN."""
+    kind: str
+    """Empty where no account is needed."""
+    candidates: tuple[Binding, ...] = ()
+    problem: str = ""
+    """For `unbound`: why the account that there is does not count, and its name."""
+    command: str = ""
+    """For `unbound`: what a person types in a shell."""
+
+
+class ConnectorWithAccount:
+    """A connector whose calls carry the credential of one account."""
+
+    def __init__(self, connector: Connector, binding: Binding, bindings: "BindingService") -> None:
+        self.without_account = connector
+        self.binding = binding
+        self._bindings = bindings
+
+    @property
+    def identity(self) -> ConnectorIdentity:
+        return self.without_account.identity
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return self.without_account.hosts
+
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        return self.without_account.hosts_for(args)
+
+    @property
+    def credential_requirement(self) -> CredentialRequirement | None:
+        return self.without_account.credential_requirement
+
+    @property
+    def account(self) -> str:
+        return self.binding.name
+
+    @property
+    def prepared(self) -> bool:
+        return self.without_account.prepared
+
+    async def prepare(self) -> None:
+        await self.without_account.prepare()
+
+    async def call(
+        self,
+        op: str,
+        args: JsonObject,
+        *,
+        limits: Limits,
+        read_only: bool = False,
+        accepted_reads: Collection[str] = (),
+        credential: Credential | None = None,
+        on_request: Callable[[], None] | None = None,
+        stop: "StopRequest | None" = None,
+    ) -> OpResult:
+        user = credential_user(self.without_account)
+        assert user is not None
+        try:
+            credential = await self._bindings.credential_for(self.binding, user)
+        except AileronError as error:
+            return OpResult(failure=self._unnamed(error))
+        result = await self.without_account.call(
+            op,
+            args,
+            limits=limits,
+            read_only=read_only,
+            accepted_reads=accepted_reads,
+            credential=credential,
+            on_request=on_request,
+            stop=stop,
+        )
+        if result.failure is None or not credential.is_refused:
+            return result
+        refusal = await self._bindings.refusal(self.binding, user, credential)
+        return result if refusal is None else replace(result, failure=self._unnamed(refusal))
+
+    def _unnamed(self, error: AileronError) -> Failure:
+        """Return *error* without the account's name, since the agent is answered with it."""
+        failure = error.to_failure()
+        message = failure.message.replace(self.binding.name, "ACCOUNT")
+        return replace(failure, message=message, details={})
+
+
+class AccountService:
+    """Gives the connectors of a call their accounts.
+
+    Args:
+        routed: the `host:port` entries that `--route` sends to this machine, which get no credential.
+        unverified: why no call may begin, because what was accepted has not verified; None if it has.
+    """
+
+    def __init__(
+        self,
+        vault: "Vault",
+        bindings: "BindingService",
+        routed: Collection[str],
+        unverified: Callable[[], Literal["locked", "settings"] | None],
+    ) -> None:
+        self._vault = vault
+        self._bindings = bindings
+        self._routed = frozenset(routed)
+        self._unverified = unverified
+
+    def assign(
+        self,
+        connectors: Mapping[str, Connector],
+        choices: Mapping[str, str],
+        action: ActionFile,
+    ) -> tuple[Mapping[str, Connector], AccountNeed | None]:
+        """Return *connectors*, each with its account, or why that cannot be yet.
+
+        Args:
+            connectors: by FQN, with or without accounts of an earlier time.
+            choices: by FQN, the binding that a person picked for this call.
+            action: what is called. A choice that a person had remembered for exactly this file counts next.
+        """
+        assigned: dict[str, Connector] = {}
+        for fqn, connector in connectors.items():
+            plain = (
+                connector.without_account
+                if isinstance(connector, ConnectorWithAccount)
+                else connector
+            )
+            user = credential_user(plain)
+            if user is None or self._routed.issuperset(user.hosts):
+                assigned[fqn] = plain
+                continue
+            found = self._pick(user, choices.get(fqn), action)
+            if isinstance(found, AccountNeed):
+                return connectors, found
+            assigned[fqn] = ConnectorWithAccount(plain, found, self._bindings)
+        if (why := self._unverified()) is not None:
+            return connectors, AccountNeed(reason=why, connector=next(iter(connectors)), kind="")
+        return assigned, None
+
+    def require_current(self, connectors: Iterable[Connector]) -> None:
+        """Check that each of *connectors* may use the account now that it was given.
+
+        Raises:
+            VaultLocked, BindingFailed: one may not.
+        """
+        for each in connectors:
+            if isinstance(each, ConnectorWithAccount):
+                user = credential_user(each)
+                assert user is not None
+                self._bindings.require_current(each.binding, user)
+
+    async def remember(
+        self, name: str, connectors: Iterable[Connector], fqn: str, action: ActionFile
+    ) -> None:
+        """Have later calls of *action* use the account *name* for its connector *fqn*; errors as of `BindingService.remember`."""
+        users = {user.identity.fqn: user for user in credential_users(connectors)}
+        await self._bindings.remember(name, users[fqn], action)
+
+    def _pick(
+        self, user: CredentialUser, choice: str | None, action: ActionFile
+    ) -> Binding | AccountNeed:
+        fqn, kind = user.identity.fqn, user.requirement.kind
+        candidates = self._bindings.for_user(user)
+        if not candidates:
+            return self._unbound(user)
+        if self._vault.state != "unlocked":
+            return AccountNeed(reason="locked", connector=fqn, kind=kind, candidates=candidates)
+        picked = [each for each in candidates if choice is None or each.name == choice]
+        if choice is None and len(picked) > 1:
+            picked = [each for each in picked if action in each.remembered_for]
+        if len(picked) == 1:
+            return picked[0]
+        return AccountNeed(reason="choice", connector=fqn, kind=kind, candidates=candidates)
+
+    def _unbound(self, user: CredentialUser) -> AccountNeed:
+        fqn, kind = user.identity.fqn, user.requirement.kind
+        need = AccountNeed(
+            reason="unbound", connector=fqn, kind=kind, command=f"aileron binding setup {fqn}"
+        )
+        for each in self._bindings.all():
+            if (each.connector, each.kind) == (fqn, kind):
+                return replace(
+                    need,
+                    problem=f"{each.name} cannot be used: {each.problem(user)}",
+                    command=f"aileron binding rebind {each.name}",
+                )
+        return need
+
+
+def credential_users(connectors: Iterable[AsksForCredential]) -> tuple[CredentialUser, ...]:
+    """Return those of *connectors* that ask for a credential."""
+    return tuple(user for each in connectors if (user := credential_user(each)) is not None)
+
+
+def find_user(connectors: Iterable[AsksForCredential], name: str) -> CredentialUser:
+    """Return the one of the accepted *connectors* that is called *name*.
+
+    Raises:
+        NotFound: none is.
+        Conflict: several are.
+        InvalidRequest: it asks for no credential.
+    """
+    found = [each for each in connectors if name in each.identity.names]
+    if not found:
+        raise NotFound(
+            f"No accepted connector is called {name[:200]!r}. `aileron connector list` shows those that are "
+            "installed; accept one in the console."
+        )
+    if len(found) > 1:
+        refs = ", ".join(sorted(each.identity.ref for each in found))
+        raise Conflict(f"{len(found)} accepted connectors are called {name}: {refs}. Name one.")
+    user = credential_user(found[0])
+    if user is None:
+        raise InvalidRequest(f"{found[0].identity.ref} asks for no credential: nothing to bind.")
+    return user
+
+
+def credential_user(connector: AsksForCredential) -> CredentialUser | None:
+    """Return *connector* as one that asks for a credential; None where it asks for none."""
+    need = connector.credential_requirement
+    if need is None:
+        return None
+    return CredentialUser(identity=connector.identity, requirement=need, hosts=connector.hosts)

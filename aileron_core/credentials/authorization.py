@@ -1,0 +1,389 @@
+"""Authorizing an account of kind oauth2: in a browser or with a device code, and shown before it is stored.
+
+What a provider gave stays in memory until a person said yes to the account; ten minutes at most, and not
+beyond a lock of the vault.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from aileron_core.clock import Clock
+from aileron_core.connectors.http.target import parse_target
+from aileron_core.connectors.manifest import CLIENT_PLACEHOLDER, OAuth2Requirement
+from aileron_core.credentials.binding import Binding, CredentialUser, binding_name
+from aileron_core.credentials.bindings import BindingService
+from aileron_core.credentials.oauth import TokenEndpoint, https_target
+from aileron_core.credentials.oauth_login import BrowserLogin, DeviceLogin, Login, LoginRequest
+from aileron_core.credentials.oauth_providers import (
+    PROVIDERS,
+    Provider,
+    is_own_token_host,
+    provider_of,
+)
+from aileron_core.credentials.oauth_tokens import (
+    OAuthClient,
+    Tokens,
+    account_in_answer,
+    missing_scopes,
+)
+from aileron_core.errors import (
+    AileronError,
+    BindingFailed,
+    Conflict,
+    Failure,
+    InternalError,
+    InvalidRequest,
+    NotFound,
+    RateLimited,
+    VaultAbsent,
+    VaultLocked,
+)
+from aileron_core.ids import new_token
+from aileron_core.tasks import spawn
+from aileron_core.vault.secret import Secret
+from aileron_core.vault.vault import Vault
+
+_ANSWER_SECONDS = 300.0
+"""How long a person has at the provider."""
+_KEPT_SECONDS = 300.0
+"""How long after it they may say whether the account is the right one."""
+_MOST_OPEN = 8
+AuthorizationState: TypeAlias = Literal["waiting", "authorized", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationRequest:
+    """What a person asks for."""
+
+    user: CredentialUser
+    identity: str
+    replaces: str = ""
+    """The name of the account that is authorized again, empty for a new one."""
+    client: OAuthClient | None = None
+    """The person's own registration at the provider, in place of the manifest's or the last one's."""
+    token_host: str = ""
+    """The token endpoint's `host:port` as the person typed it, where it is not known to be the provider's."""
+    device: bool = False
+    """With a code that is entered on another device."""
+
+    @property
+    def name(self) -> str:
+        """The name of the account."""
+        return self.replaces or binding_name(self.user, self.identity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationView:
+    """How an authorization is; nothing in it is secret but `url`, for whoever might answer in a person's place."""
+
+    id: str
+    state: AuthorizationState
+    url: str
+    """Where the person goes."""
+    user_code: str
+    """What they enter there; empty unless it goes by device code."""
+    scopes: tuple[str, ...]
+    """Asked for."""
+    token_host: str
+    expires_at: float
+    """Epoch seconds; until then the state has to change."""
+    account: str = ""
+    """Whose it is, as the provider says; empty if it does not."""
+    granted: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Asked for by the manifest, and not granted."""
+    ends_at: float | None = None
+    """When the login ends for good; None if it is renewed or does not end."""
+    problem: Failure | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Authorization:
+    """One that is going on."""
+
+    id: str
+    request: AuthorizationRequest
+    asked: LoginRequest
+    login: Login
+    expires_at: float
+    task: asyncio.Task[None] | None = None
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once it is not waiting any more."""
+    tokens: Tokens | None = None
+    account: str = ""
+    problem: Failure | None = None
+
+    @property
+    def name(self) -> str:
+        return self.request.name
+
+    @property
+    def state(self) -> AuthorizationState:
+        if self.problem is not None:
+            return "failed"
+        return "waiting" if self.tokens is None else "authorized"
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        if self.tokens is None:
+            return ()
+        asked = self.asked
+        return missing_scopes(asked.need.scopes, self.tokens.scopes, asked.provider)
+
+    def to_view(self) -> AuthorizationView:
+        tokens = self.tokens
+        return AuthorizationView(
+            id=self.id,
+            state=self.state,
+            url=self.login.url,
+            user_code=self.login.user_code,
+            scopes=self.asked.scopes,
+            token_host=parse_target(self.asked.need.token_url).host_port,
+            expires_at=self.expires_at,
+            account=self.account,
+            granted=() if tokens is None else tokens.scopes,
+            missing=self.missing,
+            ends_at=None if tokens is None or tokens.refresh_token else tokens.expires_at,
+            problem=self.problem,
+        )
+
+
+class AuthorizationService:
+    """Carries authorizations from the first request to the account in the vault.
+
+    Args:
+        providers, answer_seconds: replaceable for tests.
+    """
+
+    def __init__(
+        self,
+        vault: Vault,
+        bindings: BindingService,
+        endpoint: TokenEndpoint,
+        clock: Clock,
+        *,
+        providers: Mapping[str, Provider] = PROVIDERS,
+        answer_seconds: float = _ANSWER_SECONDS,
+    ) -> None:
+        self._vault = vault
+        self._bindings = bindings
+        self._endpoint = endpoint
+        self._clock = clock
+        self._providers = providers
+        self._answer_seconds = answer_seconds
+        self._open: dict[str, _Authorization] = {}
+
+    async def begin(self, request: AuthorizationRequest) -> AuthorizationView:
+        """Begin one; it waits for the person at the provider from now on.
+
+        Raises:
+            VaultLocked, VaultAbsent: there is nowhere to store it.
+            InvalidRequest: the connector's accounts are not of kind oauth2, or there is no client id.
+            Conflict: the name is taken, or the token endpoint's host has to be typed first
+                (`details.token_host`).
+            NotFound: the account to authorize again is not bound.
+            CapabilityDenied: an address is not https.
+            RateLimited: too many are going on.
+            NetworkError, ExternalApiError, BindingFailed: no device code was given.
+        """
+        if self._vault.state != "unlocked":
+            raise VaultAbsent if self._vault.state == "absent" else VaultLocked
+        need = request.user.requirement.oauth2
+        if need is None:
+            raise InvalidRequest(
+                f"{request.user.identity.fqn} asks for a credential of kind "
+                f"{request.user.requirement.kind}, which you type: there is no login in a browser."
+            )
+        client = await self._client(request, need)
+        page = https_target(need.authorize_url)
+        token = https_target(need.token_url)
+        provider = provider_of(need.authorize_url, self._providers)
+        known = is_own_token_host(need.authorize_url, need.token_url, provider)
+        if not known and request.token_host != token.host_port:
+            raise Conflict(
+                f"The login page is at {page.host_port}, and {token.host_port} would get the login. "
+                "Nothing shows that they belong together. Type the second host to go on.",
+                details={"login_host": page.host_port, "token_host": token.host_port},
+            )
+        for other in [each for each in self._open.values() if each.name == request.name]:
+            self.cancel(other.id)
+        if len(self._open) >= _MOST_OPEN:
+            raise RateLimited(f"{_MOST_OPEN} logins are open. Finish one first.")
+        asked = LoginRequest(
+            need=need,
+            provider=provider,
+            client=client,
+            scopes=tuple(dict.fromkeys((*need.scopes, *provider.account_scopes))),
+        )
+        login: Login
+        if request.device:
+            login = await DeviceLogin.begin(asked, self._endpoint)
+        else:
+            login = BrowserLogin(asked, self._endpoint, self._answer_seconds)
+        entry = _Authorization(
+            id=new_token(),
+            request=request,
+            asked=asked,
+            login=login,
+            expires_at=self._clock.now() + login.seconds,
+        )
+        self._open[entry.id] = entry
+        entry.task = spawn(self._settle(entry), name="authorization")
+        entry.task.add_done_callback(lambda _: login.close())
+        return entry.to_view()
+
+    async def wait(self, id_: str, seconds: float) -> AuthorizationView:
+        """Return the authorization *id_* once it does not wait any more, after *seconds* at most.
+
+        Raises:
+            NotFound: there is none, or not any more.
+        """
+        entry = self._entry(id_)
+        try:
+            async with asyncio.timeout(seconds):
+                await entry.settled.wait()
+        except TimeoutError:
+            pass
+        if entry.problem is not None:
+            self._forget(entry)
+        return entry.to_view()
+
+    async def finish(self, id_: str, account: str) -> Binding:
+        """Store the account: the person saw whose it is, or says so with *account*.
+
+        Raises:
+            NotFound: there is no such authorization.
+            Conflict: it is not authorized, or is for another account than the one it replaces.
+            InvalidRequest: nobody says whose account it is.
+            VaultLocked, StorageUnavailable, OSError: nothing was stored.
+        """
+        entry = self._entry(id_)
+        tokens, request = entry.tokens, entry.request
+        if tokens is None or entry.problem is not None:
+            raise Conflict(f"The authorization is {entry.state}. Nothing was stored.")
+        account = entry.account or account
+        if request.replaces:
+            before = self._bindings.get(request.replaces).account
+            if entry.account and before and entry.account != before:
+                raise Conflict(
+                    f"This login is of another account than {request.replaces}. Bind it under another "
+                    "--identity, or authorize again with the right one."
+                )
+            account = account or before
+        if not account:
+            raise InvalidRequest("The provider does not say whose account it is. Name it.")
+        del self._open[id_]  # first, so that it is stored once
+        try:
+            if request.replaces:
+                bound = await self._bindings.reauthorize(
+                    request.replaces, request.user, account, tokens, entry.missing
+                )
+            else:
+                bound = await self._bindings.setup_authorized(
+                    request.user, request.identity, account, tokens, entry.missing
+                )
+        except (AileronError, OSError):
+            waits = entry.task is not None and not entry.task.done()
+            if waits and self._vault.state == "unlocked":  # it can be tried again meanwhile
+                self._open[id_] = entry
+            raise
+        self._forget(entry)
+        return bound
+
+    def cancel(self, id_: str) -> None:
+        """Forget the authorization *id_*, and all that it gave.
+
+        Raises:
+            NotFound: there is none.
+        """
+        self._forget(self._entry(id_))
+
+    def close(self) -> None:
+        """Forget every one, as when the vault is locked."""
+        for id_ in list(self._open):
+            self.cancel(id_)
+
+    def _forget(self, entry: _Authorization) -> None:
+        self._open.pop(entry.id, None)
+        if entry.task is not None:
+            entry.task.cancel()
+        entry.settled.set()
+
+    def _entry(self, id_: str) -> _Authorization:
+        entry = self._open.get(id_)
+        if entry is None:
+            raise NotFound("This login has ended. Begin again.")
+        return entry
+
+    async def _client(self, request: AuthorizationRequest, need: OAuth2Requirement) -> OAuthClient:
+        """Return as whom to ask: the person's own client, the last one, or the manifest's."""
+        if request.replaces:
+            binding = self._bindings.get(request.replaces)
+            if problem := binding.problem(request.user):
+                raise Conflict(
+                    f"{binding.name} cannot be authorized again: {problem}. "
+                    f"`aileron binding rebind {binding.name}` comes first."
+                )
+        else:
+            self._bindings.check_new(request.user, request.identity)
+        client = request.client
+        if client is None and request.replaces:
+            client = Tokens.from_secret(
+                await asyncio.to_thread(self._vault.get, request.replaces)
+            ).client
+        if client is None:
+            if need.client_secret == CLIENT_PLACEHOLDER:
+                raise InvalidRequest(
+                    f"{request.user.identity.fqn} comes from a source, not a release: {CLIENT_PLACEHOLDER} is in "
+                    "place of its client's secret. Install a release of it, or give a client of your own "
+                    "with --client-id."
+                )
+            secret = Secret(need.client_secret) if need.client_secret else None
+            client = OAuthClient(client_id=need.client_id, client_secret=secret)
+        if not client.client_id:
+            raise InvalidRequest(
+                f"{request.user.identity.fqn} has no client id of its own. Register an application with "
+                "the provider, and give its id with --client-id."
+            )
+        return client
+
+    async def _settle(self, entry: _Authorization) -> None:
+        """Wait for the tokens, then for the person's yes; forget them afterwards."""
+        try:
+            try:
+                async with asyncio.timeout(entry.login.seconds):
+                    await self._take(entry, await entry.login.obtain())
+            except TimeoutError:
+                raise BindingFailed(
+                    f"Nobody finished the login in {entry.login.seconds / 60:.0f} minutes. Begin again."
+                ) from None
+        except AileronError as error:
+            entry.problem = error.to_failure()
+        except Exception:
+            entry.problem = InternalError("The login failed unexpectedly.").to_failure()
+            raise
+        finally:
+            entry.login.close()
+            entry.settled.set()
+        entry.expires_at = self._clock.now() + _KEPT_SECONDS
+        await asyncio.sleep(_KEPT_SECONDS)
+        self._open.pop(entry.id, None)
+
+    async def _take(self, entry: _Authorization, answer: Mapping[str, Any]) -> None:
+        asked, now = entry.asked, self._clock.now()
+        tokens = Tokens.from_answer(
+            answer,
+            client=asked.client,
+            token_url=asked.need.token_url,
+            asked=asked.scopes,
+            now=now,
+        )
+        account = account_in_answer(answer, asked.client.client_id, asked.provider.issuer, now)
+        if not account:
+            try:
+                account = await self._endpoint.account(asked.provider, tokens.access_token)
+            except AileronError:
+                account = ""  # the person says it then
+        entry.account, entry.tokens = account, tokens

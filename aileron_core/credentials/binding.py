@@ -1,0 +1,219 @@
+"""A binding: an account in the vault, tied to the one connector that may use it.
+
+It counts for the connector's name, its bytes (this version verifies no publisher's signature, so a
+new version has to be bound again), its hosts and its kind. Another connector of a similar name never
+sees it, nor does an update that asks for one host more.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.connectors.manifest import (
+    CredentialRequirement,
+    aws_region_of_host,
+    hosts_of_region,
+)
+from aileron_core.connectors.names import Fqn
+from aileron_core.connectors.protocol import ConnectorIdentity
+from aileron_core.errors import InvalidRequest
+from aileron_core.vault.entries import EntryInfo
+
+_NAME = re.compile(r"([a-z][a-z0-9_-]*)/([a-z0-9][a-z0-9._-]*)/([a-z0-9][a-z0-9._-]*)")
+_IDENTITY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_MAX_ACCOUNT = 200
+
+
+LOGIN_ENDED = "its service does not accept the login any more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialUser:
+    """A connector that asks for a credential, as accepted."""
+
+    identity: ConnectorIdentity
+    requirement: CredentialRequirement
+    hosts: tuple[str, ...]
+    """Every `host:port` of its manifest, sorted."""
+
+    @property
+    def needs_region(self) -> bool:
+        """Neither its manifest nor a host of it names the AWS region to sign for."""
+        need = self.requirement
+        named = need.region or any(
+            aws_region_of_host(each.rpartition(":")[0]) for each in self.hosts
+        )
+        return need.kind == "aws_sigv4" and not named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionFile:
+    """An action as it was accepted."""
+
+    name: str
+    sha256: str
+    """Of its file, hex."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """An account, and the connector that may use it."""
+
+    name: str
+    """`<kind>/<service>/<identity>`."""
+    connector: str
+    """Its FQN, without version."""
+    connector_hash: str
+    hosts: tuple[str, ...]
+    account: str
+    """The person's own name for it, such as `ana@example.com`."""
+    created_at: float
+    """Epoch seconds."""
+    region: str = ""
+    """The one AWS region that a person bound it for; empty for that of each host."""
+    scopes: tuple[str, ...] = field(default=(), compare=False)
+    """What an account of kind oauth2 was granted, as of its last renewal."""
+    missing_scopes: tuple[str, ...] = field(default=(), compare=False)
+    """What its connector asks for and was not granted."""
+    is_stale: bool = field(default=False, compare=False)
+    """Its service does not accept it any more."""
+    last_used_at: float | None = field(default=None, compare=False)
+    """When a call last got its credential, epoch seconds, to the hour; None: never."""
+    remembered_for: tuple[ActionFile, ...] = field(default=(), compare=False)
+    """The actions for which a person picked it, for later calls too; one whose file changed since does not count."""
+
+    @property
+    def kind(self) -> str:
+        return self.name.partition("/")[0]
+
+    @property
+    def shown(self) -> str:
+        """The account as an item shows it."""
+        return f"{self.account} ({self.name})" if self.account else self.name
+
+    def problem(self, user: CredentialUser) -> str:
+        """Return why it does not count for *user* as a clause, empty if it does."""
+        if self.connector != user.identity.fqn:
+            return f"it belongs to {self.connector or 'no connector yet'}"
+        if self.kind != user.requirement.kind:
+            return f"the connector now asks for a credential of kind {user.requirement.kind}"
+        if more := sorted(set(self.hosts_for(user)).difference(self.hosts)):
+            return f"the connector can now reach {', '.join(more)}"
+        if self.connector_hash != user.identity.hash:
+            return "the connector has changed since"
+        return ""
+
+    def hosts_for(self, user: CredentialUser) -> tuple[str, ...]:
+        """Return to which of the hosts of *user* it may be sent."""
+        return hosts_of_region(user.hosts, self.region) if self.region else user.hosts
+
+    def problem_among(self, users: Iterable[CredentialUser]) -> str:
+        """Return why it counts for none of *users*, all that are accepted, as a clause; empty if it does."""
+        problems = [self.problem(each) for each in users if each.identity.fqn == self.connector]
+        if not problems:
+            return (
+                f"no connector {self.connector} is accepted"
+                if self.connector
+                else "no connector may use it yet"
+            )
+        if "" not in problems:
+            return problems[-1]
+        return LOGIN_ENDED if self.is_stale else ""
+
+    @property
+    def consented(self) -> JsonObject:
+        """What a person's yes to a call covers of it: one of the same name, bound later, is another."""
+        return {
+            "name": self.name,
+            "type": self.kind,
+            "connector": self.connector,
+            "connector_hash": self.connector_hash,
+            "hosts": list(self.hosts),
+            "account": self.account,
+            "created_at": self.created_at,
+            **({"region": self.region} if self.region else {}),
+        }
+
+    def to_metadata(self) -> JsonObject:
+        return {
+            "type": self.kind,
+            "connector": self.connector,
+            "connector_hash": self.connector_hash,
+            "hosts": list(self.hosts),
+            "account": self.account,
+            "created_at": self.created_at,
+            **({"region": self.region} if self.region else {}),
+            **({"scopes": list[Json](self.scopes)} if self.scopes else {}),
+            **({"missing_scopes": list[Json](self.missing_scopes)} if self.missing_scopes else {}),
+            **({"status": "stale"} if self.is_stale else {}),
+            **({"last_used_at": self.last_used_at} if self.last_used_at is not None else {}),
+            **(
+                {"remembered_for": {each.name: each.sha256 for each in self.remembered_for}}
+                if self.remembered_for
+                else {}
+            ),
+        }
+
+    @classmethod
+    def from_entry(cls, entry: EntryInfo) -> "Binding | None":
+        """Return the binding that a vault's *entry* is; None if it is none.
+
+        One that came from a vault of version 1 belongs to no bytes and no hosts yet.
+        """
+        if not _NAME.fullmatch(entry.path):
+            return None
+        fields = cast("Mapping[str, Any]", entry.metadata)
+        old = cast("Mapping[str, Any]", fields.get("labels") or {})
+        hosts = cast("Sequence[Any]", fields.get("hosts") or ())
+        created: Any = fields.get("created_at", old.get("created_at"))
+        used: Any = fields.get("last_used_at")
+        return cls(
+            name=entry.path,
+            connector=str(fields.get("connector", old.get("connector_fqn", ""))),
+            connector_hash=str(fields.get("connector_hash", "")),
+            hosts=tuple(map(str, hosts)),
+            account=str(fields.get("account", old.get("account", ""))),
+            created_at=float(created) if isinstance(created, int | float) else 0.0,
+            region=str(fields.get("region", "")),
+            scopes=tuple(map(str, cast("Sequence[Any]", fields.get("scopes") or ()))),
+            missing_scopes=tuple(
+                map(str, cast("Sequence[Any]", fields.get("missing_scopes") or ()))
+            ),
+            is_stale=fields.get("status") == "stale",
+            last_used_at=float(used) if isinstance(used, int | float) else None,
+            remembered_for=tuple(
+                ActionFile(name=str(name), sha256=str(sha256))
+                for name, sha256 in sorted(
+                    cast("Mapping[str, Any]", fields.get("remembered_for") or {}).items()
+                )
+            ),
+        )
+
+
+def binding_name(user: CredentialUser, identity: str) -> str:
+    """Return `<kind>/<service>/<identity>`; the service is the connector's own name, in lower case.
+
+    Raises:
+        InvalidRequest: *identity* holds something else than lower-case letters, digits and `._-`.
+    """
+    if not _IDENTITY.fullmatch(identity):
+        raise InvalidRequest(
+            f"An identity has 1 to 64 lower-case letters, digits, dots, dashes and underscores, not "
+            f"{identity[:80]!r}."
+        )
+    service = Fqn.parse(user.identity.fqn).path.partition("/")[0].lower().replace("~", "-")
+    service = service.strip("._-") or "service"
+    return f"{user.requirement.kind}/{service}/{identity}"
+
+
+def checked_account(account: str) -> str:
+    """Return *account*, a person's own name for one.
+
+    Raises:
+        InvalidRequest: it is too long, or not printable.
+    """
+    if len(account) > _MAX_ACCOUNT or not (account.isprintable() or not account):
+        raise InvalidRequest(f"An account's name has at most {_MAX_ACCOUNT} printable characters.")
+    return account

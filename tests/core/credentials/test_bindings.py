@@ -1,0 +1,274 @@
+"""An account in the vault belongs to one connector, in the bytes and with the hosts it was bound for."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.canonical import Json
+from aileron_core.connectors.http.client import OutgoingClient
+from aileron_core.connectors.manifest import CredentialRequirement
+from aileron_core.connectors.protocol import ConnectorIdentity, RequestToSign
+from aileron_core.credentials.account_secret import AccountSecret
+from aileron_core.credentials.binding import CredentialUser
+from aileron_core.credentials.bindings import BindingService
+from aileron_core.credentials.oauth import TokenEndpoint
+from aileron_core.errors import (
+    BindingFailed,
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    StorageUnavailable,
+    VaultLocked,
+)
+from aileron_core.vault.secret import Secret
+from aileron_core.vault.vault import Vault
+from aileron_core.vault.vault_file import KdfParameters
+from tests.support.frozen_clock import FrozenClock
+
+PASSPHRASE = "correct horse"
+KEY = "canary-key-7261"
+USER = CredentialUser(
+    identity=ConnectorIdentity(fqn="github://ana/Mail", version="1.0.0", hash="sha256:aa"),
+    requirement=CredentialRequirement(kind="api_key", header="X-Key", format="{key}"),
+    hosts=("api.example:443",),
+)
+REQUEST = RequestToSign(
+    method="GET", host="athena.eu-west-2.amazonaws.com", path="/", headers={}, body=b""
+)
+
+
+class Records:
+    """Keeps what is recorded; refuses while `full`."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[AuditEvent, Mapping[str, Json]]] = []
+        self.full = False
+
+    async def __call__(self, event: AuditEvent, summary: str, more: Mapping[str, Json]) -> None:
+        if self.full:
+            raise StorageUnavailable("The audit cannot be written.")
+        assert KEY not in summary
+        assert KEY not in str(more)
+        self.kept.append((event, more))
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    cheap = KdfParameters(salt=b"", iterations=1, memory_kib=64, lanes=1)
+    made = Vault(tmp_path, FrozenClock(), kdf=cheap)
+    made.create(Secret(PASSPHRASE))
+    return made
+
+
+@pytest.fixture
+def records() -> Records:
+    return Records()
+
+
+@pytest.fixture
+def bindings(vault: Vault, records: Records) -> BindingService:
+    clock = FrozenClock()
+    return BindingService(vault, clock, records, TokenEndpoint(OutgoingClient, clock))
+
+
+def key(value: str = KEY, **more: str) -> AccountSecret:
+    return AccountSecret(value=Secret(value), **more)
+
+
+async def test_an_account_is_stored_under_its_name_and_on_record(
+    bindings: BindingService, records: Records, vault: Vault
+) -> None:
+    """Listed while locked; used only when unlocked."""
+    bound = await bindings.setup(USER, "work", "ana@example.com", key())
+    assert bound.name == "api_key/mail/work"
+    ((event, members),) = records.kept
+    assert event == "binding.created"
+    assert (members["binding"], members["hosts"]) == (bound.name, ["api.example:443"])
+    credential = await bindings.credential_for(bound, USER)
+    assert credential.headers(REQUEST) == {"X-Key": KEY}
+    assert credential.hosts == {"api.example:443"}
+    vault.lock()
+    assert bindings.for_user(USER) == (bound,)
+    with pytest.raises(VaultLocked):
+        await bindings.credential_for(bound, USER)
+
+
+async def test_an_account_of_one_region_is_sent_to_no_other_regions_hosts(
+    bindings: BindingService, records: Records
+) -> None:
+    """What a new version adds in another region needs no new yes; what it adds in this one does."""
+    west, east, all_regions = (
+        f"athena.{name}amazonaws.com:443" for name in ("eu-west-2.", "us-east-1.", "")
+    )
+    need = CredentialRequirement(kind="aws_sigv4", service="athena")
+    user = replace(USER, requirement=need, hosts=(all_regions, west, east))
+    given = key(user="AKIDEXAMPLE", region="eu-west-2")
+    bound = await bindings.setup(user, "work", "", given)
+    assert (bound.region, set(bound.hosts)) == ("eu-west-2", {all_regions, west})
+    assert records.kept[0][1]["region"] == "eu-west-2"
+    credential = await bindings.credential_for(bound, user)
+    assert credential.hosts == {all_regions, west}
+    unnamed = replace(REQUEST, host="athena.amazonaws.com")
+    for request in (REQUEST, unnamed):
+        assert "/eu-west-2/athena/" in credential.headers(request)["Authorization"]
+    assert bindings.get(bound.name).consented["region"] == "eu-west-2"
+
+    third = "athena.eu-west-1.amazonaws.com:443"
+    assert bound.problem(replace(user, hosts=(*user.hosts, third))) == ""
+    gov = "athena.eu-west-2.api.aws:443"
+    assert "can now reach" in bound.problem(replace(user, hosts=(*user.hosts, gov)))
+    changed = replace(user, hosts=(*user.hosts, gov, third))
+    rebound = await bindings.rebind(bound.name, changed)
+    assert set(rebound.hosts) == {all_regions, west, gov}
+    elsewhere = replace(user, hosts=(west, east))
+    with pytest.raises(InvalidRequest, match="has no host in ap-south-1"):
+        await bindings.setup(elsewhere, "far", "", replace(given, region="ap-south-1"))
+
+
+@pytest.mark.parametrize(
+    ("user", "why"),
+    [
+        (
+            replace(USER, identity=replace(USER.identity, fqn="github://evil/Mail")),
+            "belongs to github://ana/Mail",
+        ),
+        (replace(USER, identity=replace(USER.identity, hash="sha256:bb")), "has changed since"),
+        (
+            replace(USER, hosts=("api.example:443", "evil.example:443")),
+            "can now reach evil.example:443",
+        ),
+        (replace(USER, requirement=CredentialRequirement(kind="basic")), "of kind basic"),
+    ],
+)
+async def test_no_other_connector_gets_it(
+    bindings: BindingService, user: CredentialUser, why: str
+) -> None:
+    """Not one of the same short name, nor an update that asks for more, until a person binds it again."""
+    bound = await bindings.setup(USER, "work", "", key())
+    assert bindings.for_user(user) == ()
+    with pytest.raises(BindingFailed, match=why):
+        await bindings.credential_for(bound, user)
+
+
+async def test_a_person_lets_a_changed_connector_use_it(
+    bindings: BindingService, records: Records
+) -> None:
+    bound = await bindings.setup(USER, "work", "ana", key())
+    newer = replace(
+        USER,
+        identity=replace(USER.identity, hash="sha256:bb"),
+        hosts=("also.example:443", *USER.hosts),
+    )
+    again = await bindings.rebind(bound.name, newer)
+    assert bindings.for_user(newer) == (again,)
+    assert bindings.for_user(USER) == ()
+    assert (again.account, again.created_at) == (bound.account, bound.created_at)
+    assert (await bindings.credential_for(again, newer)).headers(REQUEST) == {"X-Key": KEY}
+    with pytest.raises(BindingFailed, match="bound again meanwhile"):
+        await bindings.credential_for(bound, newer)
+    assert records.kept[-1][0] == "binding.rebound"
+
+
+async def test_no_account_is_moved_to_another_connector(bindings: BindingService) -> None:
+    """Whoever asks: its secret would go to hosts that its owner never sent it to."""
+    bound = await bindings.setup(USER, "work", "ana", key())
+    other = replace(
+        USER,
+        identity=replace(USER.identity, fqn="github://evil/mail"),
+        hosts=("evil.example:443",),
+    )
+    with pytest.raises(Conflict, match="belongs to"):
+        await bindings.rebind(bound.name, other)
+    assert bindings.all() == (bound,)
+    assert bindings.for_user(other) == ()
+
+
+async def test_a_revoked_account_is_gone_from_every_file(
+    bindings: BindingService, records: Records, vault: Vault, tmp_path: Path
+) -> None:
+    bound = await bindings.setup(USER, "work", "", key())
+    await bindings.revoke(bound.name)
+    assert bindings.all() == ()
+    assert records.kept[-1][0] == "binding.revoked"
+    with pytest.raises(BindingFailed, match="not bound any more"):
+        await bindings.credential_for(bound, USER)
+    with pytest.raises(NotFound):
+        await bindings.revoke(bound.name)
+    assert all(bound.name.encode() not in each.read_bytes() for each in tmp_path.iterdir())
+    vault.lock()
+
+
+async def test_what_cannot_be_recorded_is_not_bound(
+    bindings: BindingService, records: Records
+) -> None:
+    records.full = True
+    with pytest.raises(StorageUnavailable):
+        await bindings.setup(USER, "work", "", key())
+    assert bindings.all() == ()
+    records.full = False
+    bound = await bindings.setup(USER, "work", "", key())
+    records.full = True
+    changed = replace(USER, hosts=("also.example:443",))
+    with pytest.raises(StorageUnavailable):
+        await bindings.rebind(bound.name, changed)
+    with pytest.raises(StorageUnavailable):
+        await bindings.revoke(bound.name)
+    assert bindings.all() == (bound,)
+    assert (await bindings.credential_for(bound, USER)).headers(REQUEST) == {"X-Key": KEY}
+
+
+@pytest.mark.parametrize(
+    ("requirement", "secret", "expected"),
+    [
+        (CredentialRequirement(kind="basic"), key(user="ana"), "Basic "),
+        (
+            CredentialRequirement(kind="aws_sigv4", service="athena"),
+            key(user="AKIDEXAMPLE"),
+            "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/",
+        ),
+    ],
+)
+async def test_kinds_of_two_parts_are_stored_whole(
+    bindings: BindingService,
+    requirement: CredentialRequirement,
+    secret: AccountSecret,
+    expected: str,
+) -> None:
+    user = replace(USER, requirement=requirement)
+    bound = await bindings.setup(user, "work", "", secret)
+    credential = await bindings.credential_for(bound, user)
+    assert credential.headers(REQUEST)["Authorization"].startswith(expected)
+    assert KEY.encode() in credential.secrets()
+    with pytest.raises(InvalidRequest, match="too"):
+        await bindings.setup(user, "other", "", key())
+
+
+@pytest.mark.parametrize("bad", ["hu5h", "line\r\nbreak", "x" * 20000, "caf\u00e9-caf\u00e9"])
+async def test_a_secret_that_cannot_be_sent_or_found_again_is_refused(
+    bindings: BindingService, bad: str
+) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        await bindings.setup(USER, "work", "", key(bad))
+    assert bad not in str(refused.value)
+    assert bindings.all() == ()
+
+
+@pytest.mark.parametrize("identity", ["", "A", "../x", "a/b", "x" * 65])
+async def test_an_identity_is_a_plain_name(bindings: BindingService, identity: str) -> None:
+    with pytest.raises(InvalidRequest, match="identity"):
+        await bindings.setup(USER, identity, "", key())
+
+
+async def test_a_name_is_bound_once(bindings: BindingService) -> None:
+    """Another account of the same connector has another identity; both count."""
+    await bindings.setup(USER, "work", "", key())
+    with pytest.raises(Conflict, match="--identity"):
+        await bindings.setup(USER, "work", "", key())
+    await bindings.setup(USER, "home", "", key())
+    assert [each.name for each in bindings.for_user(USER)] == [
+        "api_key/mail/home",
+        "api_key/mail/work",
+    ]

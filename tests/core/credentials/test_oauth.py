@@ -1,0 +1,717 @@
+"""Accounts of kind oauth2: authorized at a real authorization server, shown, stored, renewed, ended."""
+
+import asyncio
+import json
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.canonical import Json
+from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.connectors.protocol import ConnectorIdentity, RequestToSign
+from aileron_core.console.account_commands import AccountCommands
+from aileron_core.console_port import BeginLogin, CoreEvent, LoginUpdated
+from aileron_core.credentials.authorization import (
+    AuthorizationRequest,
+    AuthorizationService,
+    AuthorizationView,
+)
+from aileron_core.credentials.binding import Binding, CredentialUser
+from aileron_core.credentials.bindings import BindingService
+from aileron_core.credentials.oauth import TokenEndpoint
+from aileron_core.credentials.oauth_providers import Provider, is_own_token_host, provider_of
+from aileron_core.credentials.oauth_tokens import OAuthClient
+from aileron_core.errors import (
+    AileronError,
+    BindingFailed,
+    CapabilityDenied,
+    Conflict,
+    ExternalApiError,
+    InvalidRequest,
+    NetworkError,
+    NotFound,
+    VaultLocked,
+)
+from aileron_core.events import EventBus
+from aileron_core.vault.secret import Secret
+from aileron_core.vault.vault import Vault
+from aileron_core.vault.vault_file import KdfParameters
+from tests.support.authorization_server import (
+    CANARY,
+    CLIENT_ID,
+    AuthorizationServer,
+    authorization_server,
+)
+from tests.support.frozen_clock import FrozenClock
+from tests.support.tls_service import HOST
+
+PASSPHRASE = "correct horse"
+REQUEST = RequestToSign(method="GET", host=HOST, path="/", headers={}, body=b"")
+
+
+@dataclass
+class Desk:
+    """A vault, its accounts, and the authorization server that one connector names."""
+
+    server: AuthorizationServer
+    folder: Path
+    clock: FrozenClock = field(default_factory=FrozenClock)
+    records: list[tuple[AuditEvent, str, Mapping[str, Json]]] = field(default_factory=list)
+    provider: Provider = field(default_factory=lambda: Provider(name="Example"))
+    answer_seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        cheap = KdfParameters(salt=b"", iterations=1, memory_kib=64, lanes=1)
+        self.vault = Vault(self.folder, self.clock, kdf=cheap)
+        self.vault.create(Secret(PASSPHRASE))
+        self.endpoint = TokenEndpoint(
+            lambda: self.server.service.client((), self.clock), self.clock
+        )
+        self.bindings = BindingService(self.vault, self.clock, self.record, self.endpoint)
+        self.user = self.make_user()
+
+    async def record(self, event: AuditEvent, summary: str, more: Mapping[str, Json]) -> None:
+        assert CANARY not in f"{summary} {more}"
+        self.records.append((event, summary, more))
+
+    def make_user(self, manifest: str = "") -> CredentialUser:
+        text = '[connector]\nname = "github://ana/Mail"\nversion = "1.0.0"\n'
+        parsed = parse_manifest((text + (manifest or self.server.manifest())).encode(), "m")
+        assert parsed.credential is not None
+        return CredentialUser(
+            identity=ConnectorIdentity(fqn=parsed.name, version="1.0.0", hash="sha256:aa"),
+            requirement=parsed.credential,
+            hosts=(self.server.service.place,),
+        )
+
+    @property
+    def events(self) -> list[str]:
+        return [event.value for event, _, _ in self.records]
+
+    def authorizations(self) -> AuthorizationService:
+        return AuthorizationService(
+            self.vault,
+            self.bindings,
+            self.endpoint,
+            self.clock,
+            providers={HOST: self.provider},
+            answer_seconds=self.answer_seconds,
+        )
+
+    @asynccontextmanager
+    async def authorizing(
+        self, **more: object
+    ) -> AsyncIterator[tuple[AuthorizationService, AuthorizationView]]:
+        service = self.authorizations()
+        asked = AuthorizationRequest(user=self.user, identity="work")
+        view = await service.begin(replace(asked, **more))  # type: ignore[arg-type]
+        try:
+            yield service, view
+        finally:
+            service.close()
+
+    async def authorized(self, account: str = "") -> Binding:
+        """Bind an account as a person does."""
+        async with self.authorizing() as (service, view):
+            assert await asyncio.to_thread(self.server.browse, view.url) == 200
+            view = await service.wait(view.id, 30)
+            assert view.problem is None
+            return await service.finish(view.id, account)
+
+    async def failure(self, **more: object) -> str:
+        """Follow the login, and return the sentence that it ends with; nothing is stored."""
+        async with self.authorizing(**more) as (service, view):
+            await asyncio.to_thread(self.server.browse, view.url)
+            ended = await service.wait(view.id, 30)
+            assert ended.state == "failed"
+            assert ended.problem is not None
+            assert ended.problem.class_ == "binding_failed"
+            with pytest.raises(NotFound):
+                await service.finish(view.id, "ana")
+        assert self.bindings.all() == ()
+        return ended.problem.message
+
+    async def token(self, bound: Binding) -> str:
+        """Return the access token that a call of the connector would send."""
+        credential = await self.bindings.credential_for(bound, self.user)
+        return credential.headers(REQUEST)["Authorization"].removeprefix("Bearer ")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    (tmp_path / "server").mkdir()
+    (tmp_path / "home").mkdir(mode=0o700)
+    with authorization_server(tmp_path / "server") as server:
+        made = Desk(server=server, folder=tmp_path / "home")
+        yield made
+        made.endpoint.close()
+
+
+# The login
+
+
+async def test_a_login_is_shown_before_it_is_stored(desk: Desk) -> None:
+    """The server checks the PKCE verifier and the redirect; the connector gets a working token alone."""
+    async with desk.authorizing() as (service, view):
+        asked = parse_qs(urlsplit(view.url).query)
+        assert asked["code_challenge_method"] == ["S256"]
+        assert asked["scope"] == ["mail.read mail.send"]
+        assert asked["redirect_uri"][0].startswith("http://127.0.0.1:")
+        assert (await service.wait(view.id, 0)).state == "waiting"
+        assert await asyncio.to_thread(desk.server.browse, view.url) == 200
+        shown = await service.wait(view.id, 30)
+        assert (shown.state, shown.account) == ("authorized", "ana@example.com")
+        assert (shown.missing, shown.ends_at) == ((), None)
+        assert desk.bindings.all() == ()
+        assert desk.events == []
+        bound = await service.finish(view.id, "")
+        with pytest.raises(NotFound):
+            await service.finish(view.id, "")
+    assert (bound.name, bound.account) == ("oauth2/mail/work", "ana@example.com")
+    assert bound.scopes == ("mail.read", "mail.send")
+    assert desk.events == ["binding.created"]
+    assert await desk.token(bound) in desk.server.access_tokens
+    (grant,) = desk.server.grants
+    assert grant["code_verifier"] not in view.url
+
+
+async def test_what_is_stored_has_the_form_of_a_version_1_vault(desk: Desk) -> None:
+    bound = await desk.authorized()
+    stored = json.loads(desk.vault.get(bound.name).reveal())
+    assert set(stored) == {
+        *("access_token", "refresh_token", "expires_at", "token_type"),
+        *("client_id", "client_secret", "token_url", "scopes"),
+    }
+    assert stored["expires_at"] == desk.clock.now() + 3600
+
+
+async def test_the_answer_needs_the_code_verifier(desk: Desk) -> None:
+    """The test's own server would notice: a code that somebody else redeems is worth nothing."""
+    async with desk.authorizing() as (_, view):
+        asked = {name: value[0] for name, value in parse_qs(urlsplit(view.url).query).items()}
+        desk.server.codes["a-code-of-the-server"] = asked
+        fields = {
+            "code": "a-code-of-the-server",
+            "redirect_uri": asked["redirect_uri"],
+            "code_verifier": asked["code_challenge"],
+        }
+        need = desk.user.requirement.oauth2
+        assert need is not None
+        client = OAuthClient(client_id=CLIENT_ID, client_secret=Secret(need.client_secret))
+        with pytest.raises(BindingFailed, match="invalid_grant"):
+            await desk.endpoint.grant(need.token_url, client, "authorization_code", **fields)
+
+
+@pytest.mark.parametrize(
+    ("redirect", "why"),
+    [
+        ({"state": "another"}, "its state differs"),
+        ({"state": None}, "its state differs"),
+        ({"iss": "https://evil.example"}, "its iss differs"),
+        ({"iss": ""}, "its iss differs"),
+        ({"code": None, "error": "access_denied"}, "refused: access_denied"),
+        ({"code": None, "error": "ohno\x1b[2J"}, "refused: an error of its own"),
+        ({"code": "somebody-elses"}, "refused: invalid_grant"),
+    ],
+)
+async def test_an_answer_that_is_not_of_this_login_binds_nothing(
+    desk: Desk, redirect: dict[str, str | None], why: str
+) -> None:
+    desk.server.redirect = redirect
+    assert why in await desk.failure()
+    if "state" in redirect or "iss" in redirect:
+        assert desk.server.grants == []  # the code went nowhere
+
+
+async def test_a_known_issuer_is_compared_whole(desk: Desk) -> None:
+    desk.provider = replace(desk.provider, issuer="https://accounts.example")
+    assert "its iss differs" in await desk.failure()
+    desk.server.redirect = {"iss": "https://accounts.example"}
+    desk.server.gives_id_token = False
+    assert (await desk.authorized("ana")).account == "ana"
+
+
+async def test_a_parameter_that_comes_twice_counts_as_none(desk: Desk) -> None:
+    """Two readers of one address could see two answers."""
+    async with desk.authorizing() as (service, view):
+        asked = parse_qs(urlsplit(view.url).query)
+        twice = f"{asked['redirect_uri'][0]}?code=a&code=b&state={asked['state'][0]}"
+        assert await asyncio.to_thread(desk.server.browse, twice) == 200
+        ended = await service.wait(view.id, 30)
+        assert ended.problem is not None
+        assert "its state differs" in ended.problem.message
+
+
+async def test_only_the_exact_address_is_answered_and_only_once(desk: Desk) -> None:
+    """Another path, method or Host does not use the one request up; a second one is not connected."""
+    async with desk.authorizing() as (service, view):
+        asked = parse_qs(urlsplit(view.url).query)
+        uri, state = asked["redirect_uri"][0], asked["state"][0]
+        port = urlsplit(uri).port
+        assert port is not None
+        good = f"/callback?code=x&state={state}"
+        for head in (
+            f"GET /favicon.ico HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n",
+            f"GET /callback/?code=x&state={state} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n",
+            f"POST {good} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\n\r\n",
+            f"GET {good} HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n",
+            f"GET {good} HTTP/1.1\r\n\r\n",
+            "nonsense\r\n\r\n",
+        ):
+            assert (await asyncio.to_thread(_raw, port, head)).startswith(b"HTTP/1.1 404 ")
+        assert (await service.wait(view.id, 0)).state == "waiting"
+        with pytest.raises(OSError, match="in use"), socket.socket(socket.AF_INET6) as other:
+            other.bind(("::1", port))
+        assert await asyncio.to_thread(desk.server.browse, view.url) == 200
+        assert (await service.wait(view.id, 30)).state == "authorized"
+        with pytest.raises(ConnectionError):
+            await asyncio.to_thread(desk.server.browse, f"{uri}?code=x&state={state}")
+        assert len(desk.server.grants) == 1
+
+
+def _raw(port: int, head: str) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(head.encode())
+        return connection.recv(4096)
+
+
+async def test_a_login_that_comes_too_late_finds_nobody(desk: Desk) -> None:
+    desk.answer_seconds = 0.05
+    async with desk.authorizing() as (service, view):
+        ended = await service.wait(view.id, 30)
+        assert ended.problem is not None
+        assert "Nobody finished the login" in ended.problem.message
+        with pytest.raises(ConnectionError):
+            await asyncio.to_thread(desk.server.browse, view.url)
+    assert desk.server.grants == []
+
+
+async def test_a_lock_of_the_vault_ends_every_login(desk: Desk) -> None:
+    """Nothing of it is kept in memory, and none begins while it is locked."""
+    async with desk.authorizing() as (service, view):
+        assert await asyncio.to_thread(desk.server.browse, view.url) == 200
+        await service.wait(view.id, 30)
+        desk.vault.lock()
+        with pytest.raises(VaultLocked):
+            await service.finish(view.id, "")
+        with pytest.raises(NotFound):
+            await service.finish(view.id, "")
+        with pytest.raises(VaultLocked):
+            await service.begin(AuthorizationRequest(user=desk.user, identity="work"))
+
+
+# Where a code may go
+
+
+async def test_a_token_host_that_is_not_the_providers_is_typed_first(desk: Desk) -> None:
+    """A manifest can name a trusted login page beside somebody else's token endpoint."""
+    port = desk.server.service.port
+    evil = f"evil.example:{port}"
+    desk.user = desk.make_user(desk.server.manifest(f"https://{evil}/token"))
+    for typed in ("", "evil.example", desk.server.service.place):
+        with pytest.raises(Conflict) as asked:
+            async with desk.authorizing(token_host=typed):
+                pass
+        assert asked.value.details["token_host"] == evil
+        assert evil in asked.value.message
+    assert desk.server.service.seen == []
+    async with desk.authorizing(token_host=evil) as (_, view):
+        assert view.token_host == evil
+
+
+async def test_a_known_pair_of_hosts_is_not_asked_about(desk: Desk) -> None:
+    port = desk.server.service.port
+    desk.provider = replace(desk.provider, token_hosts=frozenset({"tokens.example"}))
+    desk.user = desk.make_user(desk.server.manifest(f"https://tokens.example:{port}/token"))
+    async with desk.authorizing() as (_, view):
+        assert view.state == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("token_url", "is_own"),
+    [
+        ("https://accounts.google.com/o/token", True),
+        ("https://oauth2.googleapis.com/token", True),
+        ("https://oauth2.googleapis.com:8443/token", False),
+        ("https://www.googleapis.com/upload/storage/v1/b/evil/o?name=code", False),
+        ("https://evil.accounts.google.com/token", False),
+        ("https://accounts.google.com.evil.example/token", False),
+        ("https://google.com/token", False),
+    ],
+)
+def test_only_whole_hosts_are_known_as_the_providers(token_url: str, is_own: bool) -> None:
+    """Neither a shared domain nor a name below it: customers of many services have such a name."""
+    login = "https://accounts.google.com/o/oauth2/v2/auth"
+    assert is_own_token_host(login, token_url, provider_of(login)) is is_own
+
+
+@pytest.mark.parametrize(
+    ("login", "token"),
+    [
+        ("https://a.github.io/authorize", "https://b.github.io/token"),
+        ("https://github.io/authorize", "https://a.github.io/token"),
+    ],
+)
+def test_customers_of_one_service_do_not_belong_together(login: str, token: str) -> None:
+    assert not is_own_token_host(login, token, provider_of(login))
+
+
+@pytest.mark.parametrize("which", ["authorize_url", "token_url"])
+async def test_nothing_is_asked_in_plain_http(desk: Desk, which: str) -> None:
+    """Manifests may name this machine in plain HTTP; no token goes that way."""
+    plain = desk.server.manifest().replace(
+        f'{which} = "https://{HOST}', f'{which} = "http://127.0.0.1'
+    )
+    desk.user = desk.make_user(plain)
+    with pytest.raises(CapabilityDenied, match="plain HTTP"):
+        async with desk.authorizing(token_host=f"127.0.0.1:{desk.server.service.port}"):
+            pass
+
+
+async def test_a_manifest_cannot_set_what_protects_the_login(desk: Desk) -> None:
+    fixed = desk.server.manifest().replace("/authorize", "/authorize?state=fixed&x=1")
+    desk.user = desk.make_user(fixed)
+    with pytest.raises(InvalidRequest, match="sets state itself"):
+        async with desk.authorizing():
+            pass
+
+
+async def test_a_persons_own_client_takes_the_place_of_the_manifests(desk: Desk) -> None:
+    """The manifest's secret does not go with it."""
+    own = OAuthClient(client_id="ana-own")
+    assert "invalid_client" in await desk.failure(client=own)
+    (grant,) = desk.server.grants
+    assert grant["client_id"] == "ana-own"
+    assert "client_secret" not in grant
+    desk.user = desk.make_user(desk.server.manifest().replace(CLIENT_ID, ""))
+    with pytest.raises(InvalidRequest, match="--client-id"):
+        async with desk.authorizing():
+            pass
+
+
+# Whose account it is
+
+
+async def test_the_account_is_asked_of_a_known_provider(desk: Desk) -> None:
+    desk.server.gives_id_token = False
+    desk.server.account = "bo@example.com"
+    desk.provider = replace(desk.provider, account_url=f"{desk.server.base}/userinfo")
+    assert (await desk.authorized("my own words")).account == "bo@example.com"
+
+
+@pytest.mark.parametrize("account", ["ana\u202e@example.com", "a\nb", "x" * 300, ""])
+async def test_where_nobody_says_the_account_a_person_does(desk: Desk, account: str) -> None:
+    """A name that no line can show counts as none."""
+    desk.server.account = account
+    async with desk.authorizing() as (service, view):
+        await asyncio.to_thread(desk.server.browse, view.url)
+        assert (await service.wait(view.id, 30)).account == ""
+        with pytest.raises(InvalidRequest, match="Name it"):
+            await service.finish(view.id, "")
+        assert (await service.finish(view.id, "ana at work")).account == "ana at work"
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"aud": "another-client"},
+        {"aud": None},
+        {"iss": "https://evil.example"},
+        {"exp": 1},
+        {"exp": "x"},
+    ],
+)
+async def test_an_id_token_of_another_login_names_no_account(
+    desk: Desk, claims: dict[str, object]
+) -> None:
+    desk.provider = replace(desk.provider, issuer=desk.server.base)
+    desk.server.claims = claims
+    async with desk.authorizing() as (service, view):
+        await asyncio.to_thread(desk.server.browse, view.url)
+        shown = await service.wait(view.id, 30)
+        assert (shown.state, shown.account) == ("authorized", "")
+
+
+@pytest.mark.parametrize("lifetime", [f"{CANARY}-seconds", [1], {"a": 1}, float("inf")])
+async def test_an_answer_that_makes_no_sense_is_quoted_nowhere(
+    desk: Desk, lifetime: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    bound = await desk.authorized()
+    desk.server.lifetime = lifetime
+    desk.clock.advance(3600)
+    with pytest.raises(ExternalApiError, match="cannot be used") as failed:
+        await desk.token(bound)
+    assert CANARY not in f"{failed.value!r} {failed.value.__context__!r} {caplog.text}"
+
+
+async def test_scopes_that_were_not_granted_are_shown(desk: Desk) -> None:
+    desk.server.scope = "mail.read"
+    async with desk.authorizing() as (service, view):
+        await asyncio.to_thread(desk.server.browse, view.url)
+        shown = await service.wait(view.id, 30)
+        assert (shown.granted, shown.missing) == (("mail.read",), ("mail.send",))
+        bound = await service.finish(view.id, "")
+    assert desk.bindings.get(bound.name).missing_scopes == ("mail.send",)
+    assert desk.records[-1][2]["missing_scopes"] == ["mail.send"]
+
+
+# With a device code
+
+
+async def test_a_device_code_needs_no_browser_here(desk: Desk) -> None:
+    desk.provider = replace(desk.provider, device_url=f"{desk.server.base}/device")
+    async with desk.authorizing(device=True) as (service, view):
+        assert view.user_code == "WDJB-MJHT"
+        assert view.url == f"{desk.server.base}/activate"
+        async with asyncio.timeout(60):
+            while not desk.server.grants:  # refused once: nobody has entered it yet
+                await asyncio.sleep(0.05)
+        assert (await service.wait(view.id, 0)).state == "waiting"
+        desk.server.device_approved.set()
+        assert (await service.wait(view.id, 60)).account == "ana@example.com"
+        bound = await service.finish(view.id, "")
+    assert await desk.token(bound) in desk.server.access_tokens
+
+
+async def test_a_device_code_is_asked_of_known_providers_alone(desk: Desk) -> None:
+    with pytest.raises(InvalidRequest, match="--device"):
+        async with desk.authorizing(device=True):
+            pass
+
+
+@pytest.mark.parametrize("gives_codes", [True, False])
+async def test_a_console_without_a_browser_uses_a_code_where_there_is_one(
+    desk: Desk, *, gives_codes: bool
+) -> None:
+    """Else the address is the one for a browser on this machine."""
+    if gives_codes:
+        desk.provider = replace(desk.provider, device_url=f"{desk.server.base}/device")
+    connector = SimpleNamespace(
+        identity=desk.user.identity,
+        credential_requirement=desk.user.requirement,
+        hosts=desk.user.hosts,
+    )
+    library = SimpleNamespace(accepted_connectors=lambda: [connector], ready=list)
+    service, events = desk.authorizations(), EventBus[CoreEvent]()
+    seen: list[CoreEvent] = []
+    events.subscribe(seen.append)
+    console = AccountCommands(desk.bindings, service, library, events)  # type: ignore[arg-type]
+    asked = BeginLogin(connector_hash=desk.user.identity.hash, identity="work", device=True)
+    await console.carry_out(asked)
+    service.close()
+    (begun,) = [each for each in seen if isinstance(each, LoginUpdated)]
+    assert begun.login.state == "waiting"
+    assert begun.login.user_code == ("WDJB-MJHT" if gives_codes else "")
+    assert ("redirect_uri" in begun.login.url) is not gives_codes
+
+
+# Renewal
+
+
+async def test_a_token_is_renewed_a_minute_before_its_end(desk: Desk) -> None:
+    bound = await desk.authorized()
+    first = await desk.token(bound)
+    desk.clock.advance(3600 - 61)
+    assert await desk.token(bound) == first
+    desk.clock.advance(1)
+    second = await desk.token(bound)
+    assert second != first
+    assert second in desk.server.access_tokens
+    assert desk.events == ["binding.created", "binding.refreshed"]
+    desk.clock.advance(3600)
+    assert await desk.token(bound) not in (first, second)  # by the rotated refresh token
+
+
+async def test_twenty_calls_renew_once(desk: Desk) -> None:
+    """The server ends every login whose refresh token comes twice."""
+    bound = await desk.authorized()
+    desk.clock.advance(3600)
+    tokens = await asyncio.gather(*(desk.token(bound) for _ in range(20)))
+    assert len(set(tokens)) == 1
+    assert [grant["grant_type"] for grant in desk.server.grants] == [
+        "authorization_code",
+        "refresh_token",
+    ]
+
+
+async def test_a_renewal_that_fails_says_so_and_is_tried_again(desk: Desk) -> None:
+    bound = await desk.authorized()
+    first = await desk.token(bound)
+    desk.clock.advance(3600 - 30)
+    desk.server.refuses = "temporarily_unavailable"
+    with pytest.raises(BindingFailed) as failed:
+        await desk.token(bound)
+    assert "temporarily_unavailable" in failed.value.message
+    desk.server.refuses = ""
+    assert await desk.token(bound) != first
+
+
+async def test_a_provider_that_is_away_costs_nothing_while_the_token_lasts(desk: Desk) -> None:
+    bound = await desk.authorized()
+    first = await desk.token(bound)
+    desk.clock.advance(3600 - 30)
+    answer, desk.server.service.answer = desk.server.service.answer, _break_off
+    assert await desk.token(bound) == first
+    desk.clock.advance(30)
+    with pytest.raises(NetworkError):
+        await desk.token(bound)
+    desk.server.service.answer = answer
+    assert await desk.token(bound) != first
+
+
+def _break_off(_: object) -> object:
+    raise ConnectionAbortedError
+
+
+async def test_a_revoked_login_says_what_to_do(desk: Desk) -> None:
+    """Once it is known the provider is not asked again; a new login puts it right."""
+    bound = await desk.authorized()
+    desk.server.refresh_tokens.clear()
+    desk.clock.advance(3600)
+    for _ in range(2):
+        with pytest.raises(BindingFailed) as failed:
+            await desk.token(bound)
+        assert f"`aileron binding reauthorize {bound.name}`" in failed.value.message
+        assert failed.value.to_failure().class_ == "binding_failed"
+    assert len(desk.server.grants) == 2
+    assert desk.events == ["binding.created", "binding.stale"]
+    assert desk.bindings.get(bound.name).is_stale
+
+    async with desk.authorizing(replaces=bound.name) as (service, view):
+        await asyncio.to_thread(desk.server.browse, view.url)
+        await service.wait(view.id, 30)
+        again = await service.finish(view.id, "")
+    assert replace(again, created_at=bound.created_at) == bound  # another login: of now
+    assert not desk.bindings.get(bound.name).is_stale
+    assert desk.events[-1] == "binding.reauthorized"
+    assert await desk.token(again) in desk.server.access_tokens
+
+
+async def test_another_login_does_not_replace_an_account(desk: Desk) -> None:
+    bound = await desk.authorized()
+    desk.server.account = "mallory@example.com"
+    async with desk.authorizing(replaces=bound.name) as (service, view):
+        await asyncio.to_thread(desk.server.browse, view.url)
+        assert (await service.wait(view.id, 30)).account == "mallory@example.com"
+        with pytest.raises(Conflict, match="another account"):
+            await service.finish(view.id, "")
+    assert desk.bindings.get(bound.name).account == "ana@example.com"
+
+
+async def test_fewer_scopes_at_a_renewal_are_noticed(desk: Desk) -> None:
+    bound = await desk.authorized()
+    desk.server.scope = "mail.read"
+    desk.clock.advance(3600)
+    await desk.token(bound)
+    assert desk.bindings.get(bound.name).missing_scopes == ("mail.send",)
+    assert desk.records[-1][0] == "binding.refreshed"
+    assert desk.records[-1][2]["missing_scopes"] == ["mail.send"]
+
+
+async def test_a_login_that_cannot_be_renewed_ends(desk: Desk) -> None:
+    desk.server.rotates = False
+    bound = await desk.authorized()
+    stored = json.loads(desk.vault.get(bound.name).reveal())
+    without = json.dumps({**stored, "refresh_token": ""})
+    desk.vault.put(bound.name, Secret(without), desk.vault.entries()[bound.name].metadata)
+    desk.clock.advance(3600 - 30)
+    assert await desk.token(bound) == stored["access_token"]
+    desk.clock.advance(30)
+    with pytest.raises(BindingFailed, match="has ended"):
+        await desk.token(bound)
+
+
+@asynccontextmanager
+async def renewing(desk: Desk, bound: Binding) -> AsyncIterator[asyncio.Task[str]]:
+    """Have a call renew the login; the server answers at the end of the context."""
+    desk.clock.advance(3600)
+    asked, go_on = asyncio.Event(), asyncio.Event()
+    loop, answer = asyncio.get_running_loop(), desk.server.service.answer
+
+    def slowly(request: object) -> object:
+        loop.call_soon_threadsafe(asked.set)
+        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(60)
+        return answer(request)  # type: ignore[arg-type]
+
+    desk.server.service.answer = slowly
+    call = asyncio.create_task(desk.token(bound))
+    await asked.wait()
+    yield call
+    go_on.set()
+
+
+async def test_an_account_that_is_revoked_during_a_renewal_stays_revoked(desk: Desk) -> None:
+    bound = await desk.authorized()
+    async with renewing(desk, bound) as call:
+        await desk.bindings.revoke(bound.name)
+    with pytest.raises(BindingFailed, match="changed while"):
+        await call
+    assert desk.bindings.all() == ()
+    assert bound.name not in desk.vault.entries()
+
+
+async def test_a_login_that_is_renewed_while_the_vault_is_locked_is_not_lost(desk: Desk) -> None:
+    """The server takes the old refresh token no more; the call itself gets nothing."""
+    bound = await desk.authorized()
+    async with renewing(desk, bound) as call:
+        desk.vault.lock()
+    with pytest.raises(AileronError, match="locked"):
+        await call
+    assert desk.events[-1] == "binding.refreshed"
+    desk.vault.unlock(Secret(PASSPHRASE))
+    assert await desk.token(bound) in desk.server.access_tokens
+    desk.clock.advance(3600)
+    assert await desk.token(bound) in desk.server.access_tokens
+
+
+async def test_tokens_go_to_the_endpoint_of_the_manifest_alone(desk: Desk) -> None:
+    """Also those of an account that was stored for another one, as by a vault of version 1."""
+    bound = await desk.authorized()
+    port = desk.server.service.port
+    desk.user = desk.make_user(desk.server.manifest(f"https://{HOST}:{port}/other"))
+    with pytest.raises(BindingFailed, match="another token endpoint"):
+        await desk.token(bound)
+    assert len(desk.server.grants) == 1
+
+
+# What is secret
+
+
+@pytest.mark.parametrize("refuses", ["invalid_grant", "invalid_client", f"{CANARY}-reflected"])
+async def test_no_error_repeats_what_was_sent(
+    desk: Desk, refuses: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server's errors quote the whole form: the secret, the code, the refresh token."""
+    caplog.set_level(logging.DEBUG)
+    bound = await desk.authorized()
+    desk.server.refuses = refuses
+    desk.clock.advance(3600)
+    with pytest.raises(AileronError) as failed:
+        await desk.token(bound)
+    error: BaseException | None = failed.value
+    while error is not None:
+        assert CANARY not in f"{error} {error!r} {vars(error)}"
+        error = error.__cause__ or error.__context__
+    assert CANARY not in caplog.text
+
+
+async def test_no_token_is_in_a_file_or_a_value_that_prints(desk: Desk) -> None:
+    async with desk.authorizing() as (service, view):
+        await asyncio.to_thread(desk.server.browse, view.url)
+        shown = await service.wait(view.id, 30)
+        bound = await service.finish(view.id, "")
+    desk.clock.advance(3600)
+    credential = await desk.bindings.credential_for(bound, desk.user)
+    for value in (view, shown, bound, credential, desk.bindings, service, desk.endpoint):
+        assert CANARY not in repr(value)
+    for path in desk.folder.rglob("*"):
+        assert not path.is_file() or CANARY.encode() not in path.read_bytes()
