@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from aileron_core.connectors.http.target import RequestTarget
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.posted_reads import OFFER_KEY, classify_read, is_method_override
+from aileron_core.connectors.protocol import Credential
 from aileron_core.errors import BindingRequired, CapabilityDenied
 
 READ_METHODS = frozenset({"GET", "HEAD"})
@@ -86,32 +87,63 @@ def _only_reads(
     )
 
 
+def without_credential_headers(manifest: Manifest, headers: Mapping[str, str]) -> dict[str, str]:
+    """Return a guest's *headers* without those that its manifest's kind of credential is sent in.
+
+    With one of its own it could have a service file a person's data under an account of its publisher's.
+    """
+    need = manifest.credential
+    if need is None:
+        return dict(headers)
+    own = {"authorization" if need.kind != "api_key" else need.header.lower()}
+    if need.kind == "aws_sigv4":
+        own |= {"x-amz-date", "x-amz-content-sha256", "x-amz-security-token"}
+    return {name: value for name, value in headers.items() if name.lower() not in own}
+
+
 def check_credential(
-    manifest: Manifest, target: RequestTarget, credential: str | None, *, routed: bool
-) -> None:
-    """Check that a request asks for no credential, or for one that it can be given.
+    manifest: Manifest,
+    target: RequestTarget,
+    wanted: str | None,
+    bound: Credential | None,
+    *,
+    routed: bool,
+) -> Credential | None:
+    """Return the credential that a request is to carry: *bound* if it asks for that, or None.
 
     A routed host gets and needs no credential: the request is sent without. A kind that the
     manifest does not declare is refused there too, so that a trial run shows the mistake.
 
+    Args:
+        wanted: the kind that the connector named in the request; None where it wants none.
+        bound: the credential of this call.
+
     Raises:
-        CapabilityDenied: the manifest declares another kind, or none.
-        BindingRequired: it declares that kind and none is bound.
+        CapabilityDenied: the manifest declares another kind or none, or the request is plain HTTP.
+        BindingRequired: it declares that kind, and none is bound for this host.
     """
-    if credential is None:
-        return
+    if wanted is None:
+        return None
     name, kind = manifest.name, manifest.credential_kind
-    if credential != kind:
+    if wanted != kind:
         raise CapabilityDenied(
-            f"the connector asked for a credential of kind {credential[:64]!r}; its manifest "
+            f"the connector asked for a credential of kind {wanted[:64]!r}; its manifest "
             f"declares {kind or 'none'}",
             details={"boundary_detail": "connector_manifest", "connector": name},
             boundary="connector_manifest",
         )
     if routed:
-        return
-    raise BindingRequired(
-        f"{name} needs a credential ({kind}) for {target.host_port}. This "
-        "version cannot bind credentials yet: without one, only hosts given with --route can be reached",
-        details={"boundary_detail": "action", "connector": name, "capability_kind": kind},
-    )
+        return None
+    if bound is None or bound.kind != kind or target.host_port not in bound.hosts:
+        raise BindingRequired(
+            f"{name} needs a credential ({kind}) for {target.host_port}, and no account is bound "
+            f"for it. Run aileron binding setup {name}.",
+            details={"boundary_detail": "action", "connector": name, "capability_kind": kind},
+        )
+    if target.scheme != "https":
+        raise CapabilityDenied(
+            f"the connector asked for a credential in plain HTTP to {target.host_port}; "
+            "credentials are sent over https only",
+            details={"requested": f"network:{target.host_port}"},
+        )
+    return bound

@@ -153,7 +153,7 @@ def _mismatches(manifest: Manifest, shape: ModuleInterface, file: str) -> list[P
     if manifest.credential is not None:
         warn(
             "capabilities.credential",
-            f"declares a credential ({manifest.credential.kind}), which this version cannot bind: a "
-            "request that names it ends as binding_required, or goes to a routed host without one",
+            f"declares a credential ({manifest.credential.kind}): calls wait until an account is bound. "
+            "A request to a routed host is sent without one",
         )
     return problems

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
@@ -20,6 +20,7 @@ from aileron_core.connectors.manifest_rules import (
     positive_output_limit,
     prose,
     provenance_hash,
+    seconds_by_op,
     single_line,
     spawn_programs,
     string_list,
@@ -28,7 +29,7 @@ from aileron_core.connectors.manifest_rules import (
 )
 from aileron_core.errors import FileProblems, Problem
 
-CredentialKind: TypeAlias = Literal["api_key", "oauth2", "aws_sigv4"]
+CredentialKind: TypeAlias = Literal["api_key", "oauth2", "aws_sigv4", "basic"]
 ValueRule: TypeAlias = Callable[[Any], str | None]
 """Takes a value and returns what is wrong with it, or None."""
 
@@ -71,7 +72,7 @@ _SCHEMA: Mapping[str, Mapping[str, ValueRule | None]] = {
         "client_secret": single_line,
         "scopes": string_list,
     },
-    "capabilities.runtime": {"imports": string_list},
+    "capabilities.runtime": {"imports": string_list, "wall_seconds": seconds_by_op},
     "capabilities.spawn": {
         "programs": spawn_programs,
         "operations": operations,
@@ -105,6 +106,10 @@ _ONLY_FOR = {
     "access_key_id": "aws_sigv4",
     "oauth2": "oauth2",
 }
+
+
+CLIENT_PLACEHOLDER = "bound-at-release"
+"""In published sources, the client secret that only a release contains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +148,8 @@ class Manifest:
     hosts: tuple[str, ...] = ()
     """`host:port` normalized by `host_names.normalize_host_port`, sorted, without duplicates."""
     imports: tuple[str, ...] = ()
+    wall_seconds: Mapping[str, int] = field(default_factory=dict[str, int])
+    """By op, how long one call of it may take; only of those that need longer than usual."""
     intents: tuple[str, ...] = ()
     credential: CredentialRequirement | None = None
     idempotent: bool = True
@@ -160,19 +167,29 @@ class Manifest:
         region = args.get(_REGION_ARGUMENT)
         if self.credential_kind != "aws_sigv4" or not isinstance(region, str):
             return self.hosts
-        regions = {entry: _aws_region(entry) for entry in self.hosts}
-        if region not in regions.values():
+        if region not in {aws_region_of_host(entry.rpartition(":")[0]) for entry in self.hosts}:
             return self.hosts
-        return tuple(entry for entry, its in regions.items() if its in (None, region))
+        return hosts_of_region(self.hosts, region)
 
     @property
     def credential_kind(self) -> CredentialKind | None:
         return None if self.credential is None else self.credential.kind
 
 
-def _aws_region(entry: str) -> str | None:
-    """Return the AWS region in the name of a `host:port`, None if there is none."""
-    host = entry.rpartition(":")[0]
+def is_aws_region(text: str) -> bool:
+    """Return whether *text* has the form of a region, such as `eu-west-1`."""
+    return _AWS_REGION.fullmatch(text) is not None
+
+
+def hosts_of_region(hosts: Iterable[str], region: str) -> tuple[str, ...]:
+    """Return those of *hosts*, as `host:port`, that are in *region* or name none."""
+    return tuple(
+        entry for entry in hosts if aws_region_of_host(entry.rpartition(":")[0]) in (None, region)
+    )
+
+
+def aws_region_of_host(host: str) -> str | None:
+    """Return the AWS region in the name of a host, None if there is none."""
     if not host.endswith(_AWS_DOMAINS):
         return None
     labels = reversed(host.split("."))
@@ -287,6 +304,7 @@ def _to_manifest(document: Mapping[str, Any]) -> Manifest:
         provenance_hash=connector.get("provenance_hash", ""),
         hosts=tuple(sorted({normalize_host_port(host) for host in hosts})),
         imports=tuple(_table(document, "capabilities.runtime").get("imports", ())),
+        wall_seconds=dict(_table(document, "capabilities.runtime").get("wall_seconds", {})),
         intents=tuple(_table(document, "provides").get("intents", ())),
         credential=_to_credential(_table(document, "capabilities.credential")),
         idempotent=default == "idempotent",

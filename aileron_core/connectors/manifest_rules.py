@@ -5,6 +5,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from aileron_core.actions.names import is_semver
+from aileron_core.actions.validate import MAX_WALL_SECONDS
 from aileron_core.connectors.http.host_names import normalize_host_port
 from aileron_core.connectors.names import MAX_NAME_LENGTH, Fqn
 
@@ -61,7 +62,8 @@ def idempotency(value: Any) -> str | None:
 
 def credential_kind(value: Any) -> str | None:
     """Accept a kind of credential that a host can inject."""
-    return None if value in ("api_key", "oauth2", "aws_sigv4") else "must be api_key, oauth2 or aws_sigv4"  # fmt: skip
+    good = value in ("api_key", "oauth2", "aws_sigv4", "basic")
+    return None if good else "must be api_key, oauth2, aws_sigv4 or basic"
 
 
 def header_name(value: Any) -> str | None:
@@ -115,6 +117,17 @@ def positive_output_limit(value: Any) -> str | None:
     """Accept a number of bytes up to 64 MiB."""
     good = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MAX_OUTPUT
     return None if good else f"must be a number of bytes from 1 to {_MAX_OUTPUT}"
+
+
+def seconds_by_op(value: Any) -> str | None:
+    """Accept how many seconds calls may take, by op."""
+    if not isinstance(value, dict):
+        return "must be a table: an op, and how many seconds one call of it may take"
+    for op, seconds in cast("dict[str, Any]", value).items():
+        whole = isinstance(seconds, int) and not isinstance(seconds, bool)
+        if not whole or not 1 <= seconds <= MAX_WALL_SECONDS:
+            return f"{op!r} must be a whole number of seconds from 1 to {MAX_WALL_SECONDS}"
+    return None
 
 
 def spawn_programs(value: Any) -> str | None:

@@ -1,11 +1,15 @@
 """The interface of connectors (today WASM modules), which provide the ops of actions; the limits of one call."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Final, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
 
 from aileron_core.canonical import Json, JsonObject
+from aileron_core.connectors.manifest import CredentialRequirement
 from aileron_core.errors import Failure
+
+if TYPE_CHECKING:
+    from aileron_core.connectors.stop_request import StopRequest
 
 MIB = 1024 * 1024
 
@@ -24,6 +28,12 @@ class ConnectorIdentity:
     def ref(self) -> str:
         """`fqn@version`."""
         return f"{self.fqn}@{self.version}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a person may call it: its hash, its name or the last word of it, with or without version."""
+        names = (self.fqn, self.fqn.rpartition("/")[2])
+        return (self.hash, *names, *(f"{name}@{self.version}" for name in names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +87,50 @@ class Route:
     port: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestToSign:
+    """A request as it is about to be written, for a credential that depends on it."""
+
+    method: str
+    host: str
+    """The Host header."""
+    path: str = field(repr=False)
+    """Path and query as they stand in the request line."""
+    headers: Mapping[str, str] = field(repr=False)
+    """Those that the connector set."""
+    body: bytes = field(repr=False)
+
+
+class Credential(Protocol):
+    """A bound account's credential, as one call uses it. The guest never sees it."""
+
+    @property
+    def kind(self) -> str:
+        """Return its kind, as manifests name it."""
+        ...
+
+    @property
+    def hosts(self) -> Collection[str]:
+        """Return the `host:port` entries that it may be sent to."""
+        ...
+
+    def headers(self, request: RequestToSign) -> Mapping[str, str]:
+        """Return the headers to add to *request*. Called on a worker thread, right before it is sent.
+
+        Raises:
+            BindingFailed: it cannot be used for this request.
+        """
+        ...
+
+    def secrets(self) -> Sequence[bytes]:
+        """Return what must not come back in an answer, signatures of the requests so far included."""
+        ...
+
+    def note_answer(self, status: int, body: bytes) -> None:
+        """Note how the service answered a request that carried it. Called on the same thread."""
+        ...
+
+
 class Connector(Protocol):
     """An accepted connector."""
 
@@ -92,6 +146,16 @@ class Connector(Protocol):
 
     def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
         """Return those of `hosts` that a call with *args* can reach; the sandbox enforces it."""
+        ...
+
+    @property
+    def credential_requirement(self) -> CredentialRequirement | None:
+        """Return the credential that its manifest asks for; None if it asks for none."""
+        ...
+
+    @property
+    def account(self) -> str:
+        """Return the name of the binding whose credential its calls carry, empty if they carry none."""
         ...
 
     @property
@@ -115,7 +179,9 @@ class Connector(Protocol):
         limits: Limits,
         read_only: bool = False,
         accepted_reads: Collection[str] = (),
+        credential: Credential | None = None,
         on_request: Callable[[], None] | None = None,
+        stop: "StopRequest | None" = None,
     ) -> OpResult:
         """Run *op* once and return how it ended. Never raises for what the connector or the service did.
 
@@ -125,8 +191,10 @@ class Connector(Protocol):
                 is
                 `capability_denied`.
             accepted_reads: what a person accepted as reads by POST, as `posted_reads` names it.
+            credential: added to the requests that name its kind, and removed from every answer.
             on_request: called (from any thread) just before the first byte of each request may be
                 sent.
+            stop: ends the call at once when it is made, with the failure of `stopped_by_person`.
 
         Raises:
             HashMismatch: the bytes in the store no longer match `identity`.

@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,20 @@ class ConnectorRegistry:
         if (engine := self._engine_if_made()) is not None:
             engine.release_module(hash_)
         return removed
+
+    async def stage_modules(self, connectors: "Sequence[WasmConnector]") -> None:
+        """Read the cached machine code of *connectors* before the vault's key verifies it, and check their files."""
+        if (engine := self._engine_if_made()) is not None:
+            hashes = [each.identity.hash for each in connectors]
+            await asyncio.to_thread(engine.stage_modules, hashes)
+            for hash_ in hashes:
+                with suppress(NotFound, HashMismatch):  # said where it is used
+                    await asyncio.to_thread(self._store.verify, hash_)
+
+    async def collect_modules(self, wanted: Collection[str]) -> None:
+        """Remove the cached machine code of every connector but those with these hashes."""
+        if (engine := self._engine_if_made()) is not None:
+            await asyncio.to_thread(engine.collect_modules, wanted)
 
     def _connector(self, installed: InstalledConnector) -> "WasmConnector":
         from aileron_core.connectors.wasm.connector import WasmConnector

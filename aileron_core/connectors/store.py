@@ -20,7 +20,7 @@ from typing import Final, Self
 
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.connectors.manifest import Manifest, parse_manifest
+from aileron_core.connectors.manifest import CredentialRequirement, Manifest, parse_manifest
 from aileron_core.connectors.module_interface import check_interface, read_interface
 from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.containment.safe_paths import read_small_file
@@ -50,6 +50,11 @@ class InstalledConnector:
     def hosts(self) -> tuple[str, ...]:
         """Every `host:port` that it may reach, sorted."""
         return self.manifest.hosts
+
+    @property
+    def credential_requirement(self) -> CredentialRequirement | None:
+        """What it wants added to its requests; None for nothing."""
+        return self.manifest.credential
 
     @classmethod
     def of(cls, manifest: Manifest, hash_: str, module: bytes, text: bytes) -> Self:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from typing import cast
+from typing import TypeAlias, cast
 from urllib.parse import urljoin
 
 import httpcore
@@ -21,18 +21,30 @@ import httpcore
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver, SystemResolver
 from aileron_core.connectors.http.call import GuardedBackend, OutgoingCall, RefusedAddress
+from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.http.target import (
     RequestTarget,
     allowed_headers,
     check_method_name,
     parse_target,
 )
-from aileron_core.connectors.protocol import MIB, Route
-from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
+from aileron_core.connectors.protocol import MIB, Credential, RequestToSign, Route
+from aileron_core.errors import (
+    BindingFailed,
+    CapabilityDenied,
+    NetworkError,
+    OpFailed,
+    ResourceLimitExceeded,
+)
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_PARTIAL = frozenset({b"accept-encoding", b"range", b"if-range"})
+"""Headers with which the body of an answer comes in a form that cannot be searched."""
 _MAX_CONNECTIONS = 64
 _KEEPALIVE_SECONDS = 3.0
+
+Headers: TypeAlias = "list[tuple[bytes, bytes]]"
+"""Names and values as they stand on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,30 +129,53 @@ class OutgoingClient:
         allowed: Collection[str],
         max_redirects: int = 5,
         max_body: int = 16 * MIB,
+        credential: Credential | None = None,
+        scrubber: Scrubber | None = None,
     ) -> OutgoingResponse:
         """Send *request*, follow redirects and return the final response.
 
         Args:
             request: any method except CONNECT and TRACE.
             allowed: the exact `host:port` entries it may go to, also by redirect.
+            credential: added to the request, and again where it is redirected to the same
+                `host:port`; never elsewhere nor after a redirect to elsewhere, nor to a routed host.
+            scrubber: removes secrets from the body of the response. The response is asked for whole
+                and uncompressed then.
 
         Raises:
             ValueError: URL, method or headers are malformed.
             CapabilityDenied: a host that is not listed, or an address that no connector may reach.
             NetworkError: no response; the message names host and kind, never path, query or body.
             ResourceLimitExceeded: the response body is too large.
+            BindingFailed: the credential cannot be used for this request.
         """
         check_method_name(request.method)
         target = parse_target(request.url)
         headers = allowed_headers(request.headers)
+        if scrubber is not None:  # what is compressed or cut in two cannot be searched
+            headers = _without(headers, _PARTIAL)
         for _ in range(max_redirects + 1):
             self.check_host(target, allowed)
             with self._backend.use_call(call), _own_errors(target, call):
                 call.begin_hop(request.method, target.host_port)
-                status, location, body = self._hop(request, target, headers, max_body, call)
+                signed = headers
+                if credential is not None:
+                    signed = self._signed(request, target, headers, credential)
+                    if scrubber is not None:
+                        scrubber.add(credential.secrets())
+                answer = self._hop(request, target, signed, max_body, call)
             call.end_hop()
+            if credential is not None and signed is not headers:
+                credential.note_answer(answer.status, answer.body)
+            status, location = answer.status, _location(answer)
             if status not in _REDIRECTS or location is None:
-                return OutgoingResponse(status=status, body=body)
+                return OutgoingResponse(status=status, body=_scrubbed(answer, scrubber, target))
+            if scrubber is not None and scrubber.finds(answer.header(b"location")):
+                raise _not_retriable(
+                    NetworkError(
+                        f"{target.host_port} redirected to an address with the credential in it"
+                    )
+                )
             following = _redirected(target, location)
             if _becomes_get(request, status):
                 request = replace(request, method="GET", body=None)
@@ -148,7 +183,8 @@ class OutgoingClient:
                     entry for entry in headers if not entry[0].lower().startswith(b"content-")
                 ]
             if following.host_port != target.host_port:
-                headers = [entry for entry in headers if entry[0].lower() != b"authorization"]
+                # For good: the place that a request was sent on to does not choose what it carries.
+                headers, credential = _without(headers, {b"authorization"}), None
             target = following
         how = (
             f"more than {max_redirects} times"
@@ -177,10 +213,10 @@ class OutgoingClient:
         self,
         request: OutgoingRequest,
         target: RequestTarget,
-        headers: list[tuple[bytes, bytes]],
+        headers: Headers,
         max_body: int,
         call: OutgoingCall,
-    ) -> tuple[int, str | None, bytes]:
+    ) -> "_Answer":
         # A route is plain HTTP whatever the URL says; the Host header stays that of the URL.
         scheme = "http" if self.is_routed(target.host_port) else target.scheme
         wire = httpcore.Request(
@@ -200,9 +236,32 @@ class OutgoingClient:
                         f"the response of {target.host_port} is larger than {max_body} bytes",
                         details={"limit": "response_body", "configured": f"{max_body} bytes"},
                     )
-        locations = [value for name, value in response.headers if name.lower() == b"location"]
-        location = _text(locations[0]) if locations and locations[0] else None
-        return response.status, location, chunks.getvalue()
+        return _Answer(status=response.status, headers=response.headers, body=chunks.getvalue())
+
+    def _signed(
+        self,
+        request: OutgoingRequest,
+        target: RequestTarget,
+        headers: Headers,
+        credential: Credential,
+    ) -> Headers:
+        """Return *headers* with those of *credential*, which replace the guest's of the same names."""
+        if target.host_port not in credential.hosts or self.is_routed(target.host_port):
+            return headers
+        if target.scheme != "https":
+            raise CapabilityDenied(
+                f"{target.host_port} was to get a credential in plain HTTP",
+                details={"requested": f"network:{target.host_port}"},
+            )
+        to_sign = RequestToSign(
+            method=request.method,
+            host=target.host_header,
+            path=target.path,
+            headers={name.decode(): _text(value) for name, value in headers},
+            body=request.body or b"",
+        )
+        added = _header_lines(credential, to_sign)
+        return [*_without(headers, {name.lower() for name, _ in added}), *added]
 
     def _request(
         self, wire: httpcore.Request, *, may_repeat: bool, call: OutgoingCall
@@ -220,8 +279,66 @@ class OutgoingClient:
                     raise
 
 
+def _header_lines(credential: Credential, request: RequestToSign) -> Headers:
+    """Return what *credential* adds to *request*.
+
+    Raises:
+        BindingFailed: it cannot be used. No text of another error is kept, which may quote a part of it.
+    """
+    try:
+        return [
+            (name.encode("ascii"), value.encode("latin-1"))
+            for name, value in credential.headers(request).items()
+        ]
+    except OpFailed:
+        raise
+    except Exception as error:  # noqa: BLE001 - a secret that cannot be encoded, among others
+        kind = type(error).__name__
+    raise BindingFailed(
+        f"The account's credential cannot be sent ({kind}). Bind the account again."
+    )
+
+
 class _Closable:
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """The response to one hop."""
+
+    status: int
+    headers: Headers = field(repr=False)
+    body: bytes = field(repr=False)
+
+    def header(self, name: bytes) -> bytes:
+        """Return the first value of header *name* (lower case), empty if there is none."""
+        return next((value for each, value in self.headers if each.lower() == name), b"")
+
+
+def _location(answer: _Answer) -> str | None:
+    return _text(location) if (location := answer.header(b"location")) else None
+
+
+def _scrubbed(answer: _Answer, scrubber: Scrubber | None, target: RequestTarget) -> bytes:
+    """Return the body without the secrets of *scrubber*."""
+    if scrubber is None:
+        return answer.body
+    encodings = b",".join(
+        value for name, value in answer.headers if name.lower() == b"content-encoding"
+    )
+    if not {each.strip().lower() for each in encodings.split(b",")} <= {b"", b"identity"}:
+        raise _not_retriable(
+            NetworkError(
+                f"{target.host_port} answered compressed although it was asked not to, so the "
+                "answer cannot be searched for the credential"
+            )
+        )
+    return scrubber.scrub(answer.body)
+
+
+def _without(headers: Headers, names: Collection[bytes]) -> Headers:
+    return [entry for entry in headers if entry[0].lower() not in names]
 
 
 def _text(header: bytes) -> str:
@@ -239,9 +356,7 @@ def _route_target(route: Route) -> RequestTarget:
         raise ValueError(f"a route must begin with host:port, not {route.host!r}") from error
 
 
-def _wire_headers(
-    request: OutgoingRequest, target: RequestTarget, headers: list[tuple[bytes, bytes]]
-) -> list[tuple[bytes, bytes]]:
+def _wire_headers(request: OutgoingRequest, target: RequestTarget, headers: Headers) -> Headers:
     wire = [(b"Host", target.host_header.encode("ascii")), *headers]
     present = {name.lower() for name, _ in headers}
     if b"user-agent" not in present:

@@ -3,13 +3,16 @@
 A compiler's time and memory are not bounded by the size of its input: 250 kB of loops over 50,000
 locals take minutes and gigabytes. A module of 7 MB keeps every core busy for seconds, in which the
 console has to draw and answer. So a child compiles it, at a lower priority, and returns the machine
-code over a pipe that nobody else holds. It is our own program on our own input, and the code is
-never in a file.
+code over a socket. It is our own program on our own input, and the code is never in a file.
+
+Not over a pipe: any program of this user can open a pipe of the child's under `/proc` and write machine code
+into it. A socket cannot be opened there, and the child closes its memory to others first of all.
 """
 
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -59,7 +62,7 @@ class Compiler:
             ConnectorRuntimeError: it cannot be compiled for this host; the message says why.
             Unavailable: the compiler is closed.
         """
-        child = self._start(niceness, optimize=optimize)
+        child, ours = self._start(niceness, optimize=optimize)
         late = threading.Event()
 
         def stop() -> None:
@@ -70,7 +73,7 @@ class Compiler:
         timer.daemon = True
         timer.start()
         try:
-            answer = _communicate(child, module)
+            answer = _communicate(child, ours, module)
         finally:
             timer.cancel()
             child.kill()
@@ -87,7 +90,9 @@ class Compiler:
         for child in children:
             child.kill()
 
-    def _start(self, niceness: int, *, optimize: bool) -> subprocess.Popen[bytes]:
+    def _start(
+        self, niceness: int, *, optimize: bool
+    ) -> tuple[subprocess.Popen[bytes], socket.socket]:
         processor_seconds = math.ceil(self._seconds * _THREADS)
         settings = [*map(str, (self._memory_mib, processor_seconds, niceness))]
         settings.append("speed" if optimize else "none")
@@ -95,19 +100,21 @@ class Compiler:
             if self._closed:
                 raise Unavailable(CLOSING_MESSAGE)
             try:
-                child = subprocess.Popen(
-                    [sys.executable, "-I", "-m", _CHILD, *settings],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    env={**os.environ, "RAYON_NUM_THREADS": str(_THREADS)},
-                )
+                ours, theirs = socket.socketpair()
+                with theirs:
+                    child = subprocess.Popen(
+                        [sys.executable, "-I", "-m", _CHILD, *settings],
+                        stdin=theirs.fileno(),
+                        stdout=theirs.fileno(),
+                        stderr=subprocess.DEVNULL,
+                        env={**os.environ, "RAYON_NUM_THREADS": str(_THREADS)},
+                    )
             except OSError as error:
                 raise ConnectorRuntimeError(
                     f"the connector's compiler could not be started: {error.strerror}"
                 ) from error
             self._children.add(child)
-        return child
+        return child, ours
 
     def _result(self, status: int, answer: bytes, *, late: bool) -> bytes:
         if status == 0:
@@ -146,16 +153,16 @@ def compile_problem(
     return ""
 
 
-def _communicate(child: subprocess.Popen[bytes], module: bytes) -> bytes:
+def _communicate(child: subprocess.Popen[bytes], ours: socket.socket, module: bytes) -> bytes:
     """Send *child* the module and return its output; it reads all input before it writes."""
-    assert child.stdin is not None
-    assert child.stdout is not None
-    with child.stdin, suppress(BrokenPipeError):
-        child.stdin.write(module)
-        child.stdin.close()
     output = BytesIO()  # grows in place: joined, 30 MB would be one long step of the interpreter
-    with child.stdout:
-        while part := os.read(child.stdout.fileno(), MIB):
+    with (
+        ours,
+        suppress(BrokenPipeError, ConnectionResetError),
+    ):  # it ended early; its status says how
+        ours.sendall(module)
+        ours.shutdown(socket.SHUT_WR)
+        while part := ours.recv(MIB):
             output.write(part)
     child.wait()
     return output.getvalue()

@@ -7,9 +7,14 @@ It exits with `EXIT_REFUSED`, and a sentence on its output, if the module cannot
 `EXIT_OUT_OF_MEMORY` if Python could allocate no more.
 """
 
+import ctypes
 import os
 import resource
 import sys
+
+if __name__ == "__main__" and sys.platform == "linux":
+    # PR_SET_DUMPABLE, before the imports, which take a while: what it returns is run by the console.
+    ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
 
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import MIB

@@ -8,8 +8,14 @@ from functools import partial
 from typing import TypeVar
 
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.connectors.manifest import Manifest
-from aileron_core.connectors.protocol import ConnectorIdentity, Limits, OpResult
+from aileron_core.connectors.manifest import CredentialRequirement, Manifest
+from aileron_core.connectors.protocol import (
+    ConnectorIdentity,
+    Credential,
+    Limits,
+    OpResult,
+)
+from aileron_core.connectors.stop_request import StopRequest, StopRequested, stopped_by_person
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.connectors.wasm.guest_result import build_result, guest_result
@@ -58,7 +64,9 @@ class WasmConnector:
         limits: Limits,
         read_only: bool = False,
         accepted_reads: Collection[str] = (),
+        credential: Credential | None = None,
         on_request: Callable[[], None] | None = None,
+        stop: StopRequest | None = None,
     ) -> OpResult:
         """Run *op* once; see `protocol.Connector.call`.
 
@@ -73,6 +81,7 @@ class WasmConnector:
             limits=limits,
             read_only=read_only,
             accepted_reads=accepted_reads,
+            credential=credential,
             on_request=on_request,
             clock=clock,
             slots=self._engine.slots,
@@ -81,20 +90,33 @@ class WasmConnector:
             secrets=lambda: _strings(args),
             stop_count_at_start=self._engine.stop_count,
         )
+        stop = stop or StopRequest()
         try:
-            await self._compiled()
+            await stop.interrupt(self._compiled())
             invocation.deadline += clock.monotonic() - began
             future = self._engine.submit(lambda: self._run(invocation, op, args))
         except HashMismatch:
             raise
+        except StopRequested:
+            return OpResult(failure=stopped_by_person().to_failure())
         except AileronError as error:
             return OpResult(failure=error.to_failure())
-        stop = partial(invocation.stop, "cancelled")
+        cancel = partial(invocation.stop, "cancelled")
         try:
-            return await _await_worker(future, stop, begin_within=limits.wall_seconds)
+            # Its thread ends it, also out of a sleep or a request, and says what had been sent.
+            with stop.stopping(partial(invocation.stop, "stopped")):
+                return await _await_worker(future, cancel, begin_within=limits.wall_seconds)
         except _NotStarted:
             invocation.stop("wall")
             return guest_result(GuestExit(ending="not_started"), invocation)
+
+    @property
+    def credential_requirement(self) -> CredentialRequirement | None:
+        return self._manifest.credential
+
+    @property
+    def account(self) -> str:
+        return ""
 
     @property
     def prepared(self) -> bool:
@@ -114,13 +136,9 @@ class WasmConnector:
             return
         # Not in a thread of the pool: calls of other connectors need those.
         waiting = self._engine.prepare(
-            self._identity.hash, self._checked_module, background=background
+            self._identity.hash, self._module, check=self._check, background=background
         )
         await asyncio.wrap_future(waiting)
-
-    def _checked_module(self) -> bytes:
-        self._check()
-        return self._module()
 
     def _module(self) -> bytes:
         return self._store.read(self._identity.hash)[0]

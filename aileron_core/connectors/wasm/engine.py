@@ -9,7 +9,7 @@ import ctypes
 import os
 import secrets
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,7 +42,7 @@ class WasmEngine:
 
     Args:
         cache_folder: the folder for compiled modules, under the home; None keeps them in memory only.
-        key: seals compiled modules; None for a random one, valid for this process.
+        key: seals compiled modules, or returns what does; None for a random one, valid for this process.
         max_guests: how many run at once; None for one per core.
         separate_compiler: whether large modules are compiled in a separate low-priority process.
         optimize: False compiles faster to slower code, for a trial.
@@ -53,7 +53,7 @@ class WasmEngine:
         outgoing: OutgoingClient,
         *,
         cache_folder: Path | None = None,
-        key: bytes | None = None,
+        key: bytes | Callable[[], bytes | None] | None = None,
         max_guests: int | None = None,
         separate_compiler: bool = False,
         optimize: bool = True,
@@ -108,14 +108,20 @@ class WasmEngine:
         return existing is not None and existing.done()
 
     def prepare(
-        self, hash_: str, module: Callable[[], bytes], *, background: bool = False
+        self,
+        hash_: str,
+        module: Callable[[], bytes],
+        *,
+        check: Callable[[], None] = lambda: None,
+        background: bool = False,
     ) -> Future[wasmtime.InstancePre]:
         """Return a future of the compiled module; each *hash_* is compiled once.
 
         Compiling uses a thread of its own, so that no call waits for another call's module.
 
         Args:
-            module: returns its verified bytes; called only if it is not compiled yet.
+            module: returns its verified bytes; called only if no compiled form of them is kept.
+            check: raises if what is installed is not what *hash_* says; called first.
             background: nobody waits for it yet, so it runs at the lowest priority.
 
         The future raises:
@@ -141,7 +147,8 @@ class WasmEngine:
         def compile_() -> None:
             try:
                 with _wasmtime_errors(_CANNOT_RUN):
-                    loaded = self._modules.load(module(), niceness=niceness)
+                    check()
+                    loaded = self._modules.load(hash_, module, niceness=niceness)
                     future.set_result(self._linker.instantiate_pre(loaded))
             except AileronError as error:
                 fail(error)
@@ -163,7 +170,7 @@ class WasmEngine:
             ConnectorRuntimeError: the module is invalid, or imports what the host does not offer.
         """
         with _wasmtime_errors(_CANNOT_RUN):
-            loaded = self._modules.load(module)
+            loaded = self._modules.load("", lambda: module)
             self._linker.instantiate_pre(loaded)
             return bytes(loaded.serialize())
 
@@ -171,6 +178,14 @@ class WasmEngine:
         """Release the compiled module of a connector that is no longer installed."""
         with self._lock:
             self._ready.pop(hash_, None)
+
+    def stage_modules(self, hashes: Collection[str]) -> None:
+        """Read what is cached of these connectors before the key is there that verifies it."""
+        self._modules.stage(hashes)
+
+    def collect_modules(self, wanted: Collection[str]) -> None:
+        """Remove what is cached of every connector but those with these hashes."""
+        self._modules.collect(wanted)
 
     @contextmanager
     def guest_slot(self, invocation: Invocation) -> Generator[None]:

@@ -5,7 +5,13 @@ import re
 from typing import Any, cast
 
 from aileron_core.canonical import Json
-from aileron_core.connectors.protocol import MAX_DEPTH, MIB, OpResult, is_deeper_than
+from aileron_core.connectors.protocol import (
+    MAX_DEPTH,
+    MIB,
+    OpResult,
+    is_deeper_than,
+)
+from aileron_core.connectors.stop_request import stopped_by_person
 from aileron_core.connectors.wasm.invocation import (
     UNKNOWN_EXIT_CODE,
     GuestExit,
@@ -91,7 +97,12 @@ def build_result(
 
 def _host_decides(invocation: Invocation) -> bool:
     # A guest that ended by itself in spite of a stop has reported its result, which is better than none.
-    return invocation.stdout_overflow or invocation.host_error is not None
+    # Not so where it was woken from a sleep by the stop: it took the time for over.
+    return (
+        invocation.stdout_overflow
+        or invocation.host_error is not None
+        or invocation.sleep_cut_short
+    )
 
 
 def _host_failure(end: GuestExit, invocation: Invocation) -> AileronError | None:
@@ -115,6 +126,8 @@ def _host_failure(end: GuestExit, invocation: Invocation) -> AileronError | None
         return Unavailable("the call was stopped because the console is closing or cancelled it")
     if invocation.stop_reason == "person":
         return Unavailable("a person stopped everything while it ran")
+    if invocation.stop_reason == "stopped":
+        return stopped_by_person()
     if invocation.stop_reason == "fault":
         return invocation.host_error or ConnectorRuntimeError(
             "the connector was stopped after an internal error in Aileron; please report it"

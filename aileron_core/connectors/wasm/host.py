@@ -15,11 +15,13 @@ from aileron_core.connectors.capability_checks import (
     check_credential,
     check_method,
     check_target,
+    without_credential_headers,
 )
 from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest
 from aileron_core.connectors.http.target import parse_target
 from aileron_core.connectors.module_interface import HOST_MODULE, WASI_MODULE
 from aileron_core.connectors.posted_reads import OFFER_KEY
+from aileron_core.connectors.protocol import Credential
 from aileron_core.connectors.wasm.envelope import MAX_ENVELOPE, Envelope, read_envelope
 from aileron_core.connectors.wasm.invocation import GuestStopped, Invocation
 from aileron_core.connectors.wasm.memory import GuestMemory, unsigned
@@ -177,8 +179,8 @@ class _HostFunctions:
             if data is None or len(data) != unsigned(length):
                 raise ValueError("the request is outside the connector's memory or is too large")
             envelope = read_envelope(data, yield_control)
-            self._check(invocation, envelope)
-            self._send(invocation, envelope)
+            credential = self._check(invocation, envelope)
+            self._send(invocation, envelope, credential)
         except ValueError as error:
             invocation.host_error = ConnectorRuntimeError(
                 f"the connector made a request that cannot be sent: {error}"
@@ -195,8 +197,8 @@ class _HostFunctions:
         invocation.host_error = None
         return _OK
 
-    def _check(self, invocation: Invocation, envelope: Envelope) -> None:
-        """Check the request against the connector's manifest: host, kind of request, credential."""
+    def _check(self, invocation: Invocation, envelope: Envelope) -> Credential | None:
+        """Check the request against the manifest, and return the credential that it is to carry."""
         target = parse_target(envelope.url)
         manifest = invocation.manifest
         check_target(manifest, target, invocation.hosts)
@@ -208,9 +210,13 @@ class _HostFunctions:
             accepted_reads=invocation.accepted_reads,
         )
         routed = self._outgoing.is_routed(target.host_port)
-        check_credential(manifest, target, envelope.credential, routed=routed)
+        return check_credential(
+            manifest, target, envelope.credential, invocation.credential, routed=routed
+        )
 
-    def _send(self, invocation: Invocation, envelope: Envelope) -> None:
+    def _send(
+        self, invocation: Invocation, envelope: Envelope, credential: Credential | None
+    ) -> None:
         call = invocation.open_call()
         invocation.leave_guest()
         try:
@@ -218,13 +224,15 @@ class _HostFunctions:
                 OutgoingRequest(
                     method=envelope.method,
                     url=envelope.url,
-                    headers=envelope.headers,
+                    headers=without_credential_headers(invocation.manifest, envelope.headers),
                     body=envelope.body,
                 ),
                 call,
                 allowed=invocation.hosts,
                 max_redirects=_redirects(invocation, envelope),
                 max_body=invocation.limits.response_bytes,
+                credential=credential,
+                scrubber=invocation.scrubber,
             )
         finally:
             invocation.close_call()

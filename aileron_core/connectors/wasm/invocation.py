@@ -9,12 +9,15 @@ from typing import Final, Literal, TypeAlias
 from aileron_core.clock import Clock
 from aileron_core.connectors.capability_checks import READ_METHODS
 from aileron_core.connectors.http.call import OutgoingCall
+from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.manifest import Manifest
-from aileron_core.connectors.protocol import Limits
+from aileron_core.connectors.protocol import Credential, Limits
 from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
 from aileron_core.errors import OpFailed
 
-StopReason: TypeAlias = Literal["wall", "requests", "cancelled", "closing", "person", "fault"]
+StopReason: TypeAlias = Literal[
+    "wall", "requests", "cancelled", "closing", "person", "stopped", "fault"
+]
 GuestEnding: TypeAlias = Literal["returned", "exited", "trapped", "not_started"]
 
 SLICE_SECONDS: Final = 0.05
@@ -48,6 +51,7 @@ class Invocation:
         hosts: those of its hosts that this run may reach.
         read_only: a preview: only GET, HEAD and the accepted reads by POST may be sent.
         accepted_reads: what a person accepted as reads by POST (`posted_reads`).
+        credential: what is added to the requests that name its kind.
         on_request: called before the first byte of each request may be sent.
         deadline: monotonic seconds at which the run is over.
         secrets: returns the strings in the arguments, redacted from what the guest logs.
@@ -67,6 +71,7 @@ class Invocation:
         ticker: EpochTicker,
         deadline: float,
         accepted_reads: Collection[str] = (),
+        credential: Credential | None = None,
         secrets: Callable[[], frozenset[str]] = frozenset,
         stop_count_at_start: int = 0,
     ) -> None:
@@ -75,6 +80,8 @@ class Invocation:
         self.limits = limits
         self.read_only = read_only
         self.accepted_reads = frozenset(accepted_reads) if read_only else None
+        self.credential = credential
+        self.scrubber = Scrubber(credential.secrets()) if credential is not None else None
         self.clock = clock
         self.deadline = deadline
         self.stop_count_at_start = stop_count_at_start
@@ -89,6 +96,8 @@ class Invocation:
         self._stop_reason: StopReason | None = None
         self._stop = threading.Event()
         self._call: OutgoingCall | None = None
+        self.sleep_cut_short = False
+        """Its last sleep was ended by what stops the run."""
         self.slice_end = 0.0
         self._release_gil_at = 0.0
         self.clock_base = clock.monotonic()
@@ -136,7 +145,8 @@ class Invocation:
         self._stop.wait(max(0.0, min(seconds, left)))
         if seconds >= left:
             self.stop("wall")  # also where the wait ended a moment early: it is not to go on
-        self.must_stop()
+        # It wakes before the time that it asked for, and must not pass that off as an answer.
+        self.sleep_cut_short = self.must_stop()
 
     def enter_guest(self) -> None:
         """Wait for a turn on the processor; continues without one only if the run is over."""

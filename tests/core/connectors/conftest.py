@@ -2,6 +2,7 @@
 
 import http.server
 import ipaddress
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from tests.core.connectors.guests import ECHO, Guest, MakeEngine, escaped, wat
+from tests.support.tls import certificate
 
 ROOT = Path(__file__).parents[3]
 MANIFEST = """
@@ -89,6 +91,17 @@ def service() -> Iterator[Service]:
     service.server.shutdown()
     service.server.server_close()
     service.thread.join()
+
+
+@pytest.fixture
+def tls_service(service: Service, tmp_path: Path) -> tuple[Service, ssl.SSLContext]:
+    """The service behind TLS as api.example and also.example, and a trust store that knows it."""
+    path = certificate(tmp_path, "api.example", "also.example")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    service.server.socket = context.wrap_socket(service.server.socket, server_side=True)
+    service.reply("/x", b"secure")
+    return service, ssl.create_default_context(cafile=str(path))
 
 
 class LeapingClock(SystemClock):
@@ -219,7 +232,7 @@ def drafts(
 ) -> WasmConnector:
     """The example connector, routed to the mailbox."""
     route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
-    entry = store.install(ROOT / "examples" / "connector")
+    entry = store.install(ROOT / "examples" / "connectors" / "mail-drafts")
     return WasmConnector(
         identity=entry.identity,
         manifest=entry.manifest,

@@ -1,6 +1,8 @@
 """Large modules are compiled by a child behind everything else, and nobody waits for another's."""
 
 import asyncio
+import contextlib
+import errno
 import os
 import sys
 import threading
@@ -39,9 +41,10 @@ def installed(store: ConnectorStore, engine: WasmEngine, module: bytes) -> WasmC
 def compilers() -> Iterator[int]:
     """The processes that this one started to compile."""
     for task in Path("/proc/self/task").iterdir():
-        for pid in (task / "children").read_text(encoding="ascii").split():
-            if b"compiler_process" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                yield int(pid)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            for pid in (task / "children").read_text(encoding="ascii").split():
+                if b"compiler_process" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    yield int(pid)
 
 
 async def niceness_of_a_compiler() -> int:
@@ -134,7 +137,7 @@ def test_what_a_compiler_does_not_do_is_reported(store: ConnectorStore, apart: W
 def test_the_machine_code_lies_in_no_file(
     store: ConnectorStore, apart: WasmEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes over a pipe; neither the home nor the folder for temporary files sees it."""
+    """It comes over a socket; neither the home nor the folder for temporary files sees it."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -153,6 +156,31 @@ def test_the_machine_code_lies_in_no_file(
     over.set()
     watching.join()
     assert seen == {"connector.wasm", "manifest.toml"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_no_other_program_can_write_into_what_a_compiler_returns() -> None:
+    """The console runs that as machine code. A pipe of a child's can be opened by every program of the user."""
+    compiler = Compiler()
+    tried: list[str] = []
+
+    def write_into_it() -> None:
+        while not tried:
+            for child in [*compiler._children]:
+                for descriptor in (0, 1):
+                    try:
+                        os.close(os.open(f"/proc/{child.pid}/fd/{descriptor}", os.O_RDWR))
+                        tried.append(f"opened {descriptor}")
+                    except FileNotFoundError:
+                        continue  # it has just ended
+                    except OSError as error:
+                        tried.append(os.strerror(error.errno or 0))
+
+    trying = threading.Thread(target=write_into_it)
+    trying.start()
+    compiler.compile(LARGE)
+    trying.join(PATIENCE)
+    assert set(tried) <= {os.strerror(errno.ENXIO), os.strerror(errno.EACCES)}
 
 
 def test_a_fault_of_ours_while_compiling_is_an_error_that_every_caller_knows(

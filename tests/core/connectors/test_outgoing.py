@@ -1,21 +1,15 @@
 """The outgoing client on real sockets: addresses, names, certificates, redirects, bounds."""
 
-import datetime
 import http.server
 import ipaddress
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from aileron_core.connectors.http.addresses import AddressGuard
 from aileron_core.connectors.http.call import OutgoingCall
@@ -463,45 +457,6 @@ def test_a_routed_host_is_plain_http_with_its_own_name(
     assert client.is_routed("api.example:443")
     with pytest.raises(CapabilityDenied):
         sender.send(client, "https://api.example/x", ["other.example:443"])
-
-
-def _certificate(folder: Path, name: str) -> Path:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    start = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(start)
-        .not_valid_after(start + datetime.timedelta(days=36500))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / "both.pem"
-    path.write_bytes(
-        certificate.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return path
-
-
-@pytest.fixture
-def tls_service(service: Any, tmp_path: Path) -> Iterator[Tls]:
-    """The service behind TLS as api.example, and a trust store that knows it."""
-    path = _certificate(tmp_path, "api.example")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
-    service.server.socket = context.wrap_socket(service.server.socket, server_side=True)
-    service.reply("/x", b"secure")
-    return service, ssl.create_default_context(cafile=str(path))
 
 
 def test_tls_goes_by_name_although_the_address_was_given(

@@ -14,7 +14,7 @@ from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.errors import ConnectorRuntimeError, HashMismatch, NotFound
 from tests.core.connectors.guests import printing
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "connector"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "connectors" / "mail-drafts"
 
 
 async def test_an_installed_connector_is_found_by_all_three(registry: ConnectorRegistry) -> None:

@@ -17,9 +17,9 @@ class Counting(CompiledModules):
 
     compiled = 0
 
-    def _keep(self, digest: bytes, module: wasmtime.Module) -> None:
+    def _keep(self, name: str, module: wasmtime.Module) -> None:
         self.compiled += 1
-        super()._keep(digest, module)
+        super()._keep(name, module)
 
 
 Modules = Callable[..., Counting]
@@ -34,54 +34,54 @@ def modules(tmp_path: Path) -> Modules:
 def test_a_sealed_module_is_not_compiled_again(modules: Modules) -> None:
     """The second load with the same key is from the disk."""
     first, second = modules(), modules()
-    first.load(MODULE)
-    second.load(MODULE)
+    first.load("one", lambda: MODULE)
+    second.load("one", lambda: MODULE)
     assert (first.compiled, second.compiled) == (1, 0)
 
 
 @pytest.mark.parametrize("at", [0, 31, 32, 200, -1])
 def test_one_changed_byte_means_compiling_again(modules: Modules, tmp_path: Path, at: int) -> None:
     """In the seal or in the code, and what was changed is replaced."""
-    modules().load(MODULE)
+    modules().load("one", lambda: MODULE)
     (file,) = (tmp_path / "compiled").iterdir()
     good = file.read_bytes()
     bad = bytearray(good)
     bad[at] ^= 1
     file.write_bytes(bad)
     again = modules()
-    again.load(MODULE)
+    again.load("one", lambda: MODULE)
     assert again.compiled == 1
     fresh = modules()
-    fresh.load(MODULE)
+    fresh.load("one", lambda: MODULE)
     assert fresh.compiled == 0
 
 
 def test_another_key_means_compiling_again(modules: Modules) -> None:
     """A compiled form of another process, or of whoever wrote the file, is not taken."""
-    modules(b"a" * 32).load(MODULE)
+    modules(b"a" * 32).load("one", lambda: MODULE)
     other = modules(b"b" * 32)
-    other.load(MODULE)
+    other.load("one", lambda: MODULE)
     assert other.compiled == 1
 
 
 def test_a_seal_is_for_one_module(modules: Modules, tmp_path: Path) -> None:
     """Well-sealed code of another module under this one's name is not taken."""
-    modules().load(OTHER)
+    modules().load("other", lambda: OTHER)
     (other_file,) = (tmp_path / "compiled").iterdir()
     taken = other_file.read_bytes()
-    modules().load(MODULE)
+    modules().load("one", lambda: MODULE)
     (file,) = [p for p in (tmp_path / "compiled").iterdir() if p != other_file]
     file.write_bytes(taken)
     again = modules()
-    again.load(MODULE)
+    again.load("one", lambda: MODULE)
     assert again.compiled == 1
 
 
 def test_a_file_changed_after_loading_changes_nothing(tmp_path: Path) -> None:
     """The module is a copy in memory, no mapping of the file."""
     engine = wasmtime.Engine()
-    CompiledModules(engine, tmp_path, b"k" * 32).load(MODULE)
-    loaded = CompiledModules(engine, tmp_path, b"k" * 32).load(MODULE)
+    CompiledModules(engine, tmp_path, b"k" * 32).load("one", lambda: MODULE)
+    loaded = CompiledModules(engine, tmp_path, b"k" * 32).load("one", lambda: MODULE)
     (file,) = tmp_path.iterdir()
     with file.open("r+b") as opened:
         opened.write(b"\0" * file.stat().st_size)
@@ -93,14 +93,14 @@ def test_a_file_changed_after_loading_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_link_is_not_followed_and_files_are_private(modules: Modules, tmp_path: Path) -> None:
     """0600, and a link in their place is compiled over."""
-    modules().load(MODULE)
+    modules().load("one", lambda: MODULE)
     (file,) = (tmp_path / "compiled").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
     moved = tmp_path / "moved"
     file.rename(moved)
     file.symlink_to(moved)
     again = modules()
-    again.load(MODULE)
+    again.load("one", lambda: MODULE)
     assert again.compiled == 1
     assert not file.is_symlink()
 
@@ -110,7 +110,11 @@ def test_a_folder_that_cannot_be_written_costs_speed_only(tmp_path: Path) -> Non
     blocked = tmp_path / "file"
     blocked.write_text("")
     assert (
-        CompiledModules(wasmtime.Engine(), blocked, b"k" * 32).load(MODULE).exports[0].name == "f"
+        CompiledModules(wasmtime.Engine(), blocked, b"k" * 32)
+        .load("one", lambda: MODULE)
+        .exports[0]
+        .name
+        == "f"
     )
 
 
@@ -118,12 +122,12 @@ def test_a_folder_in_the_place_of_a_file_leaves_no_descriptor_open(
     modules: Modules, tmp_path: Path
 ) -> None:
     """It is compiled anew; a descriptor for each load would use up those of the process."""
-    modules().load(MODULE)
+    modules().load("one", lambda: MODULE)
     (file,) = (tmp_path / "compiled").iterdir()
     file.unlink()
     file.mkdir()
     again = modules()
     before = len([*Path("/dev/fd").iterdir()])
-    again.load(MODULE)
+    again.load("one", lambda: MODULE)
     assert len([*Path("/dev/fd").iterdir()]) == before
     assert again.compiled == 1

@@ -86,7 +86,7 @@ def test_a_host_is_one_name_and_one_port(entry: str) -> None:
 @pytest.mark.parametrize(
     ("body", "key"),
     [
-        ('[capabilities.credential]\nkind = "basic"\n', "capabilities.credential.kind"),
+        ('[capabilities.credential]\nkind = "digest"\n', "capabilities.credential.kind"),
         ('[capabilities.credential]\nscope = "s"\n', "capabilities.credential.kind"),
         ('[capabilities.credential]\nkind = "oauth2"\n', "capabilities.credential.oauth2"),
         (
@@ -147,7 +147,7 @@ def test_a_client_secret_is_not_in_what_a_manifest_prints() -> None:
 
 def test_the_example_manifest_loads() -> None:
     """The one we ship is one we take."""
-    path = Path(__file__).parents[3] / "examples" / "connector" / "manifest.toml"
+    path = Path(__file__).parents[3] / "examples" / "connectors" / "mail-drafts" / "manifest.toml"
     manifest = parse_manifest(path.read_bytes(), str(path))
     assert (manifest.name, manifest.idempotent) == ("local://aileron/mail-drafts", False)
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from aileron_core.connectors.module_interface import check_interface, read_interface
 from aileron_core.errors import FileProblems
 
-EXAMPLE = (Path(__file__).parents[3] / "examples" / "connector" / "connector.wasm").read_bytes()
+EXAMPLE = (
+    Path(__file__).parents[3] / "examples" / "connectors" / "mail-drafts" / "connector.wasm"
+).read_bytes()
 
 
 def test_the_shape_is_what_wasmtime_sees() -> None:

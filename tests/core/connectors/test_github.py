@@ -1,0 +1,289 @@
+"""The GitHub connector against a service that speaks GitHub's API, its token bound."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.clock import SystemClock
+from aileron_core.connectors.protocol import OpResult
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.credentials.kinds import ApiKey, CheckedCredential
+from aileron_core.vault.secret import Secret
+from tests.core.connectors.guests import MakeEngine, call
+from tests.support.github_service import HEAD, REPO, TOKEN, GitHub, github_service
+
+FOLDER = Path(__file__).parents[3] / "examples" / "connectors" / "github"
+
+
+@dataclass
+class Caller:
+    """The connector, and the service that it talks to."""
+
+    connector: WasmConnector
+    hub: GitHub
+    token: str = TOKEN
+    hosts: frozenset[str] = field(default_factory=lambda: frozenset({"api.github.com:443"}))
+
+    def call(self, op: str, *, read_only: bool = False, **args: Any) -> OpResult:
+        key = CheckedCredential(
+            ApiKey(secret=Secret(self.token), hosts=self.hosts), check=lambda: None
+        )
+        args = {"repo": REPO, **args}
+        return call(self.connector, op, args=args, credential=key, read_only=read_only)
+
+    def read(self, op: str, **args: Any) -> dict[str, Any]:
+        """Return what a preview would get."""
+        result = self.call(op, read_only=True, **args)
+        assert result.failure is None
+        assert isinstance(result.output, dict)
+        return result.output
+
+    def do(self, op: str, **args: Any) -> dict[str, Any]:
+        result = self.call(op, **args)
+        assert result.failure is None
+        assert isinstance(result.output, dict)
+        return result.output
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[GitHub]:
+    with github_service(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def github(hub: GitHub, store: ConnectorStore, make_engine: MakeEngine) -> Iterator[Caller]:
+    entry = store.install(FOLDER)
+    client = hub.service.client((), SystemClock())
+    yield Caller(
+        WasmConnector(
+            identity=entry.identity,
+            manifest=entry.manifest,
+            store=store,
+            engine=make_engine(client),
+        ),
+        hub,
+    )
+    client.close()
+
+
+def test_an_issue_comes_with_its_last_comments(github: Caller) -> None:
+    """No line of a comment can pass for the line that says who wrote one; what is left out is counted."""
+    issue = github.read("get_issue", number=1)
+    assert (issue["repository"], issue["kind"]) == ("octo/app (private)", "issue")
+    assert (issue["title"], issue["state"], issue["labels"]) == ("It counts wrong", "open", "bug")
+    lines = issue["last_comments"].split("\n")
+    assert lines[0] == "2 earlier comments are not shown."
+    assert lines[1:5] == [
+        "ben, 2026-11-20T10:02:00Z:",
+        "    Thought 2",
+        "    ana, 2026-11-20T10:00:00Z:",
+        "    second line",
+    ]
+    assert sum(not line.startswith(" ") for line in lines[1:]) == 10
+    assert "Thought 11" in lines[-3]
+
+
+def test_a_comment_is_read_back_without_itself_among_the_others(github: Caller) -> None:
+    """What was there before is the same afterwards; a comment of another issue is refused."""
+    before = github.read("get_issue", number=1)
+    made = github.do("add_comment", number=1, body="Fixed – „bald“")
+    assert github.hub.writes == ["POST /issues/1/comments"]
+    after = github.read("get_issue", number=1, comment_id=made["id"])
+    assert after.pop("comment")["body"] == "Fixed – „bald“"
+    assert after == before
+    refused = github.call("get_issue", number=2, comment_id=made["id"])
+    assert refused.failure is not None
+    assert refused.failure.message == "argument comment_id is of another issue"
+
+
+@pytest.mark.parametrize("count", [0, 1, 10, 11, 20, 21, 30, 41])
+def test_the_last_ten_comments_are_the_last_ten(github: Caller, count: int) -> None:
+    """Over the borders of GitHub's pages, and with one more at the end."""
+    issue = github.hub.open_issue("Many", "")["number"]
+    for number in range(count):
+        github.hub.comment(issue, f"Thought {number}.")
+    text = github.read("get_issue", number=issue)["last_comments"]
+    shown = [line.strip() for line in text.split("\n") if line.startswith("    ")]
+    assert shown == [f"Thought {number}." for number in range(max(0, count - 10), count)]
+    made = github.hub.comment(issue, "own")
+    again = github.read("get_issue", number=issue, comment_id=made["id"])
+    assert again["last_comments"] == text
+
+
+def test_a_comment_is_changed_and_says_what_it_is_on(github: Caller) -> None:
+    (first, *_) = github.hub.comments
+    read = github.read("get_comment", comment_id=first["id"])
+    assert (read["author"], read["issue"]["title"]) == ("ben", "It counts wrong")
+    assert read["body"] == first["body"]
+    github.do("update_comment", comment_id=first["id"], body="New")
+    assert first["body"] == "New"
+    assert github.hub.writes == [f"PATCH /issues/comments/{first['id']}"]
+
+
+def test_an_issue_is_opened_changed_and_closed(github: Caller) -> None:
+    """Only what was given is sent; the newest issues are those beside it, pull requests apart."""
+    about = github.read("get_repository")
+    assert about["newest_issues"] == "#1 It counts wrong"
+    made = github.do("create_issue", title="Ümlaut", body="Text", labels=["bug"])
+    again = github.read("get_repository", issue=made["number"])
+    assert again["newest_issues"] == about["newest_issues"]
+    assert (again["issue"]["title"], again["issue"]["body"]) == ("Ümlaut", "Text")
+    github.do("update_issue", number=3, state="closed", state_reason="not_planned")
+    assert github.hub.issues[3]["state_reason"] == "not_planned"
+    assert github.hub.issues[3]["title"] == "Ümlaut"
+
+
+def test_issues_are_listed_page_by_page(github: Caller) -> None:
+    for number in range(5):
+        github.hub.open_issue(f"More {number}", None)
+    first = github.read("list_issues", per_page=3)
+    assert [each["number"] for each in first["issues"]] == [7, 6, 5]
+    last = github.read("list_issues", per_page=3, page=3)
+    assert [each["is_pull_request"] for each in last["issues"]] == [False]
+    assert (first["next_page"], "next_page" in last) == (2, False)
+
+
+def test_a_pull_request_comes_with_commits_files_and_checks(github: Caller) -> None:
+    """Whole commit messages, every file with its lines, what passed and what did not."""
+    pull = github.read("get_pull", number=7)
+    assert (pull["state"], pull["conflicts"], pull["head_sha"]) == ("open", "none", HEAD)
+    assert pull["summary"] == "2 commits, 2 files, +3 -1"
+    assert pull["commits"] == (
+        "aaaaaaaaaa ana\n    Count what is left\n"
+        "bbbbbbbbbb ben\n    Name it\n    \n    Since nobody knew."
+    )
+    assert pull["files"] == "modified src/count.py, +3 -1\nadded logo.png, +0 -0"
+    assert pull["diff"].startswith("--- a/src/count.py\n+++ b/src/count.py\n@@ -1,2 +1,4 @@\n-left")
+    assert pull["diff"].endswith("+++ b/logo.png\n(no lines: binary, too large, or only renamed)")
+    assert pull["checks"] == "failure: tests (GitHub Actions)\nin_progress: docs\nsuccess: ci/lint"
+
+
+def test_every_page_of_a_large_pull_request_is_read(github: Caller) -> None:
+    """250 files are three pages; a name with a line break stays one line; a huge difference is cut with a word."""
+    one = {"status": "added", "additions": 1, "deletions": 0, "patch": "@@ @@\n+" + "x" * 9000}
+    github.hub.files = [{"filename": f"a\nb{at}", **one} for at in range(250)]
+    pull = github.read("get_pull", number=7)
+    assert pull["files"].count("\n") == 249
+    assert "added a\\nb249, +1 -0" in pull["files"]
+    assert pull["diff"].endswith("more files are not shown here: too large. Read it at GitHub.")
+    assert 500_000 < len(pull["diff"]) < 700_000
+
+
+def test_checks_that_the_token_may_not_read_are_named(github: Caller) -> None:
+    """A fine-grained token cannot read check runs, but workflow runs."""
+    github.hub.check_runs = None
+    github.hub.workflow_runs = [{"name": "CI", "status": "completed", "conclusion": "success"}]
+    assert github.read("get_pull", number=7)["checks"] == (
+        "success: CI\nChecks other than GitHub Actions cannot be read with this account.\n"
+        "success: ci/lint"
+    )
+
+
+def test_a_conflict_that_github_is_still_working_out_is_waited_for(github: Caller) -> None:
+    github.hub.mergeable = [None, False]
+    assert github.read("get_pull", number=7)["conflicts"] == "conflicts with the base branch"
+    github.hub.mergeable = [None]
+    pull = github.read("get_pull", number=7)
+    assert pull["conflicts"] == "GitHub has not worked it out yet"
+
+
+def test_exactly_the_commit_that_was_named_is_merged(github: Caller) -> None:
+    """If the branch has moved on, GitHub refuses, and nothing is merged."""
+    github.hub.pull["head"]["sha"] = "d" * 40
+    refused = github.call("merge_pull", number=7, sha=HEAD)
+    assert refused.failure is not None
+    assert "409: Head branch was modified" in refused.failure.message
+    assert not github.hub.pull["merged"]
+    github.hub.pull["head"]["sha"] = HEAD
+    merged = github.do("merge_pull", number=7, sha=HEAD, merge_method="squash")
+    assert merged["merged"] is True
+    assert github.read("get_pull", number=7)["state"] == "merged"
+
+
+def test_a_release_says_what_it_would_contain(github: Caller) -> None:
+    """The commit and the commits since the release before; read back, the same and the release."""
+    plan = github.read("get_release", tag="v2/beta")
+    assert plan["commit"].endswith(" Count what is left")
+    assert (plan["tag_exists"], plan["last_release"]) == (False, "v1.0")
+    assert "    Since nobody knew." in plan["commits"]
+    made = github.do("create_release", tag="v2/beta", name="Two", body="Notes")
+    back = github.read("get_release", tag="v2/beta", id=made["id"])
+    assert back.pop("release")["name"] == "Two"
+    assert back == {**plan, "tag_exists": True}
+    again = github.call("create_release", tag="v2/beta", name="Two", body="Notes")
+    assert again.failure is not None
+    assert (
+        again.failure.message == "GitHub answered 422: Validation Failed; tag_name already_exists"
+    )
+
+
+def test_a_repository_that_has_another_name_now_is_followed(github: Caller) -> None:
+    """To the same host, with the token; a redirect that would make a reading of it makes nothing in silence."""
+    github.hub.moved = {"GET": 301, "POST": 307}
+    made = github.do("add_comment", number=1, body="Fixed.")
+    assert github.hub.comments[-1]["id"] == made["id"]
+    assert github.read("get_issue", number=1)["title"] == "It counts wrong"
+    github.hub.moved = {"POST": 301}
+    lost = github.call("create_issue", title="Lost")
+    assert lost.failure is not None
+    assert lost.failure.class_ == "external_api_error"
+    assert len(github.hub.issues) == 2
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "words"),
+    [
+        ("get_issue", {"repo": "octo/app/x", "number": 1}, "repo must be owner/name"),
+        ("get_issue", {"repo": "../app", "number": 1}, "repo must be owner/name"),
+        ("get_issue", {"repo": "octo/app?x", "number": 1}, "repo must be owner/name"),
+        ("get_issue", {}, "number is missing"),
+        ("get_issue", {"number": "1/comments"}, "number must be an integer"),
+        ("get_issue", {"number": 0}, "number must be from 1"),
+        ("add_comment", {"number": 1, "body": ""}, "body is empty"),
+        ("update_issue", {"number": 1}, "nothing to change"),
+        ("update_issue", {"number": 1, "state": "merged"}, "state must be one of open, closed"),
+        ("create_issue", {"title": "x", "labels": "bug"}, "labels must be a list"),
+        ("merge_pull", {"number": 7, "sha": "main"}, "sha must be the 40 digits"),
+        ("merge_pull", {"number": 7}, "sha is missing"),
+        ("get_release", {"tag": ".."}, "tag is no name"),
+        ("create_release", {"tag": "v9", "draft": "yes"}, "draft must be true or false"),
+    ],
+)
+def test_wrong_arguments_are_errors_before_any_request(
+    github: Caller, op: str, args: dict[str, Any], words: str
+) -> None:
+    result = github.call(op, **args)
+    assert result.failure is not None
+    assert result.failure.class_ == "connector_runtime_error"
+    assert words in result.failure.message
+    assert github.hub.requests == []
+
+
+def test_what_is_wrong_with_the_account_is_said(github: Caller) -> None:
+    """A token that is no longer valid, and a thing that it may not see."""
+    missing = github.call("get_issue", number=99)
+    assert missing.failure is not None
+    assert missing.failure.message == (
+        "GitHub answered 404: Not Found (it does not exist, or the account may not see it)"
+    )
+    github.token = "github_pat_of_another"
+    expired = github.call("get_issue", number=1)
+    assert expired.failure is not None
+    assert (expired.failure.class_, "401: Bad credentials" in expired.failure.message) == (
+        "binding_failed",
+        True,
+    )
+
+
+@pytest.mark.parametrize(("op", "args"), [("add_comment", {"body": "x"}), ("update_issue", {"title": "x"})])  # fmt: skip
+def test_a_preview_changes_nothing(github: Caller, op: str, args: dict[str, Any]) -> None:
+    """An op that writes is refused in one before anything is sent."""
+    result = github.call(op, read_only=True, number=1, **args)
+    assert result.failure is not None
+    assert result.failure.class_ == "capability_denied"
+    assert github.hub.writes == []

@@ -1,0 +1,185 @@
+"""Connectors in Python: MicroPython, with a script written into it, under the limits of every other guest."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.connectors.protocol import MIB, Limits, OpResult
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_tui.cli.scaffold import connector_templates
+from tests.core.connectors.guests import call
+
+MANIFEST = b"""
+[connector]
+name = "local://tests/python"
+version = "1.0.0"
+[capabilities.network]
+hosts = ["api.example:443"]
+[capabilities.runtime]
+imports = ["http_request", "http_response_size", "http_response_status", "http_response_read"]
+"""
+TEMPLATE = connector_templates() / "python"
+Script = Callable[[str], WasmConnector]
+
+
+@pytest.fixture
+def script(tmp_path: Path, store: ConnectorStore, routed: WasmEngine) -> Script:
+    """Build a script as the template's own build.py does; `args`, `say` and `ask` are there for it."""
+    prelude = (
+        "import json, aileron_host\n"
+        "args = json.loads(aileron_host.read())['args']\n"
+        "say = lambda value: aileron_host.write(json.dumps({'output': value}))\n"
+        "ask = lambda **request: aileron_host.http_request(json.dumps(request))\n"
+    )
+
+    def build(text: str) -> WasmConnector:
+        for name in ("build.py", "micropython.wasm"):
+            (tmp_path / name).write_bytes((TEMPLATE / name).read_bytes())
+        (tmp_path / "connector.py").write_text(prelude + text, encoding="utf-8")
+        subprocess.run([sys.executable, tmp_path / "build.py"], check=True, timeout=60)
+        entry = store.install_bytes((tmp_path / "connector.wasm").read_bytes(), MANIFEST)
+        return WasmConnector(
+            identity=entry.identity, manifest=entry.manifest, store=store, engine=routed
+        )
+
+    return build
+
+
+def output(result: OpResult) -> Any:
+    assert result.failure is None, result.failure
+    return result.output
+
+
+def failure(result: OpResult) -> tuple[str, str]:
+    assert result.failure is not None, result.output
+    return result.failure.class_, result.failure.message
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {},
+        {"n": [2**53 + 1, -(2**63), 12345678901234567890], "text": "Grüße, 世界 😀", "f": 0.1},
+        {"deep": {"er": [[], {}, None, True]}, "long": "x" * 100_000, '\n"\\': "\x01\t"},
+    ],
+)
+def test_arguments_come_through_as_they_were_given(script: Script, args: dict[str, Any]) -> None:
+    """Every digit of a number, every character of a text."""
+    assert output(call(script("say(args)"), args=args)) == args
+
+
+def test_a_number_with_a_point_stays_the_same_number(script: Script) -> None:
+    """Amounts, any other, the largest and the least; as text they look as they do in Python."""
+    chance = random.Random(1)
+    amounts = [round(chance.uniform(0, 10**6), 2) for _ in range(500)]
+    floats = [0.92, 0.1 + 0.2, 1e22, 5e-324, 1.7976931348623157e308, -0.0, 123456789.123456789]
+    floats += [chance.random() * 10 ** chance.randint(-300, 300) for _ in range(500)]
+    text = """
+values = [1234.567, -0.5, 1e300, 0.92, 1e16]
+texts = [f"{v:.2f}" for v in values[:2]] + [f"{v:.3e}" for v in values] + [f"{1.5:+g}", "%5.1f" % 2.25]
+texts += [str(v) for v in values] + [str(float("1_000.5")), str(float("1e400")), str(float("-.5e1"))]
+say([args["n"], texts])"""
+    numbers, texts = output(call(script(text), args={"n": amounts + floats}))
+    assert [repr(each) for each in numbers] == [repr(each) for each in amounts + floats]
+    assert texts == [
+        *("1234.57", "-0.50", "1.235e+03", "-5.000e-01", "1.000e+300", "9.200e-01", "1.000e+16"),
+        *("+1.5", "  2.2", "1234.567", "-0.5", "1e+300", "0.92", "1e+16"),
+        *("1000.5", "inf", "-5.0"),
+    ]
+
+
+def test_a_services_escapes_are_characters(script: Script, service: Any) -> None:
+    r"""An emoji is two escapes in JSON; half of one is no character, and the host refuses it."""
+    connector = script("say(json.loads(ask(url='https://api.example/x')[1]))")
+    service.reply("/x", rb'["\ud83d\ude00 \u00e9 \u4e16", "\ud800\udc00\udbff\udfff"]')
+    assert output(call(connector)) == ["😀 é 世", "\U00010000\U0010ffff"]
+    for half in (rb'["\ud83d"]', rb'["\ude00"]', rb'["\ud83dx\ude00"]', rb'["\ude00\ud83d"]'):
+        service.reply("/x", half)
+        assert failure(call(connector))[0] == "connector_runtime_error"
+
+
+def test_a_large_answer_arrives_byte_for_byte(script: Script, service: Any) -> None:
+    """Binary too: the body is bytes."""
+    body = bytes(range(256)) * 4096 * 8
+    service.reply("/x", body)
+    text = "import hashlib, binascii\nstatus, body = ask(url='https://api.example/x')\nsay([status, len(body), sum(body[:256]), body[-3:] == b'\\xfd\\xfe\\xff'])"
+    assert output(call(script(text))) == [200, 8 * MIB, sum(range(256)), True]
+
+
+def test_it_has_no_files_no_environment_and_no_devices(script: Script) -> None:
+    """What it cannot import cannot be used by mistake; a file is never there."""
+    text = """
+missing = []
+for name in ("os", "socket", "machine", "select", "ssl", "vfs", "network", "asyncio", "nothing"):
+    try:
+        __import__(name)
+    except ImportError:
+        missing.append(name)
+try:
+    open("/etc/passwd")
+except OSError:
+    missing.append("files")
+say(missing)"""
+    missing = ["os", "socket", "machine", "select", "ssl", "vfs", "network", "asyncio", "nothing"]
+    assert output(call(script(text))) == [*missing, "files"]
+
+
+def test_an_exception_is_reported_with_its_line_and_what_was_printed(script: Script) -> None:
+    """A script that fails says where."""
+    class_, message = failure(call(script("print('so far')\n{}['key']")))
+    assert class_ == "connector_runtime_error"
+    assert "so far" in message
+    assert 'File "connector.py", line 6' in message
+    assert "KeyError: key" in message
+    assert "SyntaxError" not in message
+    assert failure(call(script("raise SystemExit(3)")))[1].startswith("the connector exited with 3")
+
+
+def test_deep_calls_end_in_an_exception(script: Script) -> None:
+    """Before the call stack of the sandbox ends, which a script could not catch."""
+    text = """
+def down(n):
+    return [n, down(n + 1)]
+for what in (lambda: down(0), lambda: json.loads("[" * 100000), lambda: eval("(" * 5000 + ")" * 5000),
+             lambda: sorted([1, 2], key=lambda n: down(0)), lambda: json.dumps(nested)):
+    nested = []
+    for _ in range(100000):
+        nested = [nested]
+    try:
+        what()
+    except (RuntimeError, SyntaxError, MemoryError, ValueError) as error:
+        pass
+say("caught")"""
+    assert output(call(script(text), limits=Limits(wall_seconds=60))) == "caught"
+
+
+def test_the_limits_are_those_of_every_connector(script: Script) -> None:
+    """Time, and memory, which an action may raise."""
+    result = call(script("while True: pass"), limits=Limits(wall_seconds=0.5))
+    assert failure(result)[0] == "resource_limit_exceeded"
+    result = call(
+        script("import time\nwhile True: time.sleep(600)"), limits=Limits(wall_seconds=0.5)
+    )
+    assert failure(result)[0] == "resource_limit_exceeded"
+    greedy = script("kept = [bytearray(1 << 20) for _ in range(100)]\nsay(len(kept))")
+    result = call(greedy, limits=Limits(wall_seconds=30))
+    assert failure(result)[0] == "resource_limit_exceeded"
+    assert output(call(greedy, limits=Limits(wall_seconds=30, memory_mib=256))) == 100
+
+
+def test_a_script_that_does_not_fit_is_refused(script: Script, tmp_path: Path) -> None:
+    """Never cut off; nor is what a service could not have read."""
+    script("say(1)" + " " * 100_000)
+    (tmp_path / "connector.wasm").unlink()
+    with pytest.raises(subprocess.CalledProcessError):
+        script("say(1)" + " " * 131_072)
+    assert not (tmp_path / "connector.wasm").exists()
+    with pytest.raises(subprocess.CalledProcessError):
+        script("say(")
