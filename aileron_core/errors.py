@@ -144,6 +144,47 @@ class Paused(Unavailable):
     """A person holds all calls."""
 
 
+class VaultLocked(Unavailable):
+    """The vault has to be unlocked first."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(
+            message
+            or "The vault is locked. Unlock it in the console, or with `aileron vault unlock`."
+        )
+
+
+class VaultAbsent(Conflict):
+    """There is no vault yet."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or "There is no vault. Create one with `aileron vault init`.")
+
+
+class VaultDamaged(Conflict):
+    """The vault's file cannot be used; the message names the file."""
+
+
+class KeyringUnavailable(Unavailable):
+    """The keyring of the operating system does not do what was asked."""
+
+
+class WrongPassphrase(Forbidden):
+    """The passphrase does not open the vault."""
+
+    def __init__(self, attempts: int, wait_seconds: float) -> None:
+        again = f" Try again in {wait_seconds:.0f} s." if wait_seconds else " Try again."
+        count = "" if attempts == 1 else f" This was wrong passphrase number {attempts}."
+        super().__init__(
+            f"That is not the vault's passphrase.{count}{again}",
+            details={"attempts": attempts, "wait_seconds": wait_seconds},
+        )
+        self.attempts = attempts
+        """Wrong ones since the vault was last unlocked, over restarts."""
+        self.wait_seconds = wait_seconds
+        """Until when the next attempt is refused unseen."""
+
+
 class OpFailed(AileronError, class_="connector_runtime_error", boundary="runtime"):
     """An op ended in failure; each subclass has a class name of `docs/wire.md#errors`."""
 

@@ -9,6 +9,7 @@ APPROVAL_ID = re.compile(r"act-\d{8}T\d{6}-[0-9a-f]{16}")
 RUN_ID = re.compile(r"run-[0-9a-hjkmnp-tv-z]{26}")
 SESSION_ID = re.compile(r"ses-[0-9a-hjkmnp-tv-z]{26}")
 
+PLACEHOLDER_END = "-aileron-placeholder"
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
@@ -35,6 +36,19 @@ def new_approval_id(now: float) -> str:
 def new_token() -> str:
     """Return 256 random bits as URL-safe text."""
     return secrets.token_urlsafe(32)
+
+
+def new_placeholder() -> str:
+    """Return 256 random bits that stand for a provider's API key, as an agent holds it.
+
+    Its end is always the same: Claude Code remembers by the last 20 characters which keys it may use.
+    """
+    return new_token() + PLACEHOLDER_END
+
+
+def is_placeholder(key: str) -> bool:
+    """Return whether *key* looks like a placeholder of some session."""
+    return key.endswith(PLACEHOLDER_END)
 
 
 def token_hash(token: str) -> str:

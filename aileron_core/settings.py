@@ -3,10 +3,10 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Any, Literal, TypeGuard, cast
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Literal, TypeGuard, cast
 from urllib.parse import urlsplit
 
 from aileron_core.agent_names import AGENT_NAMES
@@ -69,6 +69,15 @@ class LaunchSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPaths:
+    """Paths of `[launch]`, or of its options: what a sandbox has besides the project, or has not."""
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
     """`[gateway]`: where model traffic goes. Empty: the provider's own address."""
 
@@ -78,12 +87,22 @@ class GatewaySettings:
     gemini: str = ""
     ca_file: str = ""
     """PEM file with certificates to trust besides the usual ones; an absolute path."""
+    require_unlocked: bool = False
+    """Forward nothing while there is a vault and it is locked."""
 
     def custom_addresses(self) -> dict[str, str]:
         """Return scheme, host and port of each provider whose address is set."""
         urls = {"anthropic": self.anthropic, "openai": self.openai, "gemini": self.gemini}
         parts = {name: urlsplit(url) for name, url in urls.items() if url}
         return {name: f"{each.scheme}://{each.netloc}" for name, each in parts.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultSettings:
+    """`[vault]`: when the vault is locked by itself."""
+
+    lock_minutes: int = 60
+    """Without a key in the console, a run, or a session that uses a key from it; 0: never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +123,14 @@ class Settings:
     notify: NotifySettings = field(default_factory=NotifySettings)
     launch: Mapping[str, LaunchSettings] = field(default_factory=dict[str, LaunchSettings])
     """By the agent's name."""
+    paths: LaunchPaths = field(default_factory=LaunchPaths)
+    """For every agent."""
+    launch_hosts: tuple[str, ...] = ()
+    """`host:port`, or `host` for port 443: what `--sandbox=hosts` reaches besides the agent's own hosts."""
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
+    vault: VaultSettings = field(default_factory=VaultSettings)
+    text: str = field(default="", compare=False, repr=False)
+    """Of the file, as it was read; empty where there is none."""
     history_days: int = 30
     """How long the content of a call is kept after its end; 0: not at all, once its agent has the answer."""
 
@@ -121,17 +147,23 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "history": frozenset({"days"}),
     "log": frozenset({"level", "max_mib", "keep"}),
     "notify": frozenset({"osc9", "command"}),
-    "launch": frozenset(AGENT_NAMES),
-    "gateway": frozenset({"anthropic", "openai", "gemini", "ca_file"}),
+    "vault": frozenset({"lock_minutes"}),
+    "launch": frozenset({*AGENT_NAMES, "read", "write", "hide", "hosts"}),
+    "gateway": frozenset({"anthropic", "openai", "gemini", "ca_file", "require_unlocked"}),
 }
 _LEVELS: tuple[LogLevel, ...] = ("debug", "info", "warning", "error")
 _GLYPHS: tuple[Glyphs, ...] = ("auto", "unicode", "ascii")
 _OSC9: tuple[Osc9, ...] = ("auto", "always", "never")
+MAX_HOSTS = 200
+"""Entries of `launch.hosts` at most."""
 MAX_COMMAND = 64
 """Words of `notify.command` at most."""
 ARM_MS_RANGE = (250, 10_000)
 LOCK_MINUTES_RANGE = (0, 24 * 60)
 MAX_HISTORY_DAYS = 3650
+_HOST = re.compile(
+    r"(?=[^:]*[A-Za-z])[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?(?::[1-9]\d{0,4})?"
+)
 _LISTEN = re.compile(r"127\.0\.0\.1:(\d{1,5})")
 
 
@@ -142,7 +174,8 @@ def load_settings(path: Path) -> Settings:
         FileProblems: it cannot be read, is not TOML, or says what Aileron does not know.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_bytes().decode("utf-8")  # as it is, line ends included
+        content = tomllib.loads(text)
     except FileNotFoundError:
         return Settings()
     except (OSError, ValueError) as error:
@@ -153,7 +186,7 @@ def load_settings(path: Path) -> Settings:
     settings = _read(path, content, problems)
     if problems:
         raise FileProblems(problems)
-    return settings
+    return replace(settings, text=text)
 
 
 def _problem(path: Path, message: str, key: str = "", class_: str = "validation_error") -> Problem:
@@ -239,6 +272,7 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
     approval = _SettingsTable(path, "approval", content, problems)
     mcp = _SettingsTable(path, "mcp", content, problems)
     history = _SettingsTable(path, "history", content, problems)
+    vault = _SettingsTable(path, "vault", content, problems)
     return Settings(
         listen_port=int(match[1]) if match else 0,
         expires_seconds=int(approval.number("expires_seconds", 1800, 0, 30 * 86400)),
@@ -248,7 +282,12 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
         log=_logging(_SettingsTable(path, "log", content, problems)),
         notify=_notify(_SettingsTable(path, "notify", content, problems)),
         launch=_launch(path, content.get("launch", {}), problems),
+        paths=_paths(_SettingsTable(path, "launch", content, problems)),
+        launch_hosts=_hosts(_SettingsTable(path, "launch", content, problems)),
         gateway=_gateway(_SettingsTable(path, "gateway", content, problems)),
+        vault=VaultSettings(
+            lock_minutes=vault.whole_number("lock_minutes", 60, *LOCK_MINUTES_RANGE)
+        ),
         history_days=history.whole_number("days", 30, 0, MAX_HISTORY_DAYS),
     )
 
@@ -261,8 +300,15 @@ def _tools(table: _SettingsTable) -> tuple[str, ...]:
     return tuple(found)
 
 
-def parse_launch(path: Path, text: str) -> Mapping[str, LaunchSettings]:
-    """Return what a project's `aileron.toml` says; `[launch.<agent>]` is all that it may hold.
+_PATH_KEYS: Final = ("read", "write", "hide")
+
+
+def parse_project_settings(
+    path: Path, text: str
+) -> tuple[Mapping[str, LaunchSettings], tuple[str, ...]]:
+    """Return what a project's `aileron.toml` says: settings by agent, and the paths that it hides.
+
+    `[launch.<agent>]` and `[launch] hide` are all that it may hold.
 
     Raises:
         FileProblems: it is not TOML, or says something else.
@@ -273,16 +319,41 @@ def parse_launch(path: Path, text: str) -> Mapping[str, LaunchSettings]:
         raise FileProblems(
             [_problem(path, f"cannot be read: {error}", class_="parse_error")]
         ) from error
-    problems = [
-        _problem(path, "is not allowed in a project's aileron.toml; only [launch.<agent>] is", key)
-        for key in content
-        if key != "launch"
-    ]
+    only = "is not allowed in a project's aileron.toml; only [launch.<agent>] and [launch] hide are"
+    problems = [_problem(path, only, key) for key in content if key != "launch"]
     problems += _unknown(path, {key: each for key, each in content.items() if key == "launch"})
     found = _launch(path, content.get("launch", {}), problems)
+    table = _SettingsTable(path, "launch", content, problems)
+    for key in ("read", "write", "hosts"):
+        if table.value(key, None) is not None:
+            table.refuse(key, "is not allowed in a project's aileron.toml, which may only hide")
+    hidden = table.value("hide", [])
+    if not _are_words(hidden) or not all(map(_is_below, hidden)):
+        table.refuse("hide", 'must be a list of paths in the project, such as [".env", "secrets"]')
+        hidden = []
     if problems:
         raise FileProblems(problems)
-    return found
+    return found, tuple(hidden)
+
+
+def _is_below(name: str) -> bool:
+    path = PurePosixPath(name)
+    return bool(path.parts) and not path.is_absolute() and not {"..", "~"} & {*path.parts}
+
+
+def _paths(table: _SettingsTable) -> LaunchPaths:
+    found: dict[str, tuple[str, ...]] = {}
+    for key in _PATH_KEYS:
+        words: Any = table.value(key, [])
+        in_project = key == "hide"
+        if not _are_words(words) or not all(
+            each.startswith(("/", "~/")) or (in_project and _is_below(each)) for each in words
+        ):
+            what = " or are relative to the project" if in_project else ""
+            table.refuse(key, f"must be a list of paths that begin with / or ~/{what}")
+            words = []
+        found[key] = tuple(words)
+    return LaunchPaths(**found)
 
 
 def _launch(path: Path, content: object, problems: list[Problem]) -> Mapping[str, LaunchSettings]:
@@ -290,6 +361,8 @@ def _launch(path: Path, content: object, problems: list[Problem]) -> Mapping[str
         return {}
     found: dict[str, LaunchSettings] = {}
     for name, given in cast("Mapping[str, Any]", content).items():
+        if name not in AGENT_NAMES:
+            continue  # paths and hosts, or not known
         section = f"launch.{name}"
         if not isinstance(given, Mapping):
             problems.append(_problem(path, "must be a table with args and env", section))
@@ -311,6 +384,21 @@ def _launch(path: Path, content: object, problems: list[Problem]) -> Mapping[str
         variables = cast("Mapping[str, str]", env)
         found[name] = LaunchSettings(args=tuple(args), env=tuple(variables.items()))
     return found
+
+
+def _hosts(table: _SettingsTable) -> tuple[str, ...]:
+    found = table.value("hosts", [])
+    if not _are_words(found) or not all(map(_is_host, found)) or len(found) > MAX_HOSTS:
+        table.refuse(
+            "hosts",
+            f'must be a list of at most {MAX_HOSTS} names of hosts, such as ["github.com:443"]',
+        )
+        return ()
+    return tuple(found)
+
+
+def _is_host(text: str) -> bool:
+    return bool(_HOST.fullmatch(text)) and int(text.partition(":")[2] or 443) <= 65535
 
 
 def _are_words(found: object) -> TypeGuard[list[str]]:
@@ -359,7 +447,9 @@ def _gateway(table: _SettingsTable) -> GatewaySettings:
     if not isinstance(file, str) or (file and not _is_own_file(file)):
         table.refuse("ca_file", "must be the absolute path of a PEM file with certificates")
         file = ""
-    return GatewaySettings(**urls, ca_file=file)
+    return GatewaySettings(
+        **urls, ca_file=file, require_unlocked=table.flag("require_unlocked", default=False)
+    )
 
 
 def _is_own_file(name: str) -> bool:

@@ -128,6 +128,7 @@ def _limits(table: "_FrontMatterTable") -> ActionLimits:
     limits = ActionLimits(
         wall_seconds=table.integer("wall_seconds", default=default.wall_seconds),
         memory_mib=table.integer("memory_mib", default=default.memory_mib),
+        has_wall_seconds=table.has("wall_seconds"),
     )
     table.close()
     return limits

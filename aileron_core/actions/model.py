@@ -125,6 +125,8 @@ class ActionLimits:
 
     wall_seconds: int = 30
     memory_mib: int = 64
+    has_wall_seconds: bool = False
+    """The file says `wall_seconds` itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,16 @@ class AuditEvent(StrEnum):
     RUN_REQUESTED = "run.requested"
     RUN_ASKED_AGAIN = "run.asked_again"
     RUN_STARTED = "run.started"
+    RUN_STOPPED = "run.stopped"
+    """A person stopped it while it ran; how it ended is the record after it."""
     RUN_HALTED = "run.halted"
     RUN_COMPLETED = "run.completed"
     RUN_FAILED = "run.failed"
     RUN_UNKNOWN = "run.unknown"
     RUN_ACKNOWLEDGED = "run.acknowledged"
     """A person took note that nobody knows how it ended; until then it waits for one (`OUTCOME_CLOSED`)."""
+    RUN_NEEDS_ACCOUNT = "run.needs_account"
+    RUN_HAS_ACCOUNT = "run.has_account"
     RUN_RECOVERED = "run.recovered"
     RUN_DELIVERED = "run.delivered"
     CALL_REFUSED = "call.refused"
@@ -48,12 +52,30 @@ class AuditEvent(StrEnum):
     READ_BACK_SEEN = "read_back.seen"
     """A person saw how the service differs from what they approved; until then it waits for one."""
 
+    BINDING_CREATED = "binding.created"
+    BINDING_REBOUND = "binding.rebound"
+    """A person let a changed connector go on using the account."""
+    BINDING_REVOKED = "binding.revoked"
+    BINDING_REAUTHORIZED = "binding.reauthorized"
+    BINDING_REMEMBERED = "binding.remembered"
+    """A person had later calls of an action use the account."""
+    BINDING_FORGOTTEN = "binding.forgotten"
+    BINDING_REFRESHED = "binding.refreshed"
+    """Its access token was renewed, as it ended."""
+    BINDING_STALE = "binding.stale"
+    """Its service did not renew it: somebody ended it there, or it was too old."""
+
     SESSION_OPENED = "session.opened"
     SESSION_HELD = "session.held"
     SESSION_ENDED = "session.ended"
     SESSION_SEEN_OUTSIDE = "session.seen_outside"
     """Its launcher claimed that it is contained, and it was observed not to be."""
+    SESSION_HOST_REFUSED = "session.host_refused"
+    SESSION_HOST_ALLOWED = "session.host_allowed"
     GATEWAY_PASSED = "gateway.passed"
+    GATEWAY_KEY_SET = "gateway.key_set"
+    """A person stored a model provider's API key in the vault."""
+    GATEWAY_KEY_REMOVED = "gateway.key_removed"
 
     LIBRARY_ACCEPTED = "library.accepted"
     LIBRARY_WITHDRAWN = "library.withdrawn"
@@ -63,6 +85,21 @@ class AuditEvent(StrEnum):
     """Not written any more: older records name a withdrawn acceptance so."""
     LIBRARY_REMOVED = "library.removed"
     """A file went: what comes in its place waits for a person, whatever its bytes."""
+    LIBRARY_AUTHENTICATED = "library.authenticated"
+    """From here on the vault's key protects what is accepted."""
+    LIBRARY_UNVERIFIED = "library.unverified"
+    """What was accepted is not what the vault's key signed: nothing of it counts."""
+
+    VAULT_CREATED = "vault.created"
+    VAULT_UNLOCKED = "vault.unlocked"
+    VAULT_UNLOCK_FAILED = "vault.unlock_failed"
+    VAULT_LOCKED = "vault.locked"
+    VAULT_PASSPHRASE_CHANGED = "vault.passphrase_changed"  # noqa: S105 - a name
+    VAULT_KEYRING_ALLOWED = "vault.keyring_allowed"
+    """The system's keyring keeps a key that opens it."""
+    VAULT_KEYRING_FORGOTTEN = "vault.keyring_forgotten"
+    VAULT_REPLACED = "vault.replaced"
+    """What was unlocked is an older copy of the vault than the record knows."""
 
     CONSOLE_STARTED = "console.started"
     CONSOLE_STOPPED = "console.stopped"
@@ -74,6 +111,8 @@ class AuditEvent(StrEnum):
     STORAGE_MENDED = "storage.mended"
     AUDIT_CUT = "audit.cut"
     """`audit.head` knew records that the table did not have when a console started."""
+    AUDIT_REWRITTEN = "audit.rewritten"
+    """When the vault was unlocked, the record was not what had been signed with its key."""
     AUDIT_UNREADABLE = "audit.unreadable"
     """Never written: shown in the place of a record that another program spoilt."""
 
@@ -97,6 +136,7 @@ _OF_AGENTS = frozenset(
         AuditEvent.APPROVAL_WITHDRAWN,
         AuditEvent.SESSION_OPENED,
         AuditEvent.SESSION_HELD,
+        AuditEvent.SESSION_HOST_REFUSED,
         AuditEvent.GATEWAY_PASSED,
     }
 )
@@ -108,10 +148,27 @@ _OF_PEOPLE = frozenset(
         AuditEvent.OUTCOME_SETTLED,
         AuditEvent.READ_BACK_SEEN,
         AuditEvent.RUN_ACKNOWLEDGED,
+        AuditEvent.RUN_STOPPED,
+        AuditEvent.BINDING_CREATED,
+        AuditEvent.BINDING_REBOUND,
+        AuditEvent.BINDING_REVOKED,
+        AuditEvent.BINDING_REAUTHORIZED,
+        AuditEvent.BINDING_REMEMBERED,
+        AuditEvent.BINDING_FORGOTTEN,
+        AuditEvent.SESSION_HOST_ALLOWED,
+        AuditEvent.GATEWAY_KEY_SET,
+        AuditEvent.GATEWAY_KEY_REMOVED,
         AuditEvent.LIBRARY_ACCEPTED,
         AuditEvent.LIBRARY_WITHDRAWN,
         AuditEvent.LIBRARY_TAKEN_IN,
         AuditEvent.LIBRARY_HELD_BACK,
+        AuditEvent.VAULT_CREATED,
+        AuditEvent.VAULT_UNLOCKED,
+        AuditEvent.VAULT_UNLOCK_FAILED,
+        AuditEvent.VAULT_LOCKED,
+        AuditEvent.VAULT_PASSPHRASE_CHANGED,
+        AuditEvent.VAULT_KEYRING_ALLOWED,
+        AuditEvent.VAULT_KEYRING_FORGOTTEN,
         AuditEvent.CONSOLE_PAUSED,
         AuditEvent.CONSOLE_RESUMED,
         AuditEvent.CONSOLE_EVERYTHING_STOPPED,

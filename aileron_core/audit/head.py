@@ -13,14 +13,14 @@ from typing import Any, cast
 from aileron_core.audit.record import ChainHead, CommittedRecord, StoredHead
 
 JOURNAL = Path("/run/systemd/journal/socket")
-_LINE = 256
+_LINE = 512
 
 
 def _text(head: ChainHead) -> str:
-    return json.dumps(
-        {"seq": head.seq, "hash": head.hash.hex(), "count": head.seq, "at": head.at},
-        separators=(",", ":"),
-    )
+    fields = {"seq": head.seq, "hash": head.hash.hex(), "count": head.seq, "at": head.at}
+    if head.signed:
+        fields["signed"] = head.signed
+    return json.dumps(fields, separators=(",", ":"))
 
 
 class HeadFile:
@@ -84,6 +84,16 @@ def read_head(path: Path) -> StoredHead | None:
     except FileNotFoundError:
         return None
     return parse_head(text, "audit.head")
+
+
+def read_signed_head(home: Path) -> str | None:
+    """Return the signed head that `audit.head` has, as it stands; None where it has none."""
+    try:
+        content: Any = json.loads((home / "audit.head").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    found = cast("dict[str, Any]", content).get("signed") if isinstance(content, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def parse_head(text: str, where: str) -> StoredHead:

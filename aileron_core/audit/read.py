@@ -8,10 +8,12 @@ from pathlib import Path
 from shutil import which
 from typing import Any, cast
 
+from aileron_core.audit.chain import content_hash
 from aileron_core.audit.head import parse_head, read_head
 from aileron_core.audit.record import StoredHead
 from aileron_core.audit.verify import ChainProblem, ChainReport, ChainRow, LastRecord, verify
-from aileron_core.canonical import canonical, sha256_hex
+from aileron_core.canonical import canonical
+from aileron_core.clock import rfc3339
 
 _FIELDS = ("seq", "at", "event", "run", "session", "action", "actor", "summary")
 
@@ -39,22 +41,33 @@ def _blob(value: object) -> bytes:
 def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
     # A home of an earlier schema is read as it is: its runs had no progress.
     columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(runs)")}
-    progress_column = "progress" if "progress" in columns else "NULL"
+    # Those of before schema 4 have no key.
+    later = [name if name in columns else "NULL" for name in ("progress", "content_key")]
     runs = connection.execute(
         "SELECT run_id, last_record, state, args_sha256, args, session_id, action, approval_id, "  # noqa: S608 - constants of this module
-        f"digest, {progress_column} FROM runs"
+        f"digest, output, failure, ended_at, {', '.join(later)} FROM runs"
     )
-    for run_id, last, state, content, args, session, action, approval, digest, progress in runs:
+    for (
+        run_id, last, state, content, args, session, action, approval, digest,
+        output, failure, ended, progress, key,
+    ) in runs:  # fmt: skip
         expected = {"session": session, "action": action, "approval": approval, "digest": digest}
         if progress is not None or args is not None:  # else forgotten, both at once
-            done = None if progress is None else sha256_hex(progress.encode("utf-8", "replace"))
-            expected["progress_sha256"] = done
+            expected["progress_sha256"] = _text_hash(progress, key)
+        if key is not None:  # else it was forgotten, or is of an earlier version
+            expected["result_sha256"] = _text_hash(failure if output is None else output, key)
         yield LastRecord(
             kind="run",
             key=run_id,
             last_record=last,
             state=state,
-            args_sha256=content if args is None else _content(args),
+            args_sha256=content if args is None else _args_hash(args, key),
+            deleted=""
+            if args is not None
+            else "everything"
+            if (output, failure) == (None, None)
+            else "arguments",
+            ended_at=_time(ended),
             expected_fields=expected,
         )
     sessions = connection.execute(
@@ -71,11 +84,27 @@ def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
         yield LastRecord(kind=f"accepted {kind}", key=name, last_record=last, digest=digest)
 
 
-def _content(args: str) -> str:
+def _args_hash(args: str, key: str | None) -> str:
     """Return the hash of a run's arguments as they stand in its row."""
     try:
-        return sha256_hex(canonical(json.loads(args)))
-    except (ValueError, RecursionError):
+        return content_hash(canonical(json.loads(args)), key)
+    except (ValueError, TypeError, RecursionError):
+        return "unreadable"
+
+
+def _time(at: object) -> str:
+    """Return a time of a row as records have it; empty where it is none."""
+    try:
+        return rfc3339(at) if isinstance(at, int | float) else ""
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def _text_hash(text: str | None, key: str | None) -> str | None:
+    """Return the hash of another content of a run as it stands in its row."""
+    try:
+        return None if text is None else content_hash(text.encode("utf-8", "replace"), key)
+    except (ValueError, TypeError):
         return "unreadable"
 
 
@@ -136,6 +165,16 @@ def run_records(connection: sqlite3.Connection, run: str) -> list[dict[str, Any]
     row = connection.execute("SELECT run_id FROM runs WHERE approval_id = ?", (run,)).fetchone()
     found = connection.execute(
         "SELECT body, hash FROM audit WHERE run = ? ORDER BY seq", (row[0] if row else run,)
+    )
+    return [{**_parsed(body), "hash": _blob(hash_).hex()} for body, hash_ in found]
+
+
+def session_records(connection: sqlite3.Connection, session_id: str) -> list[dict[str, Any]]:
+    """Return every record of one session that is of no run, with its whole body and hash."""
+    found = connection.execute(
+        "SELECT body, hash FROM audit WHERE run IS NULL AND "
+        "CASE WHEN json_valid(body) THEN json_extract(body, '$.session') END = ? ORDER BY seq",
+        (session_id,),
     )
     return [{**_parsed(body), "hash": _blob(hash_).hex()} for body, hash_ in found]
 

@@ -44,6 +44,8 @@ class ChainHead:
     seq: int
     hash: bytes
     at: str
+    signed: str = ""
+    """This head, or the newest earlier one that was, signed with the vault's key; empty where none was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

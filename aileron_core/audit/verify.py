@@ -1,6 +1,6 @@
 """Verifies the chain, and the rows of runs, sessions and acceptances against it. Pure.
 
-No key signs the chain yet: this finds accidents and carelessness, not a program of the same user
+It has no key: by itself this finds accidents and carelessness, not a program of the same user
 that rewrites everything.
 """
 
@@ -45,6 +45,10 @@ class LastRecord:
     """For a run: the SHA-256 of its arguments, which that record must state too."""
     digest: str | None = None
     """For an acceptance record: the digest that was accepted, which that record must state too."""
+    deleted: Literal["", "arguments", "everything"] = ""
+    """For a run: what of its content is gone, of which a record has to say that it was deleted."""
+    ended_at: str = ""
+    """For a run: when it ended; empty while it has not."""
     expected_fields: Mapping[str, object] = field(default_factory=dict[str, object])
     """Further members of the record that the row determines, with their values."""
 
@@ -118,9 +122,14 @@ def _gap(seq: int, expected: int) -> ChainProblem:
 
 def _startup_findings(seq: int, body: dict[str, Any]) -> list[ChainProblem]:
     """Return what a console found of earlier records when it started, before it wrote a new head."""
-    if body.get("event") != AuditEvent.AUDIT_CUT:
+    found = {
+        AuditEvent.AUDIT_CUT: "at its start",
+        AuditEvent.AUDIT_REWRITTEN: "when the vault was unlocked",
+        AuditEvent.VAULT_REPLACED: "when the vault was unlocked",
+    }.get(cast("AuditEvent", body.get("event")))
+    if found is None:
         return []
-    message = f"found when a console started: {body.get('summary')}"
+    message = f"found {found}: {body.get('summary')}"
     return [ChainProblem(seq=seq, kind="cut", message=message)]
 
 
@@ -179,6 +188,7 @@ def _orphans(
     last_records: Iterable[LastRecord], bodies: dict[int, dict[str, Any]]
 ) -> list[ChainProblem]:
     problems: list[ChainProblem] = []
+    deletions = [b for b in bodies.values() if b.get("event") == AuditEvent.ARGUMENTS_FORGOTTEN]
     for named in last_records:
         body = bodies.get(named.last_record)
         if body is None or named.key != body.get(_NAMED_BY.get(named.kind, "name")):
@@ -196,10 +206,27 @@ def _orphans(
             k for k, value in named.expected_fields.items() if body.get(k) != value
         ):
             message = f"{named.kind} {named.key}: its {other[0]} differs from its record"
+        elif named.deleted and not any(_accounts_for(each, named) for each in deletions):
+            message = f"{named.kind} {named.key}: its arguments are gone, and no record says why"
         else:
             continue
         problems.append(ChainProblem(seq=named.last_record, kind="orphan", message=message))
     return problems
+
+
+def _accounts_for(deletion: dict[str, Any], named: LastRecord) -> bool:
+    """Return whether the record *deletion* is of what is gone of the run *named*."""
+    runs, count = deletion.get("runs"), deletion.get("count")
+    if isinstance(runs, list):  # to make room: their arguments alone
+        listed = cast("list[object]", runs)
+        left_out = isinstance(count, int) and count > len(listed)
+        session = named.expected_fields.get("session")
+        return named.key in listed or (left_out and deletion.get("session") == session)
+    before = deletion.get("ended_before")
+    if before is None:
+        return True  # a record of an earlier version
+    in_time = isinstance(before, str) and "" < named.ended_at <= before
+    return in_time and named.deleted == "everything"
 
 
 def _cuts(heads: Sequence[StoredHead], hashes: dict[int, bytes], last: int) -> list[ChainProblem]:

@@ -22,8 +22,11 @@ class HistoryKeys(Protocol):
         """
         ...
 
-    def private_key(self, day: str) -> bytes | None:
-        """Return the key that opens *day*; None while locked, and for a day whose key was destroyed."""
+    def private_keys(self, day: str) -> Sequence[bytes]:
+        """Return the keys that open *day*: none while locked, and for a day whose keys were destroyed.
+
+        A day has another one from its first unlock on, where the first was made while locked.
+        """
         ...
 
     def days(self) -> Sequence[str]:
@@ -31,28 +34,8 @@ class HistoryKeys(Protocol):
         ...
 
     def destroy(self, day: str) -> None:
-        """Destroy the private key of *day* for good, wherever it is kept; once gone, nothing happens.
+        """Destroy the private keys of *day* for good, wherever they are kept; once gone, nothing happens.
 
         It works while locked.
         """
         ...
-
-
-class NoVault:
-    """There is no vault, so there is no key: nothing is sealed, and nothing goes to disk."""
-
-    locked = False
-
-    def public_key(self, day: str) -> bytes | None:
-        _ = day
-        return None
-
-    def private_key(self, day: str) -> bytes | None:
-        _ = day
-        return None
-
-    def days(self) -> Sequence[str]:
-        return ()
-
-    def destroy(self, day: str) -> None:
-        """Do nothing: there is none."""

@@ -6,8 +6,10 @@ import logging
 import re
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from aileron_core.audit.chain import chain_hash
 from aileron_core.audit.events import AuditEvent
@@ -127,12 +129,12 @@ class SealedScreens:
         if not _IS_DAY.fullmatch(row.label.day):
             raise CannotUnseal(_REPLACED)
         try:
-            key = self._keys.private_key(row.label.day)
+            keys = self._keys.private_keys(row.label.day)
         except OSError as error:
             raise CannotUnseal(_UNREACHABLE) from error
-        if key is None:
+        shown = _unseal_with(keys, row) if keys else None
+        if shown is None:
             raise CannotUnseal(_LOCKED if self._keys.locked else _NO_KEY)
-        shown = unseal(row.sealed, row.label, key)
         if not row.recorded:  # anybody can seal to a public key
             raise CannotUnseal(_REPLACED)
         try:
@@ -194,6 +196,14 @@ class SealedScreens:
                 extra={"days": list(days)},
             )
         )
+
+
+def _unseal_with(keys: Sequence[bytes], row: _Row) -> dict[str, Any]:
+    """Return what was shown, unsealed with the one of *keys* that it was sealed to."""
+    for key in keys[:-1]:
+        with suppress(CannotUnseal):
+            return unseal(row.sealed, row.label, key)
+    return unseal(row.sealed, row.label, keys[-1])
 
 
 def _day(at: float) -> str:

@@ -19,6 +19,12 @@ _OURS = {
     "suites",
     "store",
     "vault.json",
+    "vault.json.previous",
+    "vault.json.damaged",
+    "vault.lock",
+    "vault-attempts.json",
+    "history-keys.json",
+    "secrets.json",
     "aileron.db",
     "aileron.db-wal",
     "aileron.db-shm",
@@ -30,6 +36,8 @@ _OURS = {
     "exports",
     "aside",
     "git",
+    "caches",
+    "agents",
 }
 
 

@@ -2,16 +2,20 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.storage.database import Tx
+
+if TYPE_CHECKING:
+    from aileron_core.storage.database import Tx
 
 _ACCEPTED = {AuditEvent.LIBRARY_ACCEPTED, AuditEvent.LIBRARY_TAKEN_IN}
 _WITHDRAWN = {AuditEvent.LIBRARY_WITHDRAWN, AuditEvent.LIBRARY_HELD_BACK}
 _EVENTS = (*_ACCEPTED, *_WITHDRAWN, AuditEvent.LIBRARY_REMOVED)
+_MAC = "hmac of "
+"""Begins the keys of `meta` under which HMACs of sets are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +23,7 @@ class AcceptanceRecord:
     """One thing that is accepted, in exactly these bytes."""
 
     kind: str
-    """`action`, `connector`, `preview`, or `project`."""
+    """`action`, `connector`, `preview`, `run_time`, or `project`."""
     name: str
     """An action file's name in the folder; a connector's `fqn@version`, for `preview` with what its
     previews may read by POST after it; `<agent> <folder>`."""
@@ -30,7 +34,7 @@ class AcceptanceRecord:
     """`person`, or `--accept-installed`."""
 
 
-def save_record(tx: Tx, accepted: AcceptanceRecord) -> None:
+def save_record(tx: "Tx", accepted: AcceptanceRecord) -> None:
     """Write *accepted*, in place of an earlier acceptance of that name."""
     tx.execute(
         "INSERT INTO pins(kind, name, digest, taken_at, taken_by, last_record) VALUES(?,?,?,?,?,?) "
@@ -48,7 +52,7 @@ def save_record(tx: Tx, accepted: AcceptanceRecord) -> None:
     )
 
 
-def delete_record(tx: Tx, kind: str, name: str) -> None:
+def delete_record(tx: "Tx", kind: str, name: str) -> None:
     tx.execute("DELETE FROM pins WHERE kind = ? AND name = ?", (kind, name))
 
 
@@ -64,6 +68,37 @@ def load_records(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
         for kind, name, digest, at, by in rows
         if (latest := newest.get((kind, name))) and latest[0] in _ACCEPTED and latest[1] == digest
     ]
+
+
+def load_rows(connection: sqlite3.Connection, kinds: Collection[str]) -> list[AcceptanceRecord]:
+    """Return the rows of *kinds* as they are, whether they accept something or not."""
+    rows = connection.execute("SELECT kind, name, digest, taken_at, taken_by FROM pins")
+    return [
+        AcceptanceRecord(kind=kind, name=name, digest=digest, accepted_at=at, accepted_by=by)
+        for kind, name, digest, at, by in rows
+        if kind in kinds
+    ]
+
+
+def delete_others(tx: "Tx", kinds: Collection[str], wanted: Collection[tuple[str, str]]) -> None:
+    """Delete the rows of *kinds* whose (kind, name) is not among *wanted*."""
+    for kind, name in tx.execute("SELECT kind, name FROM pins").fetchall():
+        if kind in kinds and (kind, name) not in wanted:
+            delete_record(tx, kind, name)
+
+
+def load_mac(connection: sqlite3.Connection, name: str) -> str | None:
+    """Return the HMAC that is kept of the set *name*; None where there is none."""
+    query = "SELECT value FROM meta WHERE key = ?"
+    found = connection.execute(query, (f"{_MAC}{name}",)).fetchone()
+    return None if found is None else str(found[0])
+
+
+def save_mac(tx: "Tx", name: str, mac: str | None) -> None:
+    """Keep *mac* of the set *name*, or none."""
+    tx.execute("DELETE FROM meta WHERE key = ?", (f"{_MAC}{name}",))
+    if mac is not None:
+        tx.execute("INSERT INTO meta(key, value) VALUES(?, ?)", (f"{_MAC}{name}", mac))
 
 
 def load_digests(connection: sqlite3.Connection) -> set[str]:

@@ -6,15 +6,18 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.library import acceptance, preview_reads
+from aileron_core.library import acceptance, preview_reads, run_time
 from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.library.authenticated_records import AuthenticatedRecords
 from aileron_core.library.preview_reads import reads_of
+from aileron_core.library.run_time import run_times_of
 from aileron_core.storage.database import Database, Tx
 
 _NOUNS = {
     "action": "action",
     "connector": "connector",
     preview_reads.KIND: "preview POST requests of",
+    run_time.KIND: "longer time of the action",
 }
 """What a record calls the accepted thing, before its name."""
 
@@ -23,30 +26,45 @@ class Acceptances:
     """What is accepted, what a person withdrew, and the reads that previews ask for.
 
     Args:
+        stored: the records, verified with the vault's key where there is a vault.
         connectors_of: gives the exact connectors that accepting the action
             file of that name allows; for the record.
     """
 
     def __init__(
-        self, database: Database, clock: Clock, connectors_of: Callable[[str], Json]
+        self,
+        stored: AuthenticatedRecords,
+        database: Database,
+        clock: Clock,
+        connectors_of: Callable[[str], Json],
     ) -> None:
+        self._stored = stored
         self._database = database
         self._clock = clock
         self._connectors_of = connectors_of
-        self._records: dict[tuple[str, str], AcceptanceRecord] = {}
+        self._removed_while_locked: list[AcceptanceRecord] = []
         self._withdrawn: set[tuple[str, str, str]] = set()
         self._offers: dict[str, str] = {}
 
     async def load(self) -> None:
-        """Read what earlier processes recorded; called once at the start."""
-        found = await self._database.read(acceptance.load_records)
-        self._records = {(each.kind, each.name): each for each in found}
+        """Read what is on record, and verify it; called at the start, and when the vault was unlocked."""
+        await self._stored.load()
+        if not self.waits_for_vault:
+            removed, self._removed_while_locked = self._removed_while_locked, []
+            await self.remove(
+                [each for each in removed if self.records.get((each.kind, each.name)) == each]
+            )
         self._withdrawn = await self._database.read(acceptance.load_withdrawn)
 
     @property
     def records(self) -> Mapping[tuple[str, str], AcceptanceRecord]:
         """By kind and name."""
-        return self._records
+        return self._stored.records
+
+    @property
+    def waits_for_vault(self) -> bool:
+        """Whether nothing can be relied upon, accepted or withdrawn before the vault is unlocked."""
+        return self._stored.waits_for_vault
 
     @property
     def withdrawn(self) -> Set[tuple[str, str, str]]:
@@ -59,15 +77,15 @@ class Acceptances:
         return self._offers
 
     def digest(self, kind: str, name: str) -> str | None:
-        found = self._records.get((kind, name))
+        found = self.records.get((kind, name))
         return found.digest if found else None
 
     def digests(self, kind: str) -> dict[str, str]:
-        return {name: each.digest for (of, name), each in self._records.items() if of == kind}
+        return {name: each.digest for (of, name), each in self.records.items() if of == kind}
 
     def end_reason(self, kind: str, name: str) -> str:
         """Return why an acceptance is no longer valid, as the end of a sentence."""
-        if (kind, name) in self._records:
+        if (kind, name) in self.records:
             return "was replaced by one with different bytes"
         withdrawn = any((kind, name) == each[:2] for each in self._withdrawn)
         return "had its acceptance withdrawn" if withdrawn else "was removed and put back"
@@ -83,6 +101,7 @@ class Acceptances:
         """Record that each (kind, name, digest) is accepted from now on.
 
         Raises:
+            VaultLocked: unlock it first; nothing is accepted.
             StorageUnavailable: it could not be written, and is not accepted.
         """
         now = self._clock.now()
@@ -90,7 +109,7 @@ class Acceptances:
             AcceptanceRecord(kind=kind, name=name, digest=digest, accepted_at=now, accepted_by=by)
             for kind, name, digest in found
         ]
-        replaced = self._reads_of_other_bytes(accepted)
+        replaced = [*self._reads_of_other_bytes(accepted), *self._ended_run_times(accepted)]
         how = " (--accept-installed)" if by != "person" else ""
 
         def unit(tx: Tx) -> None:
@@ -100,33 +119,44 @@ class Acceptances:
                 summary = f"Accepted the {_NOUNS[each.kind]} {each.name}{how}"
                 tx.record(self._record(AuditEvent.LIBRARY_ACCEPTED, each, summary))
 
-        await self._database.write(unit)
-        self._forget_withdrawn(replaced)
+        await self._stored.change(unit, save=accepted, delete=replaced)
+        self._note_withdrawn(replaced)
         for each in accepted:
             self._offers.pop(each.name, None)
-            self._records[each.kind, each.name] = each
             self._withdrawn.discard((each.kind, each.name, each.digest))
 
     async def withdraw(self, record: AcceptanceRecord) -> None:
         """Record that *record* is no longer accepted, nor what a connector's previews may read.
 
         Raises:
+            VaultLocked: unlock it first; nothing changed.
             StorageUnavailable: it could not be written, and is still accepted.
         """
         withdrawn = [record]
         if record.kind == "connector":
-            withdrawn += reads_of(self._records.values(), record.name)
-        await self._database.write(lambda tx: self._write_withdrawn(tx, withdrawn))
-        self._forget_withdrawn(withdrawn)
+            withdrawn += reads_of(self.records.values(), record.name)
+        withdrawn += run_times_of(self.records.values(), withdrawn)
+        await self._stored.change(lambda tx: self._write_withdrawn(tx, withdrawn), delete=withdrawn)
+        self._note_withdrawn(withdrawn)
         if record.kind == preview_reads.KIND:  # so that it can be accepted again
             self._offers[record.name] = record.digest
 
     async def remove(self, removed: Sequence[AcceptanceRecord]) -> None:
         """Record that the files of *removed* were removed: they are not accepted if they come back.
 
+        While the vault is locked that is remembered, and recorded once it is unlocked.
+
         Raises:
             StorageUnavailable: it could not be written.
         """
+        if not removed:
+            return
+        times = run_times_of(self.records.values(), removed)
+        removed = [*removed, *(each for each in times if each not in removed)]
+        if self.waits_for_vault:
+            self._removed_while_locked += removed
+            self._stored.forget((each.kind, each.name) for each in removed)
+            return
 
         def unit(tx: Tx) -> None:
             for each in removed:
@@ -134,18 +164,22 @@ class Acceptances:
                 summary = f"Removed, and no longer accepted: {each.name}"
                 tx.record(self._record(AuditEvent.LIBRARY_REMOVED, each, summary))
 
-        await self._database.write(unit)
-        for each in removed:
-            self._records.pop((each.kind, each.name), None)
+        await self._stored.change(unit, delete=removed)
 
     def _reads_of_other_bytes(self, accepted: Sequence[AcceptanceRecord]) -> list[AcceptanceRecord]:
         return [
             read
             for each in accepted
             if each.kind == "connector"
-            for read in reads_of(self._records.values(), each.name)
+            for read in reads_of(self.records.values(), each.name)
             if read.digest != each.digest
         ]
+
+    def _ended_run_times(self, accepted: Sequence[AcceptanceRecord]) -> list[AcceptanceRecord]:
+        """Return the times of earlier bytes that the accepted ones do not name."""
+        kept = {each.name for each in accepted if each.kind == run_time.KIND}
+        ended = run_times_of(self.records.values(), accepted)
+        return [each for each in ended if each.name not in kept]
 
     def _write_withdrawn(self, tx: Tx, ended: Sequence[AcceptanceRecord]) -> None:
         for each in ended:
@@ -153,9 +187,8 @@ class Acceptances:
             summary = f"Withdrew the acceptance of the {_NOUNS[each.kind]} {each.name}"
             tx.record(self._record(AuditEvent.LIBRARY_WITHDRAWN, each, summary))
 
-    def _forget_withdrawn(self, ended: Sequence[AcceptanceRecord]) -> None:
+    def _note_withdrawn(self, ended: Sequence[AcceptanceRecord]) -> None:
         for each in ended:
-            self._records.pop((each.kind, each.name), None)
             self._withdrawn.add((each.kind, each.name, each.digest))
 
     def _record(self, event: AuditEvent, about: AcceptanceRecord, summary: str) -> AuditRecord:

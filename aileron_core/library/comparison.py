@@ -21,12 +21,16 @@ def compare_actions(
     *,
     old_hosts: Iterable[str] | None = None,
     new_hosts: Iterable[str] | None = None,
+    old_seconds: int | None = None,
+    new_seconds: int | None = None,
 ) -> tuple[AcceptanceChangeView, ...]:
     """Return what differs between two action files, what allows more first.
 
     Args:
         old_hosts: `host:port` that the connectors of *old* may reach; None where that is not known.
         new_hosts: the same of *new*.
+        old_seconds: how long a run of *old* may take; None for what the file says.
+        new_seconds: the same of *new*, once it is accepted.
     """
     found = [*_asking(old, new), *_sets("ops", _ops(old), _ops(new))]
     if old_hosts is not None and new_hosts is not None:
@@ -35,7 +39,9 @@ def compare_actions(
     found += _preview(old.approval.preview, new.approval.preview)
     found += _steps(old.steps, new.steps)
     found += _inputs(old.inputs, new.inputs)
-    found += _limit("wall_seconds", old.limits.wall_seconds, new.limits.wall_seconds)
+    before = old.limits.wall_seconds if old_seconds is None else old_seconds
+    after = new.limits.wall_seconds if new_seconds is None else new_seconds
+    found += _limit("wall_seconds", before, after)
     found += _limit("memory_mib", old.limits.memory_mib, new.limits.memory_mib)
     found += _other("version", "", old.version, new.version)
     for name, before, after in (
@@ -63,6 +69,7 @@ def compare_manifests(
         *_sets("hosts", old.hosts, new.hosts),
         *_sets("imports", old.imports, new.imports),
         *_credential(old.credential, new.credential),
+        *_op_seconds(old.wall_seconds, new.wall_seconds),
         *_other("module", "", old_module, new_module),
         *_other("version", "", old.version, new.version),
         *_other("default_idempotency", "", _yes(old.idempotent), _yes(new.idempotent)),
@@ -117,6 +124,13 @@ def _flag(
 def _limit(kind: ChangeKind, before: int, after: int) -> Iterator[AcceptanceChangeView]:
     direction: ChangeDirection = "wider" if after > before else "narrower"
     return _change(kind, direction, "", str(before), str(after))
+
+
+def _op_seconds(old: Mapping[str, int], new: Mapping[str, int]) -> Iterator[AcceptanceChangeView]:
+    for op in _in_order(old, new):
+        before, after = old.get(op, 0), new.get(op, 0)
+        direction: ChangeDirection = "wider" if after > before else "narrower"
+        yield from _change("wall_seconds", direction, op, str(before or ""), str(after or ""))
 
 
 def _asking(old: Action, new: Action) -> Iterator[AcceptanceChangeView]:

@@ -12,6 +12,7 @@ from aileron_core.console_port import AcceptanceChangeView, AcceptedBeforeView, 
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.library.accepted_contents import AcceptedContents
 from aileron_core.library.comparison import compare_actions, compare_manifests
+from aileron_core.library.run_time import named_run_time, run_seconds
 
 _Accepted = Mapping[tuple[str, str], AcceptanceRecord]
 _COMPARED = 2048
@@ -72,18 +73,37 @@ class FileContents:
         kept = self._kept.get(record.digest)
         changes: tuple[AcceptanceChangeView, ...] = ()
         if kept is not None and kept.action is not None:
-            changes = self._compare(kept.action, entry.action, stored)
+            changes = self._compare(record, kept.action, entry, accepted, stored)
         return FileContentView(text=text, before=_before(record, kept and kept.text, changes))
 
     def _compare(
-        self, old: Action, new: Action, stored: Mapping[str, InstalledConnector]
+        self,
+        record: AcceptanceRecord,
+        old: Action,
+        entry: CatalogEntry,
+        accepted: _Accepted,
+        stored: Mapping[str, InstalledConnector],
     ) -> tuple[AcceptanceChangeView, ...]:
+        new = entry.action
+        assert new is not None
         hosts = (_hosts(old, stored), _hosts(new, stored))
-        key = (old.sha256, new.sha256, hosts)
+        named = named_run_time(new, entry.file, entry.sha256, stored, accepted)
+        seconds = (
+            run_seconds(old, entry.file, record.digest, stored, accepted),
+            named.seconds if named is not None else new.limits.wall_seconds,
+        )
+        key = (old.sha256, new.sha256, hosts, seconds)
         if key not in self._compared:
             if len(self._compared) >= _COMPARED:
                 self._compared.clear()
-            self._compared[key] = compare_actions(old, new, old_hosts=hosts[0], new_hosts=hosts[1])
+            self._compared[key] = compare_actions(
+                old,
+                new,
+                old_hosts=hosts[0],
+                new_hosts=hosts[1],
+                old_seconds=seconds[0],
+                new_seconds=seconds[1],
+            )
         return self._compared[key]
 
     def of_connector(

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,10 +32,13 @@ from aileron_core.errors import (
     Problem,
     Unavailable,
 )
-from aileron_core.library import preview_reads, removal
+from aileron_core.library import preview_reads, removal, run_time
 from aileron_core.library.acceptance import AcceptanceRecord, load_digests
 from aileron_core.library.acceptances import Acceptances
 from aileron_core.library.accepted_contents import AcceptedContents
+from aileron_core.library.accepted_settings import KIND as SETTINGS
+from aileron_core.library.accepted_settings import AcceptedSettings
+from aileron_core.library.authenticated_records import AuthenticatedRecords
 from aileron_core.library.file_contents import FileContents
 from aileron_core.library.home_files import HomeFiles
 from aileron_core.library.preview_reads import accepted_reads, reads_of
@@ -60,6 +64,9 @@ class HomeLibrary:
         actions: Path,
         store: ConnectorStore,
         registry: ConnectorRegistry,
+        accepted: AuthenticatedRecords,
+        settings: AcceptedSettings,
+        alarms: Callable[[], Sequence[str]],
         database: Database,
         clock: Clock,
         routes: Sequence[Route],
@@ -69,6 +76,7 @@ class HomeLibrary:
         """Read nothing yet; see `load`.
 
         Args:
+            alarms: gives a sentence for each set of records that does not verify.
             routes: the addresses that requests to some hosts go to instead.
             changed: called after each reading and each acceptance.
             guard: gives what a run calls in place of a connector.
@@ -79,11 +87,14 @@ class HomeLibrary:
         self._routes = {route.host: f"{route.address}:{route.port}" for route in routes}
         self._changed = changed
         self._guard = guard
+        self._alarms = alarms
+        self._settings = settings
+        self._registry = registry
         self._files = HomeFiles(actions, registry)
         self._copies = AcceptedContents(actions.parent)
         self._contents = FileContents(self._copies)
         self._warmed: set[str] = set()
-        self._accepted = Acceptances(database, clock, self._connectors_of)
+        self._accepted = Acceptances(accepted, database, clock, self._connectors_of)
         self._accepts_all = False
         self._catalog = Catalog(self._files.actions, {})
         self._reading = asyncio.Lock()
@@ -99,11 +110,17 @@ class HomeLibrary:
             Conflict: it, or a connector of it, is not accepted or broken.
         """
         action = self._catalog.ready().get(name)
-        if action is None:
+        # The catalog is judged anew a moment after what is accepted has changed.
+        if action is None or self._accepted.digest("action", action.file) != action.sha256:
             raise self._missing(name)
         connectors: dict[str, Connector] = {}
         for requirement in action.requires:
             connectors[requirement.fqn] = self._guard(self._files.connectors[requirement.hash])
+        seconds = run_time.run_seconds(
+            action, action.file, action.sha256, self._files.stored, self._accepted.records
+        )
+        if seconds != action.limits.wall_seconds:
+            action = replace(action, limits=replace(action.limits, wall_seconds=seconds))
         return ResolvedAction(action=action, connectors=connectors, routed=self._routed(connectors))
 
     def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
@@ -126,7 +143,8 @@ class HomeLibrary:
         if name not in offered and len(known) + len(offered) >= _MOST_READS:
             return False
         wanted = (preview_reads.KIND, name, identity.hash)
-        if self._accepts_all and wanted not in self._accepted.withdrawn:
+        counts_at_once = self._accepts_all and not self._accepted.waits_for_vault
+        if counts_at_once and wanted not in self._accepted.withdrawn:
             await self._accept([wanted], "--accept-installed")
             return True
         if self._accepted.offer(name, identity.hash):
@@ -162,7 +180,7 @@ class HomeLibrary:
         for entry in self._catalog.entries:
             if entry.name != name and (entry.action or entry.file != f"{name}.md"):
                 continue  # a file that is no longer an action is known by the file's name
-            if entry.state == "held_back":
+            if entry.state in ("held_back", "ready"):
                 return Conflict(
                     f"{name} is not accepted: a person must accept its file in the console.",
                     details={"outcome": "held_back"},
@@ -183,6 +201,12 @@ class HomeLibrary:
         found = self._catalog.ready()
         return tuple(found[name] for name in sorted(found))
 
+    def accepted_connectors(self) -> tuple[Connector, ...]:
+        """Return the accepted connectors, whether an action uses them or not."""
+        accepted = set(self._accepted.digests("connector").items())
+        found = self._files.connectors.values()
+        return tuple(each for each in found if (each.identity.ref, each.identity.hash) in accepted)
+
     def entries(self) -> tuple[CatalogEntry, ...]:
         return self._catalog.entries
 
@@ -190,9 +214,19 @@ class HomeLibrary:
         """Return what is wrong with files that are not offered."""
         return (*self._catalog.problems(), *self._files.store_problems)
 
+    def problems_and_alarms(self) -> tuple[Problem, ...]:
+        """Return `problems`, after what of earlier acceptances does not verify; for the person alone."""
+        alarms = (Problem(file="aileron.db", message=each) for each in self._alarms())
+        return (*alarms, *self.problems())
+
+    @property
+    def settings_accepted(self) -> bool:
+        """Whether `config.toml` is known to be the person's."""
+        return self._settings.count
+
     def not_accepted(self) -> tuple[NotAcceptedView, ...]:
         """Return what is not accepted, or not with these bytes."""
-        return not_accepted_views(self._state())
+        return (*self._settings.not_accepted(), *not_accepted_views(self._state()))
 
     def items(self) -> tuple[LibraryItemView, ...]:
         """Return all actions and connectors, whatever their state."""
@@ -213,11 +247,22 @@ class HomeLibrary:
     # Reading the folders
 
     async def load(self) -> None:
-        """Read what was accepted, and the folders; called once at start."""
+        """Read what was accepted, and the folders; called at the start, and when the vault was unlocked."""
         await self._accepted.load()
+        self._prepare_accepted()  # as the folders were read last; each is verified before it is used
         await self._rescan()
+        await self._judge()
+        if self._accepted.waits_for_vault:
+            await self._registry.stage_modules([*self._files.connectors.values()])
+        if self._accepts_all:
+            await self.accept_all()
         await self._keep({*self._accepted.digests("action").values()})
         await self._collect_copies()
+
+    async def prepare(self) -> None:
+        """Verify what was accepted, and begin to load the connectors of it: first of all after an unlock."""
+        await self._accepted.load()
+        self._prepare_accepted()
 
     async def poll(self) -> None:
         """Read the folders again if something in them changed, or may have; called every half second."""
@@ -241,7 +286,8 @@ class HomeLibrary:
         gone = await asyncio.to_thread(removal.find_removed, home, records, notes)
         if gone:
             await self._accepted.remove(gone)
-        await asyncio.to_thread(removal.clear_notes, notes)
+        if not self._accepted.waits_for_vault:  # else none of it is on record yet
+            await asyncio.to_thread(removal.clear_notes, notes)
         if gone:
             await self._collect_copies()
         if gone and rejudge:
@@ -250,21 +296,23 @@ class HomeLibrary:
     async def _judge(self) -> None:
         while not all(self._contents.has(each.digest) for each in self._changed_actions()):
             await self._contents.load(self._changed_actions())
+        self._prepare_accepted()
         accepted = self._accepted.digests("connector")
         installed = {digest: each.identity for digest, each in self._files.connectors.items()}
-        usable = {
-            digest for digest, found in installed.items() if accepted.get(found.ref) == digest
-        }
-        if cold := usable - self._warmed:
-            self._warmed |= cold
-            connectors = [self._files.connectors[digest] for digest in cold]
-            tasks.spawn(self._compile(connectors), name="compile connectors")
         self._catalog = Catalog(
             self._files.actions,
             self._accepted.digests("action"),
             extra_problems=lambda action: availability_problems(action, installed, accepted),
         )
         self._changed()
+
+    def _prepare_accepted(self) -> None:
+        """Compile or load what is accepted. While the vault is locked no call begins, so it waits for the key."""
+        usable = {each.identity.hash for each in self.accepted_connectors()}
+        if (cold := usable - self._warmed) and not self._accepted.waits_for_vault:
+            self._warmed |= cold
+            connectors = [self._files.connectors[digest] for digest in cold]
+            tasks.spawn(self._compile(connectors), name="compile connectors")
 
     def _changed_actions(self) -> list[AcceptanceRecord]:
         """Return what was accepted of the action files that have other bytes now."""
@@ -307,40 +355,67 @@ class HomeLibrary:
                     _log.warning(
                         "%s cannot be compiled: %s", connector.identity.hash, type(error).__name__
                     )
+            await self._registry.collect_modules({*self._files.stored})
 
     # Accepting, and withdrawing it
 
-    async def accept(self, kind: str, name: str, digest: str, *, by: str) -> None:
+    async def accept(
+        self, kind: str, name: str, digest: str, *, by: str, run_seconds: int = 0
+    ) -> None:
         """Record that exactly the bytes of *digest* are accepted from now on.
+
+        Args:
+            kind: of `NotAcceptedView`.
+            name: of it.
+            digest: of the bytes that were shown.
+            by: who accepts.
+            run_seconds: the time that was shown with it, which an action gets; 0 where none was.
 
         Raises:
             Conflict: the bytes are no longer those that were shown.
         """
+        if kind == SETTINGS:
+            await self._settings.accept(digest)
+            self._changed()
+            return
         await self._rescan()
         named = [view for view in self.not_accepted() if (view.kind, view.name) == (kind, name)]
         if not named:
             raise Conflict(f"{name} is no longer waiting to be accepted. Nothing changed.")
         for view in named:
-            if view.digest == digest:
-                await self._accept([_key_of(view)], by)
+            if view.digest == digest and _shows(view, run_seconds):
+                await self._accept(_keys_of(view), by)
                 return
         raise Conflict(
             f"{name} changed while you were reviewing it. Nothing was accepted; review it again."
         )
 
     async def accept_suite(
-        self, suite_id: str, files: Sequence[tuple[str, str]], *, by: str
+        self,
+        suite_id: str,
+        files: Sequence[tuple[str, str]],
+        *,
+        by: str,
+        run_seconds: Mapping[str, int] | None = None,
     ) -> None:
         """Record that these action files are accepted, each in exactly the bytes that were shown.
+
+        Args:
+            suite_id: of the suite.
+            files: name and digest of each.
+            by: who accepts.
+            run_seconds: by file, the time that was shown with it.
 
         Raises:
             Conflict: some of them have changed or are gone; the others were accepted.
         """
         await self._rescan()
         waiting = {
-            (view.file, view.digest): view for view in self.not_accepted() if view.kind == "action"
+            (view.file, view.digest): view
+            for view in self.not_accepted()
+            if view.kind == "action" and _shows(view, (run_seconds or {}).get(view.file, 0))
         }
-        found = [_key_of(waiting[each]) for each in files if each in waiting]
+        found = [key for each in files if each in waiting for key in _keys_of(waiting[each])]
         if found:
             await self._accept(found, by)
         await self._files.delete_suite(suite_id)
@@ -348,17 +423,20 @@ class HomeLibrary:
         if gone := [file for file, digest in files if (file, digest) not in waiting]:
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             raise Conflict(
-                f"Accepted {len(found)} of {len(files)}. {gone[0]}{more} changed or was removed while you "
+                f"Accepted {len(files) - len(gone)} of {len(files)}. {gone[0]}{more} changed or was removed while you "
                 "were reviewing: check the list again."
             )
 
     async def accept_all(self) -> int:
-        """Accept everything (`--accept-installed`); return how many items that were.
+        """Accept every action and connector (`--accept-installed`); return how many items that were.
 
-        From then on, what previews try to read by POST is accepted as well.
+        Settings are not installed: a person looks at them. From then on, what previews try to read by POST is accepted as well. While the vault is locked
+        nothing is; it is done once it is unlocked.
         """
         self._accepts_all = True
-        found = [_key_of(view) for view in self.not_accepted()]
+        if self._accepted.waits_for_vault:
+            return 0
+        found = [key for view in not_accepted_views(self._state()) for key in _keys_of(view)]
         if found:
             await self._accept(found, "--accept-installed")
         return len(found)
@@ -400,6 +478,16 @@ class HomeLibrary:
         ]
 
 
-def _key_of(view: NotAcceptedView) -> tuple[str, str, str]:
-    """Return the key of its acceptance: an action's is its file's name, a connector's its reference."""
-    return view.kind, view.file if view.kind == "action" else view.name, view.digest
+def _keys_of(view: NotAcceptedView) -> list[tuple[str, str, str]]:
+    """Return the keys of its acceptance: an action's is its file's name, a connector's its reference."""
+    if view.kind != "action":
+        return [(view.kind, view.name, view.digest)]
+    keys = [(view.kind, view.file, view.digest)]
+    if view.run_time is not None:
+        keys.append((run_time.KIND, view.file, run_time.digest(view.digest, view.run_time)))
+    return keys
+
+
+def _shows(view: NotAcceptedView, run_seconds: int) -> bool:
+    """Return whether *view* names exactly the time that was shown."""
+    return run_seconds == (view.run_time.seconds if view.run_time is not None else 0)

@@ -8,33 +8,46 @@ from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import InvalidRequest
 from aileron_core.library import acceptance
 from aileron_core.library.acceptance import AcceptanceRecord
-from aileron_core.storage.database import Database, Tx
+from aileron_core.library.authenticated_records import AuthenticatedRecords
+from aileron_core.storage.database import Tx
 
 KIND = "project"
 """The kind of such an acceptance; its name is `<agent> <folder>`."""
 
 
 class ProjectTrust:
-    """The accepted projects, in memory; the database keeps them."""
+    """The accepted projects.
 
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
+    Args:
+        stored: the records of this kind, verified with the vault's key where there is a vault.
+    """
+
+    def __init__(self, stored: AuthenticatedRecords, clock: Clock) -> None:
+        self._stored = stored
         self._clock = clock
-        self._records: dict[str, AcceptanceRecord] = {}
 
     async def load(self) -> None:
-        """Read what earlier processes recorded; called once at the start."""
-        found = await self._database.read(acceptance.load_records)
-        self._records = {each.name: each for each in found if each.kind == KIND}
+        """Read what is on record, and verify it; called at the start, and when the vault was unlocked."""
+        await self._stored.load()
 
     def records(self) -> tuple[AcceptanceRecord, ...]:
-        return tuple(self._records[name] for name in sorted(self._records))
+        """Return those that count, by name: none before the vault is unlocked."""
+        if self._stored.waits_for_vault:
+            return ()
+        return tuple(each for _, each in sorted(self._stored.records.items()))
 
-    async def accept(self, agent: str, path: str, digest: str) -> AcceptanceRecord:
+    async def accept(
+        self, agent: str, path: str, digest: str, *, missing_checks: bool = False
+    ) -> AcceptanceRecord:
         """Record that *digest* is accepted for *agent* in the folder *path* from now on.
+
+        Args:
+            missing_checks: *path* is the person's home, where no project is, and *digest* that of the
+                checks in their own settings which they accept not to run in a sandbox.
 
         Raises:
             InvalidRequest: *path* is not an absolute path in its shortest form.
+            VaultLocked: unlock it first; nothing is accepted.
             StorageUnavailable: it could not be written, and is not accepted.
         """
         folder = PurePosixPath(path)
@@ -48,13 +61,19 @@ class ProjectTrust:
             accepted_by="person",
         )
 
+        summary = (
+            f"Accepted that checks of {agent} do not run in the sandbox"
+            if missing_checks
+            else f"Accepted the settings of a project for {agent}"
+        )
+
         def unit(tx: Tx) -> None:
             acceptance.save_record(tx, accepted)
             tx.record(
                 AuditRecord(
                     at=rfc3339(self._clock.now()),
                     event=AuditEvent.LIBRARY_ACCEPTED,
-                    summary=f"Accepted the settings of a project for {agent}",
+                    summary=summary,
                     extra={
                         "kind": KIND,
                         "name": accepted.name,
@@ -64,6 +83,5 @@ class ProjectTrust:
                 )
             )
 
-        await self._database.write(unit)
-        self._records[accepted.name] = accepted
+        await self._stored.change(unit, save=[accepted])
         return accepted

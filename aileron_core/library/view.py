@@ -14,12 +14,14 @@ from aileron_core.console_port import (
     FileContentView,
     LibraryItemView,
     NotAcceptedView,
+    RunTimeView,
     SuiteView,
 )
 from aileron_core.errors import Problem
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.library.file_contents import FileContents
 from aileron_core.library.preview_reads import KIND, reads_of
+from aileron_core.library.run_time import named_run_time
 
 ItemKey: TypeAlias = tuple[str, str]
 """`action` and the file's name, or `connector` and `fqn@version`."""
@@ -136,7 +138,16 @@ def _action_view(
         cannot_run=cannot_run(entry.action),
         is_read_only=entry.action.is_read_only,
         suite=suite,
+        run_time=_run_time(library, entry),
         content=_action_content(library, entry),
+    )
+
+
+def _run_time(library: LibraryState, entry: CatalogEntry) -> RunTimeView | None:
+    if entry.action is None:
+        return None
+    return named_run_time(
+        entry.action, entry.file, entry.sha256, library.installed, library.accepted
     )
 
 
@@ -189,6 +200,7 @@ def _action_item(library: LibraryState, entry: CatalogEntry) -> LibraryItemView:
         steps=_steps(action) if action else (),
         accepted_at=accepted.accepted_at if accepted else None,
         accepted_by=accepted.accepted_by if accepted else "",
+        run_time=_run_time(library, entry),
         content=_action_content(library, entry),
     )
 

@@ -13,7 +13,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -26,6 +26,8 @@ from aileron_core.storage.open import LOCK_SECONDS, open_reader, open_writer
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 _BATCH = 256
+SIGNED_HEAD = "signed head"
+"""The row of `meta` with the newest head that was signed with the vault's key."""
 
 
 class HeadSink(Protocol):
@@ -35,6 +37,9 @@ class HeadSink(Protocol):
         """Store *head* outside the database; *committed* are the records of this commit."""
         ...
 
+
+HeadSigner: TypeAlias = Callable[[ChainHead], str | None]
+"""Returns a head as it is stored once signed; None where it cannot be now. Called on the writer's thread."""
 
 FailureSink: TypeAlias = Callable[[AileronError], None]
 """Told, on the writer's thread, that a commit failed and why. Must not raise."""
@@ -97,10 +102,14 @@ class Database:
         self._path = path
         self._sinks: list[HeadSink] = []
         self._failure_sinks: list[FailureSink] = []
+        self._sign: HeadSigner | None = None
         self._closed = False
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         migrate(path)
         self._connection, self._epoch, self._head = open_writer(path)
+        query = "SELECT value FROM meta WHERE key = ?"
+        signed = self._connection.execute(query, (SIGNED_HEAD,)).fetchone()
+        self._signed = "" if signed is None else str(signed[0])
         self._schema = self._schema_cookie()
         self._stopped: AileronError | None = None
         self._log_holds_deleted = False
@@ -116,6 +125,10 @@ class Database:
 
     def on_commit(self, sink: HeadSink) -> None:
         self._sinks.append(sink)
+
+    def sign_heads(self, signer: HeadSigner) -> None:
+        """Store each head that *signer* signs, in the commit that makes it."""
+        self._sign = signer
 
     def on_failure(self, sink: FailureSink) -> None:
         self._failure_sinks.append(sink)
@@ -193,6 +206,9 @@ class Database:
             self._begin()
             for job in batch:
                 head = self._run(job, head, committed)
+            signed = self._signed
+            if committed:
+                signed = self._signed_head(head)
             self._connection.execute("COMMIT")
         except (sqlite3.Error, AileronError) as error:
             self._roll_back()
@@ -205,7 +221,8 @@ class Database:
                 tell(failure)
         else:
             if committed:
-                self._head = head
+                self._signed = signed
+                self._head = head = replace(head, signed=signed)
                 for sink in self._sinks:
                     sink(head, committed)
                 _tell_log(committed)
@@ -213,6 +230,18 @@ class Database:
             if self._log_holds_deleted:
                 self._empty_log()
         self._answer(batch)
+
+    def _signed_head(self, head: ChainHead) -> str:
+        """Store *head* signed, if it can be; return the newest that is."""
+        text = self._sign(head) if self._sign is not None else None
+        if text is None:
+            return self._signed
+        self._connection.execute(
+            "INSERT INTO meta(key, value) VALUES(?, ?) "
+            "ON CONFLICT(key) DO UPDATE SET value = excluded.value",
+            (SIGNED_HEAD, text),
+        )
+        return text
 
     def _empty_log(self) -> None:
         """Fold the write-ahead log into the file and cut it; a busy reader leaves that to the next commit."""

@@ -102,6 +102,10 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX sealed_screens_run ON sealed_screens(run_id)",
         ),
     ),
+    Migration(
+        summary="The audit's hashes of what a call contains have a key, which is deleted with it.",
+        statements=("ALTER TABLE runs ADD COLUMN content_key TEXT",),
+    ),
 )
 """In order: the first goes from schema 1 to 2. As many as `SCHEMA_VERSION` is above 1."""
 

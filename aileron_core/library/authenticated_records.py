@@ -1,0 +1,235 @@
+"""Acceptance records in memory and in the database, authenticated with the vault's key once there is a vault.
+
+Without a vault a row counts that the audit accounts for (`aileron_core.library.acceptance`). With one, all
+rows of a set must besides be what was signed last, or none of them counts. While the vault is locked nothing
+can be verified: the records are listed, and calls wait.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
+from aileron_core.canonical import Json
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.errors import StorageUnavailable, VaultDamaged, VaultLocked
+from aileron_core.library import acceptance, preview_reads, run_time
+from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.storage.database import Database, Tx
+from aileron_core.vault.authenticated_sets import AuthenticatedSet, SetMac
+from aileron_core.vault.vault import Vault
+
+RecordKey: TypeAlias = tuple[str, str]
+"""Kind and name."""
+_MOST_NAMES = 5
+"""Named in an alarm; the others are counted."""
+
+
+class AuthenticatedRecords:
+    """The acceptance records of *kinds*, which are one authenticated set.
+
+    Args:
+        name: the set's, in the vault and in the database; promised once released.
+        noun: what a sentence calls them.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        clock: Clock,
+        *,
+        name: str,
+        noun: str,
+        kinds: Collection[str],
+    ) -> None:
+        self._database = database
+        self._vault = vault
+        self._clock = clock
+        self._set = AuthenticatedSet(vault, name)
+        self._name = name
+        self._noun = noun
+        self._kinds = frozenset(kinds)
+        self._records: dict[RecordKey, AcceptanceRecord] = {}
+        self._changing = asyncio.Lock()
+        self._loaded = False
+        self.problem = ""
+        """Why nothing that was accepted earlier counts, as a sentence; empty while it does."""
+
+    @property
+    def records(self) -> Mapping[RecordKey, AcceptanceRecord]:
+        return MappingProxyType(self._records)
+
+    @property
+    def waits_for_vault(self) -> bool:
+        """Whether nothing of it may be relied upon before the vault is unlocked."""
+        return not self._loaded or self._vault.state == "locked"
+
+    def forget(self, keys: Iterable[RecordKey]) -> None:
+        """Take records out of the memory alone, as long as the vault is locked."""
+        for key in keys:
+            self._records.pop(key, None)
+
+    async def load(self) -> None:
+        """Read the records, verify them unless the vault is locked, and raise an alarm where they do not.
+
+        Raises:
+            StorageUnavailable: an alarm, or the first signature, could not be recorded; nothing counts then.
+        """
+        async with self._changing:
+            rows, mac, accounted = await self._database.read(
+                lambda c: (
+                    acceptance.load_rows(c, self._kinds),
+                    acceptance.load_mac(c, self._name),
+                    [each for each in acceptance.load_records(c) if each.kind in self._kinds],
+                )
+            )
+            if self._vault.state == "locked":
+                self._loaded, self._records = False, _by_key(accounted)
+                return
+            try:
+                why, is_first = await asyncio.to_thread(self._check, rows, mac)
+            except VaultLocked:  # locked again meanwhile
+                self._loaded = False
+                return
+            if is_first:
+                await self._sign_first(self._records if self._loaded else _by_key(accounted))
+            elif why:
+                self._records = {}
+                await self._alarm(why, rows)
+            else:
+                self._records, self.problem = _by_key(accounted), ""
+            self._loaded = True
+
+    def _check(self, rows: Sequence[AcceptanceRecord], mac: str | None) -> tuple[str, bool]:
+        """Return why *rows* do not count as a clause, and whether they have still to be signed."""
+        if self._vault.state == "absent":
+            return "" if mac is None else "the vault that authenticated it is gone", False
+        try:
+            if self._vault.is_new and self._set.is_unsigned():
+                # Without a vault the rows counted; what one signed before this one does not.
+                return ("", True) if self._loaded or mac is None else (_OTHER_VAULT, False)
+            return self._set.check(_content(rows), mac), False
+        except VaultDamaged as error:
+            return error.message, False
+        except OSError as error:
+            return f"the vault could not be written: {error.strerror}", False
+
+    async def change(
+        self,
+        unit: Callable[[Tx], None],
+        *,
+        save: Sequence[AcceptanceRecord] = (),
+        delete: Sequence[AcceptanceRecord] = (),
+    ) -> None:
+        """Run *unit*, which writes the rows of *save*, deletes those of *delete* and records both.
+
+        Raises:
+            VaultLocked: there is a vault, and it is locked. Nothing changed.
+            StorageUnavailable: it could not be written.
+        """
+        async with self._changing:
+            if self.waits_for_vault:
+                raise VaultLocked(
+                    "The vault is locked, and its key protects what is accepted. Unlock it first. "
+                    "Nothing changed."
+                )
+            gone = _by_key(delete)
+            after = {key: each for key, each in self._records.items() if key not in gone}
+            await self._write(unit, after | _by_key(save))
+
+    async def _sign_first(self, records: dict[RecordKey, AcceptanceRecord]) -> None:
+        summary = f"The vault's key protects {self._noun} from now on"
+        extra: dict[str, Json] = {"set": self._name, "count": len(records)}
+        record = self._record(AuditEvent.LIBRARY_AUTHENTICATED, summary, extra)
+        await self._write(lambda tx: tx.record(record), records)
+
+    async def _write(
+        self, unit: Callable[[Tx], object], after: dict[RecordKey, AcceptanceRecord]
+    ) -> None:
+        mac: SetMac | None = None
+        if self._vault.state != "absent":
+            content = _content(after.values())
+            mac = await asyncio.to_thread(self._set.sign, content)
+
+        def whole(tx: Tx) -> None:
+            unit(tx)
+            if mac is not None or self.problem:
+                # The alarm named what had not verified; signed is what counts, and nothing else.
+                acceptance.delete_others(tx, self._kinds, after)
+            acceptance.save_mac(tx, self._name, None if mac is None else mac.to_text())
+
+        await self._database.write(whole)
+        self._records, self.problem = after, ""
+        if mac is not None:
+            try:
+                await asyncio.to_thread(self._set.confirm, mac)
+            except OSError as error:
+                raise StorageUnavailable(
+                    f"It is done and on record, but the vault could not be written ({error.strerror}): "
+                    "a copy of the state before would be taken for it. Free some space, then accept "
+                    "something again."
+                ) from error
+
+    async def _alarm(self, why: str, rows: Sequence[AcceptanceRecord]) -> None:
+        """Say once, and on record, that nothing of the set counts."""
+        names = sorted(each.name for each in rows)
+        shown = ", ".join(names[:_MOST_NAMES])
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        named = f" ({shown}{more})" if names else ""
+        problem = (
+            f"{self._noun.capitalize()} cannot be relied upon{named}: {why}. None of it counts. Look "
+            "at each, and accept it again."
+        )
+        if problem == self.problem:
+            return
+        summary = f"{self._noun.capitalize()} does not count any more: {why}"
+        extra: dict[str, Json] = {"set": self._name, "names": list[Json](names)}
+        record = self._record(AuditEvent.LIBRARY_UNVERIFIED, summary, extra)
+        await self._database.write(lambda tx: tx.record(record))
+        self.problem = problem
+
+    def _record(self, event: AuditEvent, summary: str, extra: dict[str, Json]) -> AuditRecord:
+        at = rfc3339(self._clock.now())
+        return AuditRecord(at=at, event=event, summary=summary, extra=extra)
+
+
+_OTHER_VAULT = "another vault authenticated it"
+
+
+def _by_key(records: Iterable[AcceptanceRecord]) -> dict[RecordKey, AcceptanceRecord]:
+    return {(each.kind, each.name): each for each in records}
+
+
+def _content(records: Iterable[AcceptanceRecord]) -> Json:
+    """Return what is signed: every column but the number of the row's audit record, in one order."""
+    return [
+        [each.kind, each.name, each.digest, each.accepted_at, each.accepted_by]
+        for each in sorted(records, key=lambda each: (each.kind, each.name))
+    ]
+
+
+def accepted_files(database: Database, vault: Vault, clock: Clock) -> AuthenticatedRecords:
+    """Return the records of the accepted files of a home."""
+    return AuthenticatedRecords(
+        database,
+        vault,
+        clock,
+        name="accepted files",
+        noun="what was accepted",
+        kinds=("action", "connector", preview_reads.KIND, run_time.KIND),
+    )
+
+
+def accepted_projects(database: Database, vault: Vault, clock: Clock) -> AuthenticatedRecords:
+    """Return the records of the projects whose settings were accepted."""
+    return AuthenticatedRecords(
+        database,
+        vault,
+        clock,
+        name="accepted projects",
+        noun="what was accepted of projects",
+        kinds=("project",),
+    )

@@ -1,0 +1,97 @@
+"""What another `config.toml` allows that the accepted one does not, and what else differs. Pure."""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from aileron_core.console_port import AcceptanceChangeView, ChangeDirection
+
+_DEFAULTS: Final[Mapping[str, float]] = {
+    "approval.expires_seconds": 1800,
+    "console.arm_ms": 400,
+    "console.lock_minutes": 0,
+    "history.days": 30,
+    "vault.lock_minutes": 60,
+}
+"""Of the settings whose direction is a number's (docs/wire.md#defaults)."""
+_ZERO_IS_NEVER: Final = frozenset(
+    {"approval.expires_seconds", "console.lock_minutes", "vault.lock_minutes"}
+)
+_LESS_ALLOWS_MORE: Final = frozenset({"console.arm_ms"})
+_ALLOWS_NOTHING: Final = (
+    "server.", "log.", "mcp.hold_seconds", "notify.osc9",
+    "console.theme", "console.glyphs", "console.bell",
+)  # fmt: skip
+_PATHS: Final = frozenset({"launch.read", "launch.write", "launch.hide"})
+_FIRST: Final = ("gateway.", "launch.", "notify.", "console.keys.", "vault.", "approval.")
+"""Where traffic goes, what an agent gets, what is started, what a key does; in this order."""
+
+
+def compare_settings(old: str, new: str) -> tuple[AcceptanceChangeView, ...]:
+    """Return what differs between two `config.toml`, what allows more first.
+
+    A setting that this list does not know counts as allowing more.
+
+    Raises:
+        ValueError: one of them is not TOML.
+    """
+    before, after = (dict(_flat("", tomllib.loads(text))) for text in (old, new))
+    found = [
+        AcceptanceChangeView(
+            kind="setting",
+            direction=_direction(name, before.get(name), after.get(name)),
+            name=name,
+            before=_shown(before.get(name)),
+            after=_shown(after.get(name)),
+        )
+        for name in {*before, *after}
+        if before.get(name) != after.get(name)
+    ]
+    return tuple(sorted(found, key=_rank))
+
+
+def _flat(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(f"{prefix}{name}.", cast("dict[str, Any]", value))
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _direction(name: str, before: object, after: object) -> ChangeDirection:
+    if name.startswith(_ALLOWS_NOTHING):
+        return "other"
+    if name in _DEFAULTS:
+        old, new = (_number(name, each) for each in (before, after))
+        return "narrower" if (new > old) == (name in _LESS_ALLOWS_MORE) else "wider"
+    if name == "gateway.require_unlocked":
+        return "narrower" if after is True else "wider"
+    if name in _PATHS:
+        old, new = (_elements(each) for each in (before, after))
+        return "narrower" if (old <= new if name == "launch.hide" else new <= old) else "wider"
+    if name.startswith("gateway.") and after in (None, ""):
+        return "narrower"  # the provider's own address
+    return "wider"
+
+
+def _elements(value: object) -> set[str]:
+    found = cast("list[object]", value) if isinstance(value, list) else [value]
+    return {_shown(each) for each in found if each is not None}
+
+
+def _number(name: str, value: object) -> float:
+    number = value if isinstance(value, int | float) else _DEFAULTS[name]
+    return float("inf") if name in _ZERO_IS_NEVER and not number else number
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _rank(change: AcceptanceChangeView) -> tuple[int, int, str]:
+    directions: tuple[ChangeDirection, ...] = ("wider", "other", "narrower")
+    place = next((n for n, each in enumerate(_FIRST) if change.name.startswith(each)), len(_FIRST))
+    return directions.index(change.direction), place, change.name

@@ -1,0 +1,178 @@
+"""The time that an action names and its file does not limit: shown before it is accepted, and given with that alone."""
+
+import shutil
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from aileron_core.console_port import Accept, AcceptSuite, NotAcceptedView
+from aileron_core.errors import Conflict
+from aileron_core.library.run_time import TIMEOUT_ARGUMENT
+from tests.support.core_harness import Core
+from tests.support.sleeping_guest import install_sleeper, long_action
+
+NAMES_120 = "[capabilities.runtime.wall_seconds]\nwork = 120\n"
+TIMEOUT = f"""[[inputs]]
+name = "{TIMEOUT_ARGUMENT}"
+type = "integer"
+description = "Optional overall budget, in seconds. Defaults to 180."
+required = false
+"""
+
+
+async def offered(core: Core, name: str = "long-work") -> NotAcceptedView:
+    return await core.until(
+        lambda: next((each for each in core.app.library.not_accepted() if each.name == name), None)
+    )
+
+
+async def accept(core: Core, name: str = "long-work") -> None:
+    """Accept what is offered under *name*, with the time that is shown."""
+    view = await offered(core, name)
+    seconds = view.run_time.seconds if view.run_time is not None else 0
+    await core.app.console.carry_out(
+        Accept(kind=view.kind, name=view.name, digest=view.digest, run_seconds=seconds)
+    )
+
+
+def allowed(core: Core, name: str = "long-work") -> int:
+    return core.app.library.find(name).action.limits.wall_seconds
+
+
+CONNECTOR = "local://tests/sleeper@1.0.0"
+
+
+@pytest.mark.parametrize(
+    ("more", "inputs", "limits", "named"),
+    [
+        (NAMES_120, "", "", (120, "connector")),
+        ("", TIMEOUT, "", (300, TIMEOUT_ARGUMENT)),
+        (NAMES_120, TIMEOUT, "", (120, "connector")),
+        ("", "", "", None),
+        (NAMES_120, TIMEOUT, "[limits]\nwall_seconds = 10\n", None),
+        (NAMES_120, "", "[limits]\nmemory_mib = 8\n", (120, "connector")),
+        (NAMES_120.replace("120", "20"), "", "", None),
+        ("", TIMEOUT.replace('"integer"', '"string"'), "", None),
+    ],
+)
+async def test_a_longer_time_is_shown_and_given_with_the_acceptance(
+    home: Path, more: str, inputs: str, limits: str, named: tuple[int, str] | None
+) -> None:
+    """Named by the connector, or left to each call; a limit of the file's own is never raised."""
+    long_action(home, install_sleeper(home, seconds=0, more=more), inputs=inputs, limits=limits)
+    async with Core.open(home, accept=False) as core:
+        view = (await offered(core)).run_time
+        assert (None if view is None else (view.seconds, view.named_by)) == named
+        await accept(core, CONNECTOR)
+        await accept(core)
+        usual = 10 if "wall_seconds" in limits else 30
+        assert allowed(core) == (usual if named is None else named[0])
+        records = await core.records("library.accepted")
+        given = [each for each in records if each["kind"] == "run_time"]
+        assert [each["digest"].split()[1] for each in given] == ([str(named[0])] if named else [])
+
+
+async def test_what_was_not_shown_is_not_accepted(home: Path) -> None:
+    """A yes to the file as it was shown is no yes to a time that was not."""
+    long_action(home, install_sleeper(home, seconds=0, more=NAMES_120))
+    async with Core.open(home, accept=False) as core:
+        view = await offered(core)
+        for seconds in (0, 119):
+            with pytest.raises(Conflict, match="changed while you were reviewing"):
+                await core.app.console.carry_out(
+                    Accept(kind="action", name=view.name, digest=view.digest, run_seconds=seconds)
+                )
+        assert await core.records("library.accepted") == []
+
+
+@contextmanager
+def without_connectors(home: Path) -> Generator[None]:
+    """Take the installed connectors away for as long as the context is open."""
+    with TemporaryDirectory() as away:
+        shutil.move(home / "store" / "connectors", away)
+        yield
+        shutil.move(Path(away) / "connectors", home / "store")
+
+
+async def test_a_time_named_after_the_acceptance_is_not_given(home: Path) -> None:
+    """The connector came later: the file was accepted with the usual time, and has that.
+
+    A row of another program's in the database gives it no more.
+    """
+    hash_ = install_sleeper(home, seconds=0, more=NAMES_120)
+    long_action(home, hash_)
+    with without_connectors(home):
+        async with Core.open(home, accept=False) as core:
+            assert (await offered(core)).run_time is None
+            await accept(core)
+    async with Core.open(home, accept=False) as core:
+        await accept(core, CONNECTOR)
+        item = next(each for each in core.app.library.items() if each.name == "long-work")
+        assert item.run_time is not None
+        assert (item.run_time.seconds, item.run_time.accepted) == (120, False)
+        assert allowed(core) == 30
+    with closing(sqlite3.connect(home / "aileron.db")) as database, database:
+        database.execute(
+            "INSERT INTO pins(kind, name, digest, taken_at, taken_by, last_record) "
+            "SELECT 'run_time', name, digest || ' 120', taken_at, taken_by, last_record "
+            "FROM pins WHERE kind = 'action'"
+        )
+    async with Core.open(home, accept=False) as core:
+        await core.until(lambda: core.app.library.ready() or None)
+        assert allowed(core) == 30
+        await core.app.library.withdraw_acceptance("action", "long-work", item.digest)
+        await accept(core)
+        assert allowed(core) == 120
+
+
+async def test_the_time_goes_with_the_acceptance(home: Path) -> None:
+    """Withdrawn with it, kept over a restart, and not carried over to other bytes."""
+    hash_ = install_sleeper(home, seconds=0, more=NAMES_120)
+    path = long_action(home, hash_)
+    async with Core.open(home, accept=False) as core:
+        await accept(core, CONNECTOR)
+        await accept(core)
+    async with Core.open(home, accept=False) as core:
+        await core.until(lambda: core.app.library.ready() or None)
+        assert allowed(core) == 120
+        digest = next(e.digest for e in core.app.library.items() if e.name == "long-work")
+        await core.app.library.withdraw_acceptance("action", "long-work", digest)
+        withdrawn = await core.records("library.withdrawn")
+        assert [each["kind"] for each in withdrawn] == ["action", "run_time"]
+        await accept(core)
+        long_action(home, hash_, limits="[limits]\nwall_seconds = 40\n")
+        await core.until(lambda: (path.read_text() and core.app.library.not_accepted()) or None)
+        await accept(core)
+        assert allowed(core) == 40
+        long_action(home, hash_)
+        view = await offered(core)
+        changes = view.before.changes if view.before is not None else ()
+        wider = [each for each in changes if each.direction == "wider"]
+        assert [(each.kind, each.before, each.after) for each in wider] == [
+            ("wall_seconds", "40", "120")
+        ]
+
+
+async def test_of_files_added_together_each_gets_the_time_that_was_shown(home: Path) -> None:
+    """What was not shown is left out, and said."""
+    hash_ = install_sleeper(home, seconds=0, more=NAMES_120)
+    names = ("long-work", "more-work")
+    for name in names:
+        long_action(home, hash_, name=name)
+    async with Core.open(home, accept=False) as core:
+        await accept(core, CONNECTOR)
+        views = [await offered(core, name) for name in names]
+        with pytest.raises(Conflict, match="Accepted 1 of 2"):
+            await core.app.console.carry_out(
+                AcceptSuite(
+                    suite_id="none",
+                    files=tuple((each.file, each.digest) for each in views),
+                    run_seconds=((views[0].file, 120),),
+                )
+            )
+        assert allowed(core) == 120
+        assert (await offered(core, "more-work")).run_time is not None
