@@ -11,14 +11,16 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.host_names import short_hosts
+from aileron_core.credentials.accounts import AccountService
 from aileron_core.errors import (
     AileronError,
     Conflict,
     ConnectorRuntimeError,
+    Failure,
     Paused,
     StorageUnavailable,
 )
-from aileron_core.runs.executor import Executor, RunOutcome, RunPlan
+from aileron_core.runs.executor import Executor, RunOutcome, RunPlan, stopped_outcome
 from aileron_core.runs.interfaces import GateSettings, Library
 from aileron_core.runs.live_run import LiveRun, PreviewChange, PreviewResult
 from aileron_core.runs.locks import ConnectorLocks
@@ -52,6 +54,7 @@ class ApprovedRunner:
         clock: Clock,
         settings: GateSettings,
         pause: PauseSwitch,
+        accounts: AccountService,
     ) -> None:
         self._executor = executor
         self._store = store
@@ -61,11 +64,15 @@ class ApprovedRunner:
         self._clock = clock
         self._settings = settings
         self._pause = pause
+        self._accounts = accounts
 
     async def run(self, run: LiveRun) -> None:
         """Recheck *run* as the last thing before its effect, then run it; never raises for a failure."""
         try:
-            async with self._locks.acquire(run.lock_keys(), exclusive=True):
+            async with self._locks.acquire(
+                run, exclusive=True, ahead=lambda other: self._note_ahead(run, other)
+            ):
+                self._note_ahead(run, None)
                 if await self._begin(run):
                     await self._run(run)
         except StorageUnavailable:
@@ -77,6 +84,12 @@ class ApprovedRunner:
         except AileronError as error:
             _log.error("carrying out %s failed with %s", run.row.run_id, type(error).__name__)
             await self._undo_approval(run, f"{run.nothing_ran_text}: {error.message}")
+
+    def _note_ahead(self, run: LiveRun, other: LiveRun | None) -> None:
+        """Have the person see what *run* waits for; nothing that they decide by has changed."""
+        if run.waits_for is not other:
+            run.waits_for = other
+            self._store.notify(run, rearm=False)
 
     async def _begin(self, run: LiveRun) -> bool:
         recheck = await self._recheck(run)
@@ -101,7 +114,11 @@ class ApprovedRunner:
             self._pause.require_starts_allowed()
             run.started_at = self._clock.now()
             await self._store.transition(
-                run, RunEvent.START, AuditEvent.RUN_STARTED, f"Started {run.row.action}"
+                run,
+                RunEvent.START,
+                AuditEvent.RUN_STARTED,
+                f"Started {run.row.action}",
+                run.start_details(),
             )
             return True
 
@@ -119,6 +136,7 @@ class ApprovedRunner:
         if changed := await self._library.changed_since(run.resolved):
             return _Recheck(verdict="conflict", preview=run.preview, reason=changed)
         preview = await self._previews.fetch(run)
+        self._accounts.require_current(run.resolved.connectors.values())
         digest, _ = run.consent(preview)
         if digest != run.row.digest:
             return _Recheck(verdict="differs", preview=preview)
@@ -199,9 +217,15 @@ class ApprovedRunner:
             finished_steps=before.steps if before else {},
             halt_before=run.halting_steps(),
             elapsed=before.elapsed if before else 0.0,
+            stop=run.stop,
         )
         outcome = await self._executor.run(plan, before_retry=still_holds)
         async with run.lock:
+            if run.stop.is_made and outcome.kind in ("halted", "differs"):
+                outcome = replace(
+                    stopped_outcome(outcome.next_step, outcome.steps),
+                    hosts_asked=outcome.hosts_asked,
+                )
             if outcome.kind == "halted":
                 await self._ask_again(
                     run, outcome, PreviewResult(status="none", fetched_at=self._clock.now())
@@ -300,12 +324,19 @@ def _no_consent_outcome(why: str, outcome: RunOutcome) -> RunOutcome:
     return replace(outcome, kind="failed", failure=failure)
 
 
+def _why_it_failed(run: LiveRun, failure: Failure) -> str:
+    stopped = run.stop.is_made and failure.details.get("outcome") == "stopped"
+    return "a person stopped it" if stopped else failure.class_
+
+
 async def write_outcome(store: RunStore, run: LiveRun, outcome: RunOutcome, now: float) -> None:
     """Write how a run ended. It has happened, so this goes on until it is durable."""
     extra: dict[str, Json] = {
         "steps": list(outcome.steps),
         "hosts_asked": list(outcome.hosts_asked),
     }
+    if run.stop.is_made:
+        extra["stopped_by"] = "person"
     run.add_hosts_asked(outcome.hosts_asked)
     if outcome.last_status is not None:
         extra["status"] = outcome.last_status
@@ -332,7 +363,7 @@ async def write_outcome(store: RunStore, run: LiveRun, outcome: RunOutcome, now:
         AuditEvent.RUN_UNKNOWN if unknown else AuditEvent.RUN_FAILED,
         f"{action}: outcome unknown{asked}"
         if unknown
-        else f"{action} failed{asked}: {outcome.failure.class_}",
+        else f"{action} failed{asked}: {_why_it_failed(run, outcome.failure)}",
         {**extra, "class": outcome.failure.class_},
         failure=replace(outcome.failure, audit_id=run.row.run_id),
         progress=None,

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
@@ -95,7 +94,7 @@ class ArgumentQuota:
                 await locks.enter_async_context(run.lock)
             await self._database.write(lambda tx: self._forget(tx, session, runs))
             for run in live:
-                run.row = replace(run.row, args=None, progress=None)
+                run.row = run.row.without_arguments()
         self._stored_bytes[session] -= sum(size for _, size in candidates)
         for run in live:
             self._store.notify(run, rearm=False)

@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from aileron_core import tasks
 from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock
-from aileron_core.errors import AileronError, Conflict, NotFound
+from aileron_core.errors import AileronError, Conflict, NotFound, StorageUnavailable
 from aileron_core.runs import run_table
 from aileron_core.runs.approved import ApprovedRunner
 from aileron_core.runs.interfaces import GateSettings
@@ -39,6 +40,8 @@ class ApprovalService:
     settings: GateSettings
     pause: PauseSwitch
     read_backs: ReadBackService
+    accounts_may_have_changed: Callable[[], object]
+    """Called when a run that a person had said yes to waits again: its accounts were not looked at meanwhile."""
     unknown_outcomes: UnknownOutcomeService
 
     async def approve(self, approval_id: str, digest: str, *, unseen_lines: int = 0) -> None:
@@ -53,7 +56,7 @@ class ApprovalService:
             self._require_waiting(run)
             self.pause.require_approvals_allowed()
             if run.row.state is RunState.AWAITING_VAULT:
-                raise Conflict("The call waits for the vault. Nothing was decided.")
+                raise Conflict("The call waits for its account. Nothing was decided.")
             if run.resolved is None:
                 raise Conflict(
                     f"The action {run.row.action} is no longer accepted. {run.nothing_ran_text}. Deny the "
@@ -91,6 +94,8 @@ class ApprovalService:
         if run.is_final:
             self.read_backs.begin(run)
             self.registry.mark_finished(run)
+        elif run.is_waiting:
+            self.accounts_may_have_changed()
 
     async def deny(self, approval_id: str, reason: str) -> None:
         """Take a person's no; during a recheck it wins.
@@ -111,6 +116,32 @@ class ApprovalService:
                 decided_at=self.clock.now(),
                 decided_by="person",
             )
+
+    async def stop(self, run_id: str) -> None:
+        """Stop a run while its steps run: the step that runs ends at once, and no other begins.
+
+        Raises:
+            NotFound: no such run in this console.
+            Conflict: it does not run, or was stopped already.
+            StorageUnavailable: it was stopped; that a person did it could not be put on record.
+        """
+        run = self.registry.get(run_id)
+        if run is None:
+            raise NotFound(f"This console has no call {run_id}. Nothing was stopped.")
+        async with run.lock:
+            if run.row.state is not RunState.EXECUTING:
+                raise Conflict(f"{run.row.action} does not run now. Nothing was stopped.")
+            if run.stop.is_made:
+                raise Conflict(f"{run.row.action} is being stopped already.")
+            run.stop.make()
+            try:
+                await self.store.update(
+                    run, AuditEvent.RUN_STOPPED, f"A person stopped {run.row.action}"
+                )
+            except StorageUnavailable as error:
+                raise StorageUnavailable(
+                    f"{run.row.action} was stopped, but that could not be recorded: {error.message}"
+                ) from error
 
     async def withdraw(self, session_id: str, approval_id: str, reason: str) -> RunRecord:
         """Take the requester's withdrawal of its own approval and return the run.
@@ -206,7 +237,7 @@ class ApprovalService:
     def requester_changed(self, session_id: str) -> None:
         """Redraw every open approval of a session: something that all of them show has changed."""
         for run in self.registry:
-            if run.row.session_id == session_id and run.row.gated and not run.is_final:
+            if run.row.session_id == session_id and run.row.approval_id and not run.is_final:
                 self.store.notify(run)
 
     async def wait_for_result(self, session_id: str, approval_id: str, seconds: float) -> RunRecord:

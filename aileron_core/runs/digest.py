@@ -37,12 +37,15 @@ class Consent:
     steps: Sequence[ConsentStep]
     args: JsonObject
     hosts: Sequence[str]
-    binding: str | None
+    accounts: Sequence[JsonObject]
+    """What the calls' bindings are, in the order of the connectors."""
     preview: str
     """`preview_digest` of the whole output, `none` or `unavailable`."""
     expires_at: str | None
     preview_reads: Sequence[str] = ()
     """What the preview was allowed to read by POST."""
+    wall_seconds: int | None = None
+    """How long it may run, where that was accepted beside the file, which does not say it."""
     nonce: str
     """16 secret random bytes as hex; never shown to the agent, so that words and digest cannot be guessed."""
 
@@ -70,12 +73,14 @@ def consent_digest(consent: Consent) -> tuple[str, tuple[str, str, str]]:
         ],
         "args": consent.args,
         "hosts": sorted(consent.hosts),
-        "binding": consent.binding,
+        "binding": list[Json](consent.accounts) or None,
         "preview": consent.preview,
         "expires_at": consent.expires_at,
         "nonce": consent.nonce,
     }
     if consent.preview_reads:
         body["preview_reads"] = sorted(consent.preview_reads)
+    if consent.wall_seconds is not None:
+        body["wall_seconds"] = consent.wall_seconds
     raw = hashlib.sha256(canonical(body)).digest()
     return raw.hex(), three_words(raw)

@@ -7,7 +7,15 @@ from typing import Any
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import JsonObject
-from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Limits, OpResult
+from aileron_core.connectors.manifest import CredentialRequirement
+from aileron_core.connectors.protocol import (
+    Connector,
+    ConnectorIdentity,
+    Credential,
+    Limits,
+    OpResult,
+)
+from aileron_core.connectors.stop_request import StopRequest
 from aileron_core.console_port import EverythingStopped
 from aileron_core.errors import Conflict, NotFound, StorageUnavailable, Unavailable
 from aileron_core.events import EventBus
@@ -65,6 +73,14 @@ class _StoppableConnector:
         return self._connector.hosts_for(args)
 
     @property
+    def credential_requirement(self) -> CredentialRequirement | None:
+        return self._connector.credential_requirement
+
+    @property
+    def account(self) -> str:
+        return self._connector.account
+
+    @property
     def prepared(self) -> bool:
         return self._connector.prepared
 
@@ -79,7 +95,9 @@ class _StoppableConnector:
         limits: Limits,
         read_only: bool = False,
         accepted_reads: Collection[str] = (),
+        credential: Credential | None = None,
         on_request: Callable[[], None] | None = None,
+        stop: StopRequest | None = None,
     ) -> OpResult:
         if not self._is_good():
             refusal = Unavailable(f"{_REASON} The op {op} was not run.")
@@ -91,7 +109,9 @@ class _StoppableConnector:
             limits=limits,
             read_only=read_only,
             accepted_reads=accepted_reads,
+            credential=credential,
             on_request=on_request,
+            stop=stop,
         )
 
 
@@ -135,8 +155,8 @@ class EmergencyStop:
     async def _deny_all(self) -> int:
         """Deny every call that waits; return how many."""
         for run in self.registry:
-            # An ungated one waits for the end of this stop; then its session has ended.
-            if run.row.gated and run.admission is not None:
+            # One that runs at once waits for the end of this stop; then its session has ended.
+            if run.row.approval_id and run.admission is not None:
                 await asyncio.wait([run.admission])
         waiting = [
             run for run in self.registry if run.is_waiting or run.row.state is RunState.CHECKING

@@ -20,6 +20,7 @@ from aileron_core.connectors.protocol import (
     is_deeper_than,
     is_small,
 )
+from aileron_core.connectors.stop_request import StopRequest, StopRequested, stopped_by_person
 from aileron_core.errors import (
     CapabilityDenied,
     ConnectorRuntimeError,
@@ -48,6 +49,8 @@ class RunPlan:
     """Ids of the steps before which a person has to be asked again."""
     elapsed: float = 0.0
     """Seconds of the wall time that were used up before it halted."""
+    stop: StopRequest = field(default_factory=StopRequest)
+    """A person may make it at any time; the step that runs ends then, and no other begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +129,8 @@ class Executor:
         for step in plan.action.steps:
             if step.id in plan.finished_steps:
                 continue
+            if plan.stop.is_made:
+                return stopped_outcome(step.id, outputs)
             args = _arguments(plan, step, outputs)
             if isinstance(args, Failure):
                 return _failed_outcome(step, OpResult(failure=args), outputs)
@@ -159,7 +164,8 @@ class Executor:
             if remaining <= 0:
                 return OpResult(failure=_wall_limit_exceeded(plan.action).to_failure())
             limits = Limits(wall_seconds=remaining, memory_mib=plan.action.limits.memory_mib)
-            result = await _call(connector, connector.call, step.op, args, limits)
+            call = partial(connector.call, stop=plan.stop)
+            result = await _call(connector, call, step.op, args, limits)
             asked.update(dict.fromkeys(result.hosts_asked))
             wait = None
             if retried < len(_RETRY_DELAYS):
@@ -168,10 +174,16 @@ class Executor:
                 step, result, deadline - self._clock.monotonic(), wait
             ):
                 return _with_configured_limit(_with_retries(result, retried), plan.action)
-            await self._sleep(wait)
+            try:
+                await plan.stop.interrupt(self._wait(wait))
+            except StopRequested:
+                return replace(result, failure=stopped_by_person().to_failure())
             if before_retry is not None and not await before_retry():
                 return None
             retried += 1
+
+    async def _wait(self, seconds: float) -> None:
+        await self._sleep(seconds)
 
 
 async def _call(
@@ -276,6 +288,13 @@ def _effect_unknown(result: OpResult) -> bool:
     return result.writes_sent > 0 and (
         result.writes_unanswered > 0 or not result.reported_by_connector
     )
+
+
+def stopped_outcome(step_id: str | None, outputs: Mapping[str, Json]) -> RunOutcome:
+    """Return the end of a run that a person stopped before the step *step_id* began."""
+    failure = stopped_by_person().to_failure()
+    details = {**failure.details, "step": step_id, "completed_steps": list[Json](outputs)}
+    return RunOutcome(kind="failed", steps=outputs, failure=replace(failure, details=details))
 
 
 def _failed_outcome(step: Step, result: OpResult, outputs: Mapping[str, Json]) -> RunOutcome:

@@ -11,16 +11,18 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, rfc3339
+from aileron_core.credentials.accounts import AccountNeed, AccountService
 from aileron_core.errors import AileronError, Conflict, RateLimited, Unauthorized
 from aileron_core.ids import new_approval_id, new_run_id
 from aileron_core.runs import run_table
+from aileron_core.runs.account_waits import WAITS, need_members
 from aileron_core.runs.approved import write_outcome
 from aileron_core.runs.argument_quota import ArgumentQuota
 from aileron_core.runs.executor import Executor, RunPlan, capability_refusal
 from aileron_core.runs.interfaces import GateSettings, Library, ResolvedAction
-from aileron_core.runs.live_run import LiveRun, PreviewResult
+from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
 from aileron_core.runs.locks import ConnectorLocks, SessionLimiter
-from aileron_core.runs.model import RunRecord, args_hash
+from aileron_core.runs.model import RunRecord, args_hash, new_content_key
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.registry import RunRegistry
@@ -65,8 +67,12 @@ class Gate:
     settings: GateSettings
     pause: PauseSwitch
     argument_quota: ArgumentQuota
+    accounts: AccountService
     is_session_open: Callable[[str], bool]
     """Whether the session with this id has not ended."""
+    expires_seconds: Callable[[], float]
+    """How long a call that comes now waits; 0: until it is answered."""
+    nonce_of: NonceSource = random_nonce
     session_limiter: SessionLimiter = field(default_factory=SessionLimiter)
 
     async def run(self, call: Call) -> GateAnswer:
@@ -95,6 +101,12 @@ class Gate:
         if known is not None:
             return await self._attach(known, call)
         try:
+            connectors, need = self.accounts.assign(resolved.connectors, {}, resolved.file)
+            if need is not None:
+                return await self._wait_for_account(call, resolved, row, need)
+            # It was found before the vault was unlocked, perhaps, and does not verify.
+            self.library.find(call.action)
+            resolved = replace(resolved, connectors=connectors)
             if resolved.action.gated:
                 return await self._ask_person(call, resolved, row)
             return await self._run_now(call, resolved, row)
@@ -123,7 +135,8 @@ class Gate:
 
     def _draft(self, call: Call, resolved: ResolvedAction, args: JsonObject) -> RunRecord:
         now, gated = self.clock.now(), resolved.action.gated
-        expires = self.settings.expires_seconds
+        expires = self.expires_seconds()
+        content_key = new_content_key()
         return RunRecord(
             run_id=new_run_id(now),
             approval_id=new_approval_id(now) if gated else None,
@@ -131,7 +144,8 @@ class Gate:
             action=resolved.action.name,
             action_sha256=resolved.action.sha256,
             args=args,
-            args_sha256=args_hash(args),
+            args_sha256=args_hash(args, content_key),
+            content_key=content_key,
             idempotency_key=call.idempotency_key,
             gated=gated,
             state=RunState.NEW,
@@ -142,17 +156,14 @@ class Gate:
     async def _find_earlier(self, call: Call, row: RunRecord) -> LiveRun | RunRecord | None:
         key = call.idempotency_key
         if key is None:
-            return self.registry.find_equal(row) if row.gated else None
+            return self.registry.find_equal(row)
         session_id = call.session.session_id
         known: LiveRun | RunRecord | None = self.registry.by_key(session_id, key)
         if known is None:
             stored = await self.database.read(lambda c: run_table.by_key(c, session_id, key))
             known = self.registry.by_key(session_id, key) or stored
         earlier = known.row if isinstance(known, LiveRun) else known
-        if earlier is not None and (earlier.action, earlier.args_sha256) != (
-            row.action,
-            row.args_sha256,
-        ):
+        if earlier is not None and not earlier.is_same_call(row):
             raise Conflict(
                 "This session has already used this idempotency key for another action or other "
                 "arguments. Nothing ran. Use a new key.",
@@ -166,7 +177,7 @@ class Gate:
             return GateAnswer(row=known, attached=True)
         if known.admission is not None:
             await asyncio.shield(known.admission)
-        if not known.row.gated:
+        if known.row.approval_id is None:
             await known.ended.wait()
             return GateAnswer(row=known.row, attached=True)
         async with known.lock:
@@ -183,10 +194,21 @@ class Gate:
         return GateAnswer(row=known.row, attached=True)
 
     def _register(
-        self, call: Call, resolved: ResolvedAction, row: RunRecord, preview: PreviewResult
+        self,
+        call: Call,
+        resolved: ResolvedAction,
+        row: RunRecord,
+        preview: PreviewResult,
+        need: AccountNeed | None = None,
     ) -> LiveRun:
         run = LiveRun(
-            row=row, session=call.session, resolved=resolved, preview=preview, claims=call.claims
+            row=row,
+            session=call.session,
+            resolved=resolved,
+            preview=preview,
+            claims=call.claims,
+            account_need=need,
+            nonce=self.nonce_of(row),
         )
         run.admission = asyncio.get_running_loop().create_future()
         # Nobody may be waiting for it; an unread exception is not an event of its own.
@@ -202,6 +224,11 @@ class Gate:
         extra: dict[str, Json] = {"hosts": list(run.hosts), **_claims_json(run.claims)}
         if run.resolved.routed:
             extra["routed"] = list(run.resolved.routed)
+        if run.resolved.accounts:
+            extra["accounts"] = list(run.resolved.accounts)
+        extra |= need_members(run.account_need)
+        if event is RunEvent.START:
+            extra |= run.start_details()
         try:
             await self.argument_quota.reserve(run.row)
             try:
@@ -215,17 +242,95 @@ class Gate:
             raise
         run.admission.set_result(None)
 
-    async def _ask_person(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
+    def _require_room(self, session_id: str) -> None:
         limit = self.settings.pending_per_session
-        if self.registry.count_waiting(row.session_id) >= limit:
+        if self.registry.count_waiting(session_id) >= limit:
             raise RateLimited(
                 f"This session already has {limit} open gated calls. Wait for an answer, or withdraw "
                 "one.",
             )
-        if not self.is_session_open(row.session_id):
+
+    async def _require_open(self, call: Call) -> None:
+        if not self.is_session_open(call.session.session_id):
             ended = _session_ended()
             await self._refuse(call, ended)
             raise ended
+
+    async def _wait_for_account(
+        self, call: Call, resolved: ResolvedAction, row: RunRecord, need: AccountNeed
+    ) -> GateAnswer:
+        """Have a call wait for the vault or for an account; one that is not gated runs after that."""
+        self._require_room(call.session.session_id)
+        await self._require_open(call)
+        preview = PreviewResult(status="none", fetched_at=self.clock.now())
+        run = self._register(call, resolved, row, preview, need)
+        await self._admit_waiting(run, need)
+        return GateAnswer(row=run.row, attached=False)
+
+    async def _admit_waiting(self, run: LiveRun, need: AccountNeed) -> None:
+        now, expires = self.clock.now(), self.expires_seconds()
+        run.account_need = need
+        run.row = replace(
+            run.row,
+            approval_id=run.row.approval_id or new_approval_id(now),
+            expires_at=now + expires if expires else None,
+        )
+        self.registry.add(run)  # it has an approval id now
+        summary = f"{run.row.action} {WAITS[need.reason]}"
+        await self._admit(run, RunEvent.NEED_VAULT, AuditEvent.RUN_REQUESTED, summary)
+
+    async def resume(self, run: LiveRun) -> None:
+        """Run a call that waited for an account and is not gated; never raises for a failure."""
+        try:
+            async with self._start_slot(run):
+                async with run.lock:
+                    if run.row.state is not RunState.AWAITING_VAULT:
+                        return
+                    assert run.resolved is not None
+                    connectors, need = self.accounts.assign(
+                        run.resolved.connectors, run.account_choices, run.resolved.file
+                    )
+                    if need is not None:  # the vault was locked, or the account revoked, meanwhile
+                        run.account_need = need
+                        self.store.notify(run)
+                        return
+                    resolved = replace(run.resolved, connectors=connectors)
+                    if resolved.accounts != run.resolved.accounts:
+                        run.resolved = resolved  # whose locks are others
+                        tasks.spawn(self.resume(run), name=f"resume {run.row.run_id}")
+                        return
+                    run.resolved = resolved
+                    run.started_at = self.clock.now()
+                    await self.store.transition(
+                        run,
+                        RunEvent.START,
+                        AuditEvent.RUN_STARTED,
+                        f"Started {run.row.action}",
+                        run.start_details() | {"accounts": list[Json](resolved.accounts)},
+                    )
+                await self._carry_out(run)
+        except AileronError as error:
+            await self.refuse_to_resume(run, error)
+        self.registry.mark_finished(run)
+
+    async def refuse_to_resume(self, run: LiveRun, error: AileronError) -> None:
+        """End a call that waited for the vault or for an account, and cannot begin."""
+        async with run.lock:
+            if run.row.state is RunState.AWAITING_VAULT:
+                run.outcome_text = error.message
+                await self.store.transition_with_retries(
+                    run,
+                    RunEvent.REFUSE,
+                    AuditEvent.RUN_FAILED,
+                    f"{run.row.action} could not begin: {error.class_}",
+                    {"class": error.class_},
+                    failure=error.to_failure(run.row.run_id),
+                    ended_at=self.clock.now(),
+                )
+
+    async def _ask_person(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
+        self._require_room(call.session.session_id)
+        await self._require_open(call)
         now = self.clock.now()
         has_preview = resolved.action.approval.preview is not None
         preview = PreviewResult(status="fetching" if has_preview else "none", fetched_at=now)
@@ -256,24 +361,42 @@ class Gate:
             if not run.admission.done():  # nothing of it is a row
                 self.registry.discard(run)
                 run.admission.set_exception(error)
-                await self._refuse(call, error)
+                if not isinstance(error, RateLimited):  # which goes on record where it is caught
+                    await self._refuse(call, error)
             raise
         return GateAnswer(row=run.row, attached=False)
 
     async def _execute(self, run: LiveRun) -> None:
+        """Run it, or have it wait where its account or the vault is gone since it waited for its turn."""
+        assert run.resolved is not None
+        while not run.is_final:
+            async with self._start_slot(run):
+                before = run.resolved
+                connectors, need = self.accounts.assign(before.connectors, {}, before.file)
+                if need is not None:
+                    self._require_room(run.row.session_id)
+                    await self._admit_waiting(run, need)
+                    return
+                run.resolved = replace(before, connectors=connectors)
+                if run.resolved.accounts != before.accounts:
+                    continue  # whose locks are others
+                run.started_at = self.clock.now()
+                summary = f"Started {run.row.action}"
+                await self._admit(run, RunEvent.START, AuditEvent.RUN_STARTED, summary)
+                await self._carry_out(run)
+        self.registry.mark_finished(run)
+
+    async def _carry_out(self, run: LiveRun) -> None:
         assert run.resolved is not None
         assert run.row.args is not None
-        action = run.resolved.action
-        async with self._start_slot(run):
-            run.started_at = self.clock.now()
-            await self._admit(run, RunEvent.START, AuditEvent.RUN_STARTED, f"Started {action.name}")
-            plan = RunPlan(action=action, args=run.row.args, connectors=run.resolved.connectors)
-            outcome = await self.executor.run(plan)
-            try:
+        action, connectors = run.resolved.action, run.resolved.connectors
+        plan = RunPlan(action=action, args=run.row.args, connectors=connectors, stop=run.stop)
+        outcome = await self.executor.run(plan)
+        try:
+            async with run.lock:  # that a person stopped it may be on its way to disk
                 await write_outcome(self.store, run, outcome, self.clock.now())
-            finally:
-                run.ended.set()  # also where it cannot be written any more: nobody waits for ever
-        self.registry.mark_finished(run)
+        finally:
+            run.ended.set()  # also where it cannot be written any more: nobody waits for ever
 
     @asynccontextmanager
     async def _start_slot(self, run: LiveRun) -> AsyncGenerator[None]:
@@ -295,7 +418,7 @@ class Gate:
             )  # outside the slot: a paused call must not take it from another
             async with (
                 self.session_limiter.slot(run.row.session_id),
-                self.locks.acquire(run.lock_keys(), exclusive=False),
+                self.locks.acquire(run, exclusive=False),
             ):
                 if not self.pause.is_on:
                     self._require_unchanged(run)
@@ -306,11 +429,21 @@ class Gate:
         """Look again at what may have changed while the call waited for its turn."""
         if not self.is_session_open(run.row.session_id):
             raise _session_ended()
-        if self.library.find(run.row.action).action.sha256 != run.row.action_sha256:
-            raise Conflict(
-                f"{run.row.action} was changed while the call waited. Nothing ran. Call it again.",
-                details={"outcome": "changed"},
-            )
+        if (error := self.refusal(run)) is not None:
+            raise error
+
+    def refusal(self, run: LiveRun) -> AileronError | None:
+        """Return why a call that waited must not go on: its action does not count as it was then."""
+        try:
+            found = self.library.find(run.row.action)
+        except AileronError as error:
+            return error
+        if found.action.sha256 == run.row.action_sha256:
+            return None
+        return Conflict(
+            f"{run.row.action} was changed while the call waited. Nothing ran. Call it again.",
+            details={"outcome": "changed"},
+        )
 
 
 def _session_ended() -> Unauthorized:

@@ -4,8 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from aileron_core.actions.model import Action
+from aileron_core.actions.model import Action, ActionLimits
+from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity
+from aileron_core.credentials.accounts import ConnectorWithAccount
+from aileron_core.credentials.binding import ActionFile
 
 Failpoint = Callable[[str], None]
 """Called with the name of each step of a run's life. Tests of crashes stop the process in it."""
@@ -29,6 +32,32 @@ class ResolvedAction:
     def hosts(self) -> tuple[str, ...]:
         """Return every `host:port` that its connectors may reach, sorted."""
         return tuple(sorted({host for each in self.connectors.values() for host in each.hosts}))
+
+    @property
+    def file(self) -> ActionFile:
+        """Return the action as it was accepted, for the choices that are remembered for it."""
+        return ActionFile(name=self.action.name, sha256=self.action.sha256)
+
+    @property
+    def run_seconds_accepted(self) -> int | None:
+        """Return how long a run may take, where a person accepted that beside the file; else None."""
+        limits = self.action.limits
+        usual = limits.has_wall_seconds or limits.wall_seconds == ActionLimits().wall_seconds
+        return None if usual else limits.wall_seconds
+
+    @property
+    def consented_accounts(self) -> tuple[JsonObject, ...]:
+        """Return what a yes covers of those bindings, in the same order."""
+        return tuple(
+            each.binding.consented
+            for each in self.connectors.values()
+            if isinstance(each, ConnectorWithAccount)
+        )
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """Return the bindings whose credentials its calls carry, in the order of its connectors."""
+        return tuple(each.account for each in self.connectors.values() if each.account)
 
 
 class Library(Protocol):

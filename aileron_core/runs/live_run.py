@@ -5,14 +5,16 @@ It says which hosts a run can reach with its arguments, and before which later s
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from aileron_core.actions.interpolate import op_arguments, uses_earlier_output
 from aileron_core.actions.model import Step
 from aileron_core.canonical import Json, JsonObject, encode_large_integers
 from aileron_core.clock import rfc3339
+from aileron_core.connectors.stop_request import StopRequest
+from aileron_core.credentials.accounts import AccountNeed
 from aileron_core.errors import MissingValue
 from aileron_core.runs.digest import (
     Consent,
@@ -22,11 +24,22 @@ from aileron_core.runs.digest import (
     preview_digest,
 )
 from aileron_core.runs.interfaces import ResolvedAction
-from aileron_core.runs.model import Progress, RunRecord
+from aileron_core.runs.model import Progress, RunRecord, args_hash
 from aileron_core.runs.preview.plan import plan_preview
 from aileron_core.runs.preview.resolve import PreviewField
 from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.sessions.model import Session
+
+NonceSource: TypeAlias = Callable[[RunRecord], str]
+"""Returns the digest's nonce of a run, 32 hexadecimal digits.
+
+With a vault it is derived from the vault's key and the run's own, so that digest and words are the same
+after a restart, until the run's content is deleted; without one it is random at each call.
+"""
+
+
+def random_nonce(_row: RunRecord) -> str:
+    return secrets.token_hex(16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +150,7 @@ class LiveRun:
     preview: PreviewResult
     drift: PreviewChange | None = None
     nonce: str = field(default_factory=lambda: secrets.token_hex(16))
+    """Secret; random, or the vault's for this run (`NonceSource`)."""
     version: int = 0
     outcome_text: str = ""
     tampered_columns: set[str] = field(default_factory=set[str])
@@ -151,12 +165,26 @@ class LiveRun:
     """The last look at the service since its outcome is unknown; None where nobody has looked."""
     read_back: ReadBack | None = None
     """None where there was nothing to read back, or nothing is known of it."""
+    waits_for: "LiveRun | None" = None
+    """The run that uses one of its connectors, after a yes and before its own turn."""
+    account_need: AccountNeed | None = None
+    """Why it waits for the vault or for an account; None unless it does."""
+    account_choices: dict[str, str] = field(default_factory=dict[str, str])
+    """By FQN, the binding that a person picked for this call."""
     claims: tuple[tuple[str, str], ...] = ()
     """What the agent's client claims about the call, as (our label, its text)."""
+    args_sha256: str = field(init=False, default="")
+    """SHA-256 of its arguments, in memory alone: equal calls have the same. Empty where they were deleted."""
     admission: "asyncio.Future[None] | None" = None
+    stop: StopRequest = field(default_factory=StopRequest)
+    """Made when a person stops it while its steps run."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held from reading the state to writing the next one, never while waiting for a service."""
+
+    def __post_init__(self) -> None:
+        if self.row.args is not None:
+            self.args_sha256 = args_hash(self.row.args, None)
 
     @property
     def is_final(self) -> bool:
@@ -211,6 +239,19 @@ class LiveRun:
     def nothing_ran_text(self) -> str:
         """The beginning of a sentence saying that a yes had no effect."""
         return "Nothing more ran" if self.row.progress else "Nothing ran"
+
+    @property
+    def seconds_allowed(self) -> float | None:
+        """Return how long its steps may run from `started_at` on; None where its action is not known."""
+        if self.resolved is None:
+            return None
+        spent = self.row.progress.elapsed if self.row.progress else 0.0
+        return self.resolved.action.limits.wall_seconds - spent
+
+    def start_details(self) -> dict[str, Json]:
+        """Return what the record of its start says beyond the run itself."""
+        allowed = self.seconds_allowed
+        return {} if allowed is None else {"wall_seconds": round(allowed)}
 
     def add_hosts_asked(self, hosts: tuple[str, ...]) -> None:
         self.hosts_asked = tuple(dict.fromkeys((*self.hosts_asked, *hosts)))
@@ -314,13 +355,16 @@ class LiveRun:
                 ],
                 args=args,
                 hosts=self.resolved.hosts,
-                binding=None,
+                accounts=self.resolved.consented_accounts,
                 preview=preview.fingerprint,
                 preview_reads=tuple(preview.reads),
+                wall_seconds=self.resolved.run_seconds_accepted,
                 expires_at=None if expires is None else rfc3339(expires),
                 nonce=self.nonce,
             )
         )
 
     def lock_keys(self) -> list[tuple[str, str | None]]:
-        return [(fqn, None) for fqn in (self.resolved.connectors if self.resolved else ())]
+        if self.resolved is None:
+            return []
+        return [(fqn, each.account or None) for fqn, each in self.resolved.connectors.items()]

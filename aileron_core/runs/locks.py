@@ -7,58 +7,71 @@ ungated ones that come after it.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from aileron_core.runs.live_run import LiveRun
+
+Ahead: TypeAlias = Callable[[LiveRun], object]
+"""Called with the run that is waited for: at the start of the wait, and when another one goes first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Waiter:
+    run: LiveRun
+    exclusive: bool
+    turn: asyncio.Future[None]
+    ahead: Ahead
 
 
 @dataclass(slots=True)
 class _Lock:
-    shared: int = 0
     exclusive: bool = False
-    waiting: deque[tuple[bool, asyncio.Future[None]]] = field(
-        default_factory=deque[tuple[bool, "asyncio.Future[None]"]]
-    )
+    holders: list[LiveRun] = field(default_factory=list[LiveRun])
+    waiting: deque[_Waiter] = field(default_factory=deque[_Waiter])
 
-    async def acquire(self, *, exclusive: bool) -> None:
-        if not self.waiting and not self.exclusive and not (exclusive and self.shared):
-            self._take(exclusive)
+    async def acquire(self, run: LiveRun, *, exclusive: bool, ahead: Ahead) -> None:
+        if not self.waiting and not self.exclusive and not (exclusive and self.holders):
+            self._take(run, exclusive)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (exclusive, turn)
+        entry = _Waiter(run=run, exclusive=exclusive, turn=turn, ahead=ahead)
         self.waiting.append(entry)
+        if self.holders:
+            ahead(self.holders[0])
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.release(exclusive=exclusive)
+                self.release(run)
             elif entry in self.waiting:  # else whoever released first has dropped it already
                 self.waiting.remove(entry)
                 self._wake()
             raise
 
-    def release(self, *, exclusive: bool) -> None:
-        if exclusive:
-            self.exclusive = False
-        else:
-            self.shared -= 1
+    def release(self, run: LiveRun) -> None:
+        self.holders.remove(run)
+        self.exclusive = False
         self._wake()
 
-    def _take(self, exclusive: bool) -> None:
-        if exclusive:
-            self.exclusive = True
-        else:
-            self.shared += 1
+    def _take(self, run: LiveRun, exclusive: bool) -> None:
+        self.exclusive = exclusive
+        self.holders.append(run)
 
     def _wake(self) -> None:
         while self.waiting:
-            exclusive, turn = self.waiting[0]
-            if self.exclusive or (exclusive and self.shared):
-                return
+            first = self.waiting[0]
+            if self.exclusive or (first.exclusive and self.holders):
+                break
             self.waiting.popleft()
-            if not turn.cancelled():
-                self._take(exclusive)
-                turn.set_result(None)
+            if not first.turn.cancelled():
+                self._take(first.run, first.exclusive)
+                first.turn.set_result(None)
+        for waiter in self.waiting:
+            if self.holders:
+                waiter.ahead(self.holders[0])
 
 
 class ConnectorLocks:
@@ -69,14 +82,14 @@ class ConnectorLocks:
 
     @asynccontextmanager
     async def acquire(
-        self, keys: Iterable[tuple[str, str | None]], *, exclusive: bool
+        self, run: LiveRun, *, exclusive: bool, ahead: Ahead = lambda _run: None
     ) -> AsyncGenerator[None, None]:
-        """Hold every key for as long as the context is open; always taken in the same order."""
+        """Hold every lock of *run* for as long as the context is open; always taken in the same order."""
         async with AsyncExitStack() as stack:
-            for key in sorted(set(keys), key=lambda key: (key[0], key[1] or "")):
+            for key in sorted(set(run.lock_keys()), key=lambda key: (key[0], key[1] or "")):
                 lock = self._locks.setdefault(key, _Lock())
-                await lock.acquire(exclusive=exclusive)
-                stack.callback(lock.release, exclusive=exclusive)
+                await lock.acquire(run, exclusive=exclusive, ahead=ahead)
+                stack.callback(lock.release, run)
             yield
 
 

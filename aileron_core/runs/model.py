@@ -1,17 +1,25 @@
 """A run as stored in the database."""
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from aileron_core.canonical import Json, JsonObject, canonical, sha256_hex
+from aileron_core.audit.chain import content_hash
+from aileron_core.canonical import Json, JsonObject, canonical
 from aileron_core.errors import Failure
 from aileron_core.runs.transitions import RunEvent, RunState, advance
 
+_KEY_BYTES = 32
 
-def args_hash(args: JsonObject) -> str:
-    return sha256_hex(canonical(args))
+
+def args_hash(args: JsonObject, content_key: str | None) -> str:
+    return content_hash(canonical(args), content_key)
+
+
+def new_content_key() -> str:
+    return secrets.token_hex(_KEY_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +56,6 @@ class Progress:
         pairs = cast("Sequence[tuple[str, Json]]", steps)
         return cls(steps=dict(pairs), halted_before=asked, elapsed=float(spent))
 
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of its text as stored, for the record that vouches for the row."""
-        return sha256_hex((_dump(self.to_json()) or "").encode())
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
@@ -67,6 +70,7 @@ class RunRecord:
     action_sha256: str
     args: JsonObject | None
     args_sha256: str
+    """`args_hash` of its arguments; it stays when they are deleted."""
     gated: bool
     state: RunState
     requested_at: float
@@ -88,6 +92,11 @@ class RunRecord:
     last_record: int = 0
     progress: Progress | None = None
     """Set from the first halt on, until it completed, failed or is unknown."""
+    content_key: str | None = None
+    """What its records' hashes of content are made with, hexadecimal; deleted with the arguments.
+
+    None as well in a run of before schema 4.
+    """
 
     @property
     def args_size(self) -> int:
@@ -96,15 +105,36 @@ class RunRecord:
 
     @property
     def result_sha256(self) -> str | None:
-        """SHA-256 of what the run returned, or of how it failed, as stored; None before its end."""
+        """Hash of what the run returned, or of how it failed, as stored; None before its end."""
         result = self.output if self.output is not None else self.failure and self.failure.to_json()
-        return None if result is None else sha256_hex((_dump(result) or "").encode())
+        return self._hash_of(result)
+
+    @property
+    def progress_sha256(self) -> str | None:
+        """Hash of its progress as stored, for the record that vouches for the row; None without any."""
+        return self._hash_of(self.progress and self.progress.to_json())
+
+    def _hash_of(self, content: object) -> str | None:
+        text = _dump(content)
+        if text is None or (self.args is None and self.content_key is None):
+            return (
+                None  # what the arguments left behind when they were deleted gets no hash any more
+            )
+        return content_hash(text.encode(), self.content_key)
+
+    def is_same_call(self, other: "RunRecord") -> bool:
+        """Return whether both are calls of one action with the same arguments, as far as these are kept."""
+        same = self.args is None or other.args is None or _same_json(self.args, other.args)
+        return self.action == other.action and same
 
     def without_contents(self) -> "RunRecord":
         """Return this run as its row is once its content was deleted (`run_table.forget_contents_before`)."""
-        return replace(
-            self, args=None, progress=None, output=None, failure=None, reason=None, note=""
-        )
+        without = self.without_arguments()
+        return replace(without, output=None, failure=None, reason=None, note="")
+
+    def without_arguments(self) -> "RunRecord":
+        """Return this run as its row is once its arguments were deleted to make room."""
+        return replace(self, args=None, progress=None, content_key=None)
 
     def after(self, event: RunEvent, **changes: Any) -> "RunRecord":
         """Return this run after *event*, with *changes*.
@@ -141,6 +171,7 @@ class RunRecord:
             int(self.delivered),
             self.last_record,
             _dump(self.progress.to_json() if self.progress else None),
+            self.content_key,
         )
 
     @classmethod
@@ -179,6 +210,7 @@ class RunRecord:
             delivered=bool(columns["delivered"]),
             last_record=columns["last_record"],
             progress=Progress.from_json(progress) if progress else None,
+            content_key=None if columns["content_key"] is None else _key(columns["content_key"]),
         )
 
 
@@ -186,13 +218,28 @@ COLUMNS = (
     "run_id", "approval_id", "session_id", "action", "action_sha256", "args", "args_sha256",
     "idempotency_key", "gated", "state", "requested_at", "expires_at", "times_asked", "digest",
     "words", "decided_at", "decided_by", "reason", "note", "ended_at", "output", "failure",
-    "delivered", "last_record", "progress",
+    "delivered", "last_record", "progress", "content_key",
 )  # fmt: skip
 """The columns of the table `runs`, in order."""
 
 
 def _dump(value: object) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def _same_json(one: JsonObject, other: JsonObject) -> bool:
+    return canonical(one) == canonical(other)
+
+
+def _key(text: str) -> str:
+    """Return *text*, a content key.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if len(bytes.fromhex(text)) != _KEY_BYTES:
+        raise ValueError("a content key has another size")
+    return text
 
 
 def _load(text: str | None) -> Any:

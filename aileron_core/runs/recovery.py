@@ -4,17 +4,18 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from aileron_core import tasks
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
+from aileron_core.credentials.accounts import AccountService
 from aileron_core.errors import AileronError, OutcomeUnknown
 from aileron_core.runs import run_table
 from aileron_core.runs.interfaces import Library, ResolvedAction
-from aileron_core.runs.live_run import LiveRun, PreviewResult
+from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.read_back import recorded_read_backs
@@ -51,7 +52,9 @@ class Recovery:
     library: Library
     database: Database
     clock: Clock
+    accounts: AccountService
     get_session: Callable[[str], Session]
+    nonce_of: NonceSource = random_nonce
     _known: dict[tuple[str, str], ResolvedAction | None] = field(
         default_factory=dict[tuple[str, str], ResolvedAction | None]
     )
@@ -83,6 +86,7 @@ class Recovery:
                 preview=PreviewResult(status="none", fetched_at=row.requested_at),
                 acknowledged=row.state is RunState.UNKNOWN and row.run_id not in open_questions,
                 read_back=read_backs.get(row.run_id),
+                nonce=self.nonce_of(row),
                 look=looks.get(row.run_id),
             )
             if run.is_final:
@@ -164,7 +168,10 @@ class Recovery:
         """Let it wait as before, with a new preview; an answer to the earlier process is void."""
         row, before = run.row, run.preview
         digest, words = None, None
-        if run.resolved is not None and not run.has_preview:
+        if row.state is RunState.AWAITING_VAULT or self._needs_account(run):
+            # Whoever looks at the accounts puts it before a person, or has it wait for one.
+            run.preview = PreviewResult(status="none", fetched_at=self.clock.now())
+        elif run.resolved is not None and not run.has_preview:
             # There is nothing to fetch: what a yes covers is known, and goes into the same record.
             run.preview = PreviewResult(status="none", fetched_at=self.clock.now())
             digest, words = run.consent(run.preview)
@@ -190,6 +197,14 @@ class Recovery:
             raise
         if run.preview.status == "fetching":
             tasks.spawn(self.previews.fetch_first(run), name=f"preview {row.run_id}")
+
+    def _needs_account(self, run: LiveRun) -> bool:
+        """Give *run* its accounts; return whether it has to wait for one."""
+        if run.resolved is None:
+            return False
+        connectors, need = self.accounts.assign(run.resolved.connectors, {}, run.resolved.file)
+        run.resolved = replace(run.resolved, connectors=connectors)
+        return need is not None
 
     def _resolved(self, row: RunRecord) -> ResolvedAction | None:
         """Return the action that was asked for, if exactly those bytes are still accepted."""
@@ -235,7 +250,7 @@ def _unseen_differences(connection: sqlite3.Connection) -> list[RunRecord]:
 
 async def restore_claims(registry: RunRegistry, database: Database) -> None:
     """Give every call that waits what its agent's client said of it before the restart."""
-    waiting = [run for run in registry if run.row.gated and not run.is_final]
+    waiting = [run for run in registry if run.row.approval_id and not run.is_final]
     ids = [run.row.run_id for run in waiting]
     claims = await database.read(lambda connection: _recorded_claims(connection, ids))
     for run in waiting:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from aileron_core.runs.live_run import LiveRun
-from aileron_core.runs.model import RunRecord
+from aileron_core.runs.model import RunRecord, args_hash
 from aileron_core.runs.transitions import RunState
 
 
@@ -29,14 +29,14 @@ class RunRegistry:
         """Add *run*; equal calls attach to it while it is open or undelivered."""
         row = run.row
         self._by_run[row.run_id] = run
-        if row.gated and not run.is_final:
+        if row.approval_id and not run.is_final:
             self._waiting.setdefault(row.session_id, set()).add(row.run_id)
         if row.approval_id:
             self._by_approval[row.approval_id] = run
         if row.idempotency_key:
             self._by_key[row.session_id, row.idempotency_key] = run
-        elif row.gated and not row.delivered:
-            self._by_call[self._call_key(row)] = run
+        elif row.approval_id and not row.delivered and run.args_sha256:
+            self._by_call[_call_of(run)] = run
 
     def discard(self, run: LiveRun) -> None:
         """Forget *run* entirely (its row could not be written)."""
@@ -51,8 +51,8 @@ class RunRegistry:
 
     def mark_delivered(self, run: LiveRun) -> None:
         """Treat a later equal call as a new one: the agent has received the outcome."""
-        if self._by_call.get(self._call_key(run.row)) is run:
-            del self._by_call[self._call_key(run.row)]
+        if self._by_call.get(_call_of(run)) is run:
+            del self._by_call[_call_of(run)]
 
     def mark_finished(self, run: LiveRun) -> None:
         """Count *run* as finished; the oldest finished runs are dropped from memory (their rows stay).
@@ -60,14 +60,14 @@ class RunRegistry:
         One that a person has yet to look at (its outcome is unknown, or the service does not hold
         what was approved) is kept until they did: call this again then.
 
-        Any other ungated one is dropped at once: its key is found in its row, and it must not push
-        out a gated one that is undelivered.
+        Any other that never waited is dropped at once: its key is found in its row, and it must not
+        push out one whose end an agent has yet to ask after.
         """
         self._waiting.get(run.row.session_id, set()).discard(run.row.run_id)
         if run.is_kept:
             self._finished.pop(run.row.run_id, None)
             return
-        if not run.row.gated:
+        if not run.row.approval_id:
             self.discard(run)
             return
         self._finished[run.row.run_id] = None
@@ -99,8 +99,9 @@ class RunRegistry:
         return self._by_key.get((session_id, key))
 
     def find_equal(self, row: RunRecord) -> LiveRun | None:
-        """Return the gated run of the same session, action and arguments that is open or undelivered."""
-        return self._by_call.get(self._call_key(row))
+        """Return the run that waits or waited, of the same session, action and arguments that is open or undelivered."""
+        assert row.args is not None
+        return self._by_call.get((row.session_id, row.action, args_hash(row.args, None)))
 
     def count_waiting(self, session_id: str) -> int:
         return len(self._waiting.get(session_id, ()))
@@ -125,6 +126,7 @@ class RunRegistry:
     def __iter__(self) -> Iterator[LiveRun]:
         return iter(tuple(self._by_run.values()))
 
-    @staticmethod
-    def _call_key(row: RunRecord) -> tuple[str, str, str]:
-        return row.session_id, row.action, row.args_sha256
+
+def _call_of(run: LiveRun) -> tuple[str, str, str]:
+    """Return what equal calls share."""
+    return run.row.session_id, run.row.action, run.args_sha256

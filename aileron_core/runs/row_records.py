@@ -20,13 +20,15 @@ def matches_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
     try:
         prev, digest, text = bytes(record[0]), bytes(record[1]), str(record[2]).encode()
         body: Any = json.loads(text)
-        same = row.args is None or args_hash(row.args) == row.args_sha256
+        same = row.args is None or args_hash(row.args, row.content_key) == row.args_sha256
         for moment in (row.requested_at, row.expires_at, row.decided_at, row.ended_at):
             _ = (
                 None if moment is None else rfc3339(moment)
             )  # what reads the row writes it as a time
         if not isinstance(body, dict) or not same:
             return False
+        if row.args is None and contents_deleted_at(connection, row) is None:
+            return False  # nothing could be compared any more
         return chain_hash(prev, text) == digest and _matches_row(cast("dict[str, Any]", body), row)
     except (ValueError, TypeError, RecursionError, OverflowError, OSError):
         return False  # OverflowError, OSError: a time that no calendar has
@@ -42,7 +44,7 @@ def _matches_row(body: dict[str, Any], row: RunRecord) -> bool:
         "state": str(row.state),
         "args_sha256": row.args_sha256,
         "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
-        "progress_sha256": row.progress.fingerprint if row.progress else None,
+        "progress_sha256": row.progress_sha256,
     }
     if "action_sha256" not in body:
         # A record of an earlier version has neither.
@@ -70,21 +72,25 @@ def contents_deleted_at(connection: sqlite3.Connection, row: RunRecord) -> str |
         (row.run_id, *closing),
     ).fetchone()
     for at, text in connection.execute(
-        "SELECT at, body FROM audit WHERE event = ? AND seq > ? AND at > ? ORDER BY seq",
+        "SELECT at, body FROM audit WHERE event = ? AND seq > ? AND at >= ? ORDER BY seq",
         (AuditEvent.ARGUMENTS_FORGOTTEN, settled, ended),
     ):
         try:
             body: Any = json.loads(text)
         except (ValueError, TypeError, RecursionError):
             continue
-        if isinstance(body, dict) and _deleted(cast("dict[str, Any]", body), row.run_id, ended):
+        if isinstance(body, dict) and _deleted(cast("dict[str, Any]", body), row, ended):
             return str(at)
     return None
 
 
-def _deleted(body: dict[str, Any], run_id: str, ended: str) -> bool:
-    runs, before = body.get("runs"), body.get("ended_before")
+def _deleted(body: dict[str, Any], row: RunRecord, ended: str) -> bool:
+    """Return whether the record of a deletion is of *row*: of its arguments alone, or of everything by its end."""
+    runs, before, count = body.get("runs"), body.get("ended_before"), body.get("count")
     if isinstance(runs, list):
-        return run_id in runs
+        listed = cast("list[object]", runs)
+        left_out = isinstance(count, int) and count > len(listed)
+        return row.run_id in listed or (left_out and body.get("session") == row.session_id)
     # Times as text have the order of the moments. Records of an earlier version name no moment.
-    return before is None or (isinstance(before, str) and ended < before)
+    everything = row.output is None and row.failure is None
+    return before is None or (isinstance(before, str) and ended <= before and everything)

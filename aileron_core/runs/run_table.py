@@ -55,23 +55,23 @@ def _read(connection: sqlite3.Connection, where: str, parameters: Sequence[Any])
 
 
 def open_or_undelivered(connection: sqlite3.Connection) -> list[RunRecord]:
-    """Return the runs that are not over, and the gated ones that are undelivered."""
+    """Return the runs that are not over, and those that waited and are undelivered."""
     marks = ", ".join("?" * len(OPEN))
     states = sorted(str(state) for state in OPEN)
     return _read(
         connection,
-        f"WHERE state IN ({marks}) OR (gated = 1 AND delivered = 0) ORDER BY requested_at, run_id",
+        f"WHERE state IN ({marks}) OR (approval_id IS NOT NULL AND delivered = 0) ORDER BY requested_at, run_id",
         states,
     )
 
 
 def recently_ended(connection: sqlite3.Connection, limit: int) -> list[RunRecord]:
-    """Return the newest gated runs that are over, oldest first."""
+    """Return the newest runs that waited and are over, oldest first."""
     final = sorted(str(state) for state in FINAL)
     marks = ", ".join("?" * len(final))
     rows = _read(
         connection,
-        f"WHERE gated = 1 AND state IN ({marks}) ORDER BY ended_at DESC LIMIT ?",
+        f"WHERE approval_id IS NOT NULL AND state IN ({marks}) ORDER BY ended_at DESC LIMIT ?",
         [*final, limit],
     )
     return rows[::-1]
@@ -132,7 +132,7 @@ def forget_contents_before(tx: Tx, moment: float, answered: float = 0.0) -> list
     """
     recorded = "EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event = ?)"
     due = (
-        "(ended_at < ? OR (ended_at < ? AND (delivered = 1 OR gated = 0))) AND (args IS NOT NULL OR progress IS NOT NULL OR output IS NOT NULL "
+        "(ended_at < ? OR (ended_at < ? AND (delivered = 1 OR gated = 0))) AND (args IS NOT NULL OR progress IS NOT NULL OR content_key IS NOT NULL OR output IS NOT NULL "
         "OR failure IS NOT NULL OR reason IS NOT NULL OR note != '') "
         f"AND (state != ? OR {_CLOSED}) AND ({recorded} OR NOT {recorded})"
     )
@@ -147,7 +147,7 @@ def forget_contents_before(tx: Tx, moment: float, answered: float = 0.0) -> list
     query = f"SELECT run_id FROM runs WHERE {due}"  # noqa: S608 - constants of this function
     runs = [str(run_id) for (run_id,) in tx.execute(query, parameters)]
     tx.execute(
-        "UPDATE runs SET args = NULL, progress = NULL, output = NULL, failure = NULL, "  # noqa: S608 - the same
+        "UPDATE runs SET args = NULL, progress = NULL, content_key = NULL, output = NULL, failure = NULL, "  # noqa: S608 - the same
         f"reason = NULL, note = '' WHERE {due}",
         parameters,
     )
@@ -190,4 +190,7 @@ def forgettable_arguments(
 def forget_arguments(tx: Tx, run_ids: Sequence[str]) -> None:
     """Remove the arguments of these runs; their digests stay."""
     for run_id in run_ids:
-        tx.execute("UPDATE runs SET args = NULL, progress = NULL WHERE run_id = ?", (run_id,))
+        tx.execute(
+            "UPDATE runs SET args = NULL, progress = NULL, content_key = NULL WHERE run_id = ?",
+            (run_id,),
+        )

@@ -50,8 +50,8 @@ class RunStore:
         }
         if row.approval_id:
             body["approval"] = row.approval_id
-        if row.progress:
-            body["progress_sha256"] = row.progress.fingerprint
+        if (progress := row.progress_sha256) is not None:
+            body["progress_sha256"] = progress
         if (result := row.result_sha256) is not None:
             body["result_sha256"] = result
         if row.expires_at is not None:

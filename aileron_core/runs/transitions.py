@@ -21,7 +21,7 @@ class RunState(StrEnum):
     NEW = "new"
     """Asked for; not yet a row."""
     AWAITING_VAULT = "awaiting_vault"
-    """Waits for a credential. Reserved: this version holds none, so no run gets here."""
+    """Waits for the vault to be unlocked, or for an account to be bound or picked."""
     PENDING = "pending"
     """A person's answer is out."""
     CHECKING = "checking"

@@ -21,7 +21,7 @@ from aileron_core.runs.executor import Executor
 from aileron_core.runs.interfaces import GateSettings, Library
 from aileron_core.runs.live_run import LiveRun, PreviewChange, PreviewResult
 from aileron_core.runs.preview.plan import PreviewPlan, plan_preview
-from aileron_core.runs.preview.resolve import resolve_fields
+from aileron_core.runs.preview.resolve import resolve_fields, without_made_anew
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunState
 
@@ -57,10 +57,11 @@ class PreviewFetcher:
 
     async def fetch_first(self, run: LiveRun) -> None:
         """Fetch the first preview of *run* (or its first in this process) and put it on record."""
+        asked = run.resolved
         preview = await self._within_limits(run)
         async with run.lock:
-            if run.row.state is not RunState.PENDING:
-                return
+            if run.row.state is not RunState.PENDING or run.resolved is not asked:
+                return  # with other accounts it is fetched anew
             try:
                 await self.adopt(run, preview)
             except AileronError:
@@ -80,9 +81,12 @@ class PreviewFetcher:
                 return
             run.preview = PreviewResult(status="fetching", fetched_at=self._clock.now())
             self._store.notify(run)
+            asked = run.resolved
         await self._prepare(run)
         preview = await self.fetch(run)
         async with run.lock:
+            if run.resolved is not asked:
+                return
             if run.row.state is not RunState.PENDING:
                 run.preview = before
                 return
@@ -207,9 +211,10 @@ class PreviewFetcher:
         connector = run.resolved.connectors[plan.connector.fqn]
         result, reads = await self._call(connector, plan, limits)
         ref = connector.identity.ref
+        output = await asyncio.to_thread(without_made_anew, result.output, result.hosts_asked)
         preview = PreviewResult(
             status="ready",
-            output=result.output,
+            output=output,
             fetched_at=self._clock.now(),
             hosts_asked=result.hosts_asked,
             reads=reads,
@@ -225,7 +230,7 @@ class PreviewFetcher:
                 and result.last_status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE),
             )
         assert action.approval.preview is not None
-        values = [each.value for each in resolve_fields(action.approval.preview, result.output)]
+        values = [each.value for each in resolve_fields(action.approval.preview, output)]
         shown, lines = sum(map(len, values)), sum(value.count("\n") + 1 for value in values)
         if shown > MAX_SHOWN_CHARACTERS or lines > MAX_SHOWN_LINES:
             why = (
@@ -235,7 +240,7 @@ class PreviewFetcher:
             return replace(preview, status="unavailable", reason=why, output=None)
         try:
             # In a thread: a large answer takes half a second, and every other call would wait.
-            digest = await asyncio.to_thread(preview_digest, result.output)
+            digest = await asyncio.to_thread(preview_digest, output)
         except ValueError as error:
             why = f"its answer cannot be compared with a later one: {error}"
             return replace(preview, status="unavailable", reason=why, output=None)

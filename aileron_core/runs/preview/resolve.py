@@ -5,7 +5,7 @@ passes them through `aileron_core.text`.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,11 +22,36 @@ from aileron_core.canonical import Json, JsonObject
 MAX_OTHER_PATHS = 50
 NOT_AVAILABLE = "n/a"
 
+_MADE_ANEW: Mapping[str, str] = {"gmail.googleapis.com:443": "attachmentId"}
+"""By host, a member that the service makes anew for every answer, and that says nothing about its state."""
 _LABEL = re.compile(r"\$\{([^{}]*)\}")
 _MAX_EXACT_INTEGER = 2**53
 
 ValueShape = Literal["text", "json", "lines"]
 """What a value is: a text (or a number, or a truth value), JSON, or a list with one item a line."""
+
+
+def without_made_anew(output: Json, hosts: Iterable[str]) -> Json:
+    """Return a preview's *output* without what the one of *hosts* that answered it makes anew for every answer.
+
+    Where several answered, nobody can tell whose a member is, and all are kept. Otherwise two answers would never be the same, and nothing could be approved: Gmail's message
+    with an attachment, whose bytes cannot change without another id of the message.
+    """
+    asked = set(hosts)
+    name = _MADE_ANEW.get(asked.pop(), "") if len(asked) == 1 else ""
+    return _without(output, name) if name else output
+
+
+def _without(value: Json, name: str) -> Json:
+    if isinstance(value, Mapping):
+        return {
+            key: _without(each, name)
+            for key, each in value.items()
+            if key != name or not isinstance(each, str)
+        }
+    if is_array(value):
+        return [_without(each, name) for each in value]
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

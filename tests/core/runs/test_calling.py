@@ -161,6 +161,8 @@ class Waiting:
         self.go = asyncio.Event()
 
     prepared = True
+    credential_requirement = None
+    account = ""
 
     async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
         self.inside += 1

@@ -11,6 +11,7 @@ from aileron_core.actions.load import load_action
 from aileron_core.actions.model import Action
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.protocol import ConnectorIdentity, Limits, OpResult
+from aileron_core.connectors.stop_request import StopRequest
 from aileron_core.errors import Failure
 from aileron_core.runs.executor import Executor, RunOutcome, RunPlan
 from tests.support.core_harness import DRAFT, ROOT, run
@@ -269,3 +270,44 @@ def test_an_op_outside_the_actions_subset_never_reaches_its_connector() -> None:
     assert (ending.kind, connector.calls) == ("failed", 0)
     assert (ending.failure.class_, ending.failure.boundary) == ("capability_denied", "action")
     assert ending.failure.details["requested"] == "delete_everything"
+
+
+def test_a_stop_while_a_retry_waits_ends_the_run() -> None:
+    """The wait is cut short, and nothing is sent again."""
+    connector, stop = Scripted(BUSY, DONE), StopRequest()
+
+    async def sleep(_seconds: float) -> None:
+        stop.make()
+        await asyncio.Event().wait()
+
+    plan = RunPlan(
+        action=action(idempotent=True),
+        args={"draft_id": DRAFT},
+        connectors={FQN: connector},
+        stop=stop,
+    )
+    ending = run(Executor(FrozenClock(), sleep=sleep).run(plan))
+    assert ending.failure is not None
+    assert (ending.kind, connector.calls) == ("failed", 1)
+    assert ending.failure.details["outcome"] == "stopped"
+
+
+def test_a_stop_during_a_step_keeps_the_next_from_beginning() -> None:
+    """The step that had ended is named: it is not undone."""
+    stop = StopRequest()
+
+    class Stopping(Scripted):
+        async def call(self, _op: str, _args: JsonObject, **options: object) -> OpResult:
+            assert options["stop"] is stop
+            stop.make()
+            return await super().call(_op, _args)
+
+    connector = Stopping(DONE, DONE)
+    whole = action(idempotent=False)
+    first = whole.steps[0]
+    whole = replace(whole, steps=(first, replace(first, id="again")))
+    plan = RunPlan(action=whole, args={"draft_id": DRAFT}, connectors={FQN: connector}, stop=stop)
+    ending = run(Executor(FrozenClock()).run(plan))
+    assert ending.failure is not None
+    assert (ending.kind, connector.calls) == ("failed", 1)
+    assert ending.failure.details["completed_steps"] == [first.id]

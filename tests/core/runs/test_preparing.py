@@ -33,6 +33,9 @@ class Compiling:
         self.called = self.waited_for = 0
         self._output = output
 
+    credential_requirement = None
+    account = ""
+
     def hosts_for(self, _args: JsonObject) -> tuple[str, ...]:
         return self.hosts
 
@@ -117,7 +120,9 @@ def test_what_is_called_most_is_compiled_first(home: Path, monkeypatch: pytest.M
     """At start, one after the other, by what the database knows of earlier calls."""
     install_examples(home)
     other = ConnectorStore(home).install_bytes(
-        (Path(__file__).parents[3] / "examples" / "connector" / "connector.wasm").read_bytes(),
+        (
+            Path(__file__).parents[3] / "examples" / "connectors" / "mail-drafts" / "connector.wasm"
+        ).read_bytes(),
         b'[connector]\nname = "local://aileron/other"\nversion = "1.0.0"\n'
         b'[capabilities.network]\nhosts = ["gmail.googleapis.com:443"]\n',
     )
