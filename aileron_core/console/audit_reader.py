@@ -10,6 +10,7 @@ from typing import TextIO
 
 from aileron_core.audit.read import verify_home
 from aileron_core.clock import Clock
+from aileron_core.console.head_signing import HeadSigning
 from aileron_core.console.view_mapping import records_from
 from aileron_core.console_port import (
     AuditExported,
@@ -32,7 +33,8 @@ _STEPS = 1000
 class AuditReader:
     """What a person reads of the record. It changes nothing of it."""
 
-    def __init__(self, home: Home, database: Database, clock: Clock) -> None:
+    def __init__(self, home: Home, database: Database, clock: Clock, signing: HeadSigning) -> None:
+        self._signing = signing
         self._home = home
         self._database = database
         self._clock = clock
@@ -99,11 +101,24 @@ class AuditReader:
         with closing(open_reader(self._home.database)) as reader:
             reader.set_progress_handler(lambda: self._closed, _STEPS)
             report = verify_home(reader, self._home.path)
-        messages = [problem.message for problem in report.problems]
+            rewritten = self._signing.problem(reader) or self._unlike_memory(reader)
+            older_vault = self._signing.vault_problem(reader)
+        messages = [each for each in (rewritten, older_vault) if each]
+        messages += [problem.message for problem in report.problems]
         if len(messages) > _MOST_PROBLEMS:
             left = len(messages) - _MOST_PROBLEMS
             messages[_MOST_PROBLEMS:] = [f"and {left} more; `aileron audit verify` lists them all"]
         return report.records, tuple(messages)
+
+    def _unlike_memory(self, reader: sqlite3.Connection) -> str:
+        """Return how the record differs from the newest that this process committed; '' where it does not."""
+        head = self._database.head
+        row = reader.execute("SELECT hash FROM audit WHERE seq = ?", (head.seq,)).fetchone()
+        if not head.seq or (row is not None and row[0] == head.hash):
+            return ""
+        return (
+            f"Record {head.seq} is not the one that this console wrote: the record was rewritten."
+        )
 
     async def export(self) -> AuditExported:
         """Write every record as stored, one line of JSON each, to a new file that only its owner can read.

@@ -1,11 +1,14 @@
 """Reading one call whole for a front end, from memory or from the database: also long after its end."""
 
+import json
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.view_mapping import records_of_run, result_fields
-from aileron_core.console_port import CallRead, CallView
+from aileron_core.console_port import FINAL_STATES, AccountView, CallRead, CallView
 from aileron_core.errors import AileronError, Unavailable
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.runs import Library, LiveRun, PreviewResult, ResolvedAction, run_table
@@ -28,6 +31,8 @@ class _Stored:
     session: Session
     recorded: bool
     read_back: ReadBack | None
+    accounts: tuple[AccountView, ...]
+    """By their names alone: the person's own words for them are not on record."""
     look: Look | None
 
 
@@ -65,8 +70,11 @@ class CallReader:
             ) from error
         row, in_memory = run.row, self.registry.get(run_id) is run
         edited = bool(run.tampered_columns) if in_memory else not (stored and stored.recorded)
+        view = self.publisher.view(run)
+        if view.state in FINAL_STATES and not view.accounts and stored is not None:
+            view = replace(view, accounts=stored.accounts)
         call = CallView(
-            approval=self.publisher.view(run),
+            approval=view,
             gated=row.gated,
             result=result_fields(run),
             edited=edited,
@@ -106,5 +114,29 @@ def _stored(connection: sqlite3.Connection, run_id: str) -> _Stored | None:
         session=session,
         recorded=matches_record(connection, row),
         read_back=recorded_read_backs(connection, [run_id]).get(run_id),
+        accounts=_recorded_accounts(connection, run_id),
         look=recorded_settlements(connection, [run_id]).get(run_id),
     )
+
+
+def _recorded_accounts(connection: sqlite3.Connection, run_id: str) -> tuple[AccountView, ...]:
+    """Return the accounts that the run used, as its last record of them names them."""
+    rows = connection.execute(
+        "SELECT body FROM audit WHERE run = ? AND event IN (?, ?, ?) ORDER BY seq",
+        (
+            run_id,
+            AuditEvent.RUN_REQUESTED,
+            AuditEvent.RUN_HAS_ACCOUNT,
+            AuditEvent.RUN_STARTED,
+        ),
+    )
+    found: tuple[AccountView, ...] = ()
+    for (text,) in rows:
+        try:
+            body: Any = json.loads(str(text))
+            names = body.get("accounts")
+        except (ValueError, AttributeError, RecursionError):  # another program spoilt it
+            continue
+        if isinstance(names, list):
+            found = tuple(AccountView(name=str(name), account="") for name in names)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return found

@@ -51,6 +51,7 @@ class EventPublisher:
         *,
         preview_seconds: float,
         traffic: Callable[[str], TrafficView | None],
+        waits_for_vault: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._events = events
         self._registry = registry
@@ -61,6 +62,7 @@ class EventPublisher:
         self._counts_due = False
         self._preview_seconds = preview_seconds
         self._traffic = traffic
+        self._waits_for_vault = waits_for_vault
         self._loop = asyncio.get_running_loop()
 
     def approvals(self) -> tuple[ApprovalView, ...]:
@@ -99,6 +101,7 @@ class EventPublisher:
                 waiting=self._counts.waiting(session.session_id),
                 running=self._counts.running(session.session_id),
                 traffic=self._traffic(session.session_id),
+                waits_for_vault=self._waits_for_vault(session.session_id),
             )
             for session in self._sessions.all()
         )
@@ -139,9 +142,10 @@ class EventPublisher:
         self._events.publish(
             LibraryUpdated(
                 not_accepted=library.not_accepted(),
-                problems=library.problems(),
+                problems=library.problems_and_alarms(),
                 actions_ready=len(library.ready()),
                 library=library.items(),
+                settings_accepted=library.settings_accepted,
             )
         )
 
@@ -168,7 +172,7 @@ class EventPublisher:
 
 def _is_shown(run: LiveRun) -> bool:
     """Return whether a person sees *run* in the waiting list or among the decisions."""
-    return run.row.gated or run.row.state is RunState.UNKNOWN
+    return run.row.approval_id is not None or run.row.state is RunState.UNKNOWN
 
 
 def _order(run: LiveRun) -> tuple[float, str]:

@@ -1,10 +1,12 @@
 """Audit records about the console itself: that it started, listens, was paused, and stopped."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.events import Actor, AuditEvent
 from aileron_core.audit.record import AuditRecord
+from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.storage.database import Database, Tx
 
@@ -45,8 +47,25 @@ class ConsoleRecords:
 
         await self._database.write(unit)
 
+    async def record(
+        self,
+        event: AuditEvent,
+        summary: str,
+        *,
+        by: Actor | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        """Record *event*; *by*: who acted, where it is not whom the event names."""
+        await self._write(replace(self._record(event, summary, extra), by=by))
+
     async def record_by_person(self, event: AuditEvent, summary: str) -> None:
         await self._write(self._record(event, summary))
+
+    async def record_binding(
+        self, event: AuditEvent, summary: str, extra: Mapping[str, Json]
+    ) -> None:
+        """Record what a person did with an account; *extra* never holds its secret."""
+        await self._write(self._record(event, summary, dict(extra)))
 
     async def _write(self, record: AuditRecord) -> None:
         await self._database.write(lambda tx: tx.record(record))

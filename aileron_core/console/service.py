@@ -2,44 +2,66 @@
 
 import logging
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock
+from aileron_core.console.account_commands import AccountCommands
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.call_reader import CallReader
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords
 from aileron_core.console.storage_monitor import StorageMonitor
+from aileron_core.console.vault_service import VaultService
 from aileron_core.console.view_mapping import records_from
 from aileron_core.console_port import (
     Accept,
     AcceptSuite,
     Acknowledge,
+    AllowHost,
     Approve,
     AuditExported,
     AuditVerified,
+    BeginLogin,
+    BindAccount,
+    CallRead,
+    CancelLogin,
+    ChooseAccount,
     CoreEvent,
+    CreateVault,
     Deny,
     EndSession,
     ExportAudit,
+    FinishLogin,
+    ForgetChoice,
     Intent,
     IntentRefused,
+    LockVault,
     MarkReadBackSeen,
     PauseChanged,
     ReadApprovals,
     ReadCall,
     ReadRecord,
     ReadRecords,
+    RebindAccount,
     RecordRead,
     RecordsRead,
     RefetchPreview,
     RefreshPreview,
+    RevokeAccount,
     SetPause,
     Snapshot,
     StopEverything,
+    StopRun,
+    TouchVault,
+    UnlockVault,
+    UnlockVaultWithKeyring,
+    VaultRefused,
+    VaultUnlocked,
     VerifyAudit,
     WithdrawAcceptance,
 )
@@ -50,13 +72,18 @@ from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.home.layout import Home
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.runs import ApprovalService
+from aileron_core.runs.account_waits import AccountWaits
 from aileron_core.runs.emergency_stop import EmergencyStop
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.transitions import RunState
 from aileron_core.sessions.service import SessionService
 from aileron_core.storage.database import Database
+from aileron_core.vault.vault import Unlocked
 
 _log = logging.getLogger(__name__)
+_MOST_NEEDS: Final = 50
+"""Calls of which `status` says what they wait for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +104,8 @@ class ConsoleService:
     clock: Clock
     registry: RunRegistry
     approvals: ApprovalService
+    account_waits: AccountWaits
+    accounts: AccountCommands
     library: HomeLibrary
     sessions: SessionService
     pause: PauseSwitch
@@ -84,6 +113,7 @@ class ConsoleService:
     audit: AuditReader
     calls: CallReader
     screens: SealedScreens
+    vault: VaultService
 
     # Reading
 
@@ -101,25 +131,45 @@ class ConsoleService:
             approvals_remaining=more,
             sessions=self.publisher.sessions(),
             not_accepted=self.library.not_accepted(),
-            problems=self.library.problems(),
+            problems=self.library.problems_and_alarms(),
             actions_ready=len(self.library.ready()),
             records=found,
             head_words=two_words(self.database.head.hash),
             health=self.storage.health,
             library=self.library.items(),
+            settings_accepted=self.library.settings_accepted,
             paused_at=self.pause.paused_since,
+            vault=self.vault.status(),
+            accounts=self.accounts.accounts(),
         )
 
     def status(self) -> dict[str, Any]:
         """Return what `aileron status` shows."""
+        vault = self.vault.status()
         return {
             "running": True,
             "url": self.address.url,
             "pid": os.getpid(),
             "version": self.version,
-            "pending": sum(1 for run in self.registry if run.row.gated and not run.is_final),
+            "pending": sum(1 for run in self.registry if run.row.approval_id and not run.is_final),
             "sessions": len(self.sessions.registry.all()),
+            "account_needs": list(islice(self._account_needs(), _MOST_NEEDS)),
+            "vault": vault.state,
+            "unattended": vault.unattended,
         }
+
+    def _account_needs(self) -> Iterator[dict[str, str]]:
+        for run in self.registry:
+            need = run.account_need
+            if need is not None and run.row.state is RunState.AWAITING_VAULT:
+                yield {
+                    "approval_id": run.row.approval_id or "",
+                    "reason": need.reason,
+                    "connector": need.connector,
+                    "kind": need.kind,
+                    "problem": need.problem,
+                    "command": need.command,
+                }
 
     # Intents
 
@@ -131,6 +181,8 @@ class ConsoleService:
             if isinstance(error, StorageUnavailable):
                 self.storage.report_failure(error.message)
             self._refuse(intent, error.message)
+        except OSError as error:
+            self._refuse(intent, f"It could not be written: {error.strerror}. Nothing changed.")
         except Exception as error:  # noqa: BLE001 - the task's edge: a key that does nothing must say so
             _log.error("an intent ended with %s", type(error).__name__)
             self._refuse(
@@ -149,7 +201,15 @@ class ConsoleService:
             AileronError: it did nothing, or only a part; the message is written for the person.
         """
         match intent:
-            case Approve() | Deny() | RefreshPreview() | RefetchPreview() | Acknowledge():
+            case (
+                Approve()
+                | Deny()
+                | RefreshPreview()
+                | RefetchPreview()
+                | Acknowledge()
+                | ChooseAccount()
+                | StopRun()
+            ):
                 await self._about_a_call(intent)
             case MarkReadBackSeen():
                 await self.approvals.mark_read_back_seen(intent.run_id)
@@ -161,17 +221,71 @@ class ConsoleService:
                 await self._set_pause(on=intent.paused)
             case StopEverything():
                 self.events.publish(await self.emergency_stop.stop_everything())
-            case EndSession():
-                await self._end_session(intent.session_id)
+            case EndSession() | AllowHost():
+                await self._about_a_session(intent)
             case ReadApprovals():
                 await self.publisher.publish_approvals_after(intent.requested_at, intent.run_id)
-            case ReadCall():
-                self.events.publish(await self.calls.read(intent.run_id))
-            case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
+            case ReadCall() | ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 self.events.publish(await self._read_audit(intent))
+            case (
+                BindAccount()
+                | RebindAccount()
+                | RevokeAccount()
+                | ForgetChoice()
+                | BeginLogin()
+                | FinishLogin()
+                | CancelLogin()
+            ):
+                await self.accounts.carry_out(intent)
+            case (
+                CreateVault()
+                | UnlockVault()
+                | UnlockVaultWithKeyring()
+                | LockVault()
+                | TouchVault()
+            ):
+                await self._about_the_vault(intent)
+
+    async def _about_the_vault(
+        self, intent: CreateVault | UnlockVault | UnlockVaultWithKeyring | LockVault | TouchVault
+    ) -> None:
+        """Carry out *intent*; `VaultRefused` says what did not work, and quotes nothing."""
+        vault = self.vault
+        try:
+            match intent:
+                case CreateVault():
+                    self._unlocked(await vault.create(intent.passphrase, way="console"))
+                case UnlockVault():
+                    self._unlocked(await vault.unlock(intent.passphrase, way="console"))
+                case UnlockVaultWithKeyring():
+                    self._unlocked(await vault.unlock_with_keyring())
+                case LockVault():
+                    await vault.lock()
+                case TouchVault():
+                    vault.touch()
+        except (AileronError, OSError) as error:
+            if isinstance(error, StorageUnavailable):
+                self.storage.report_failure(error.message)
+            self.events.publish(_vault_refusal(error))
+
+    def _unlocked(self, done: Unlocked) -> None:
+        failed = done.failed
+        self.events.publish(
+            VaultUnlocked(
+                failed_attempts=failed.count,
+                failed_since=failed.since if failed.count else None,
+            )
+        )
 
     async def _about_a_call(
-        self, intent: Approve | Deny | RefreshPreview | RefetchPreview | Acknowledge
+        self,
+        intent: Approve
+        | Deny
+        | RefreshPreview
+        | RefetchPreview
+        | Acknowledge
+        | ChooseAccount
+        | StopRun,
     ) -> None:
         approvals = self.approvals
         match intent:
@@ -183,6 +297,12 @@ class ConsoleService:
                 await approvals.refetch_preview(intent.call_id)
             case Acknowledge():
                 await approvals.acknowledge(intent.call_id, intent.looked_at)
+            case ChooseAccount():
+                await self.account_waits.choose(
+                    intent.approval_id, intent.connector, intent.binding, remember=intent.remember
+                )
+            case StopRun():
+                await approvals.stop(intent.run_id)
 
     async def _decide(self, intent: Approve | Deny) -> None:
         """Approve or deny, then keep what was shown."""
@@ -206,16 +326,24 @@ class ConsoleService:
 
     async def _accept(self, intent: Accept | AcceptSuite) -> None:
         if isinstance(intent, AcceptSuite):
-            await self.library.accept_suite(intent.suite_id, intent.files, by="person")
+            await self.library.accept_suite(
+                intent.suite_id, intent.files, by="person", run_seconds=dict(intent.run_seconds)
+            )
             return
-        await self.library.accept(intent.kind, intent.name, intent.digest, by="person")
+        await self.library.accept(
+            intent.kind, intent.name, intent.digest, by="person", run_seconds=intent.run_seconds
+        )
+        if intent.kind == "settings":
+            await self.account_waits.sweep()
         if intent.kind == "preview":
             self.approvals.refresh_previews_refused(intent.name)
 
     async def _read_audit(
-        self, intent: ReadRecords | ReadRecord | VerifyAudit | ExportAudit
-    ) -> RecordsRead | RecordRead | AuditVerified | AuditExported:
+        self, intent: ReadCall | ReadRecords | ReadRecord | VerifyAudit | ExportAudit
+    ) -> CallRead | RecordsRead | RecordRead | AuditVerified | AuditExported:
         match intent:
+            case ReadCall():
+                return await self.calls.read(intent.run_id)
             case ReadRecords():
                 return await self.audit.page(intent.before_seq, intent.limit)
             case ReadRecord():
@@ -247,6 +375,15 @@ class ConsoleService:
                 f"All calls are on hold, but that could not be recorded: {error.message}"
             ) from error
 
-    async def _end_session(self, session_id: str) -> None:
-        if not await self.sessions.end(session_id, "a person ended it", by="person"):
+    async def _about_a_session(self, intent: EndSession | AllowHost) -> None:
+        if isinstance(intent, AllowHost):
+            await self.sessions.allow_host(intent.session_id, intent.host)
+        elif not await self.sessions.end(intent.session_id, "a person ended it", by="person"):
             raise NotFound("That session has already ended. Nothing changed.")
+
+
+def _vault_refusal(error: AileronError | OSError) -> VaultRefused:
+    if isinstance(error, OSError):
+        return VaultRefused(message=f"The vault could not be written: {error.strerror}.")
+    wait = error.details.get("wait_seconds", 0)
+    return VaultRefused(message=error.message, wait_seconds=float(wait))

@@ -13,20 +13,27 @@ from aileron_core.canonical import Json
 from aileron_core.clock import parse_rfc3339
 from aileron_core.connectors.http.host_names import short_host, short_hosts
 from aileron_core.console_port import (
+    AccountNeedView,
+    AccountView,
     ApprovalView,
     DriftView,
     FieldChangeView,
     FieldView,
     LookView,
     PreviewView,
+    ReachView,
     ReadBackFieldView,
     ReadBackView,
     RecordView,
+    RefusedHostView,
+    RunAheadView,
     SessionView,
     ShownState,
     StepView,
     TrafficView,
 )
+from aileron_core.credentials.accounts import AccountNeed, ConnectorWithAccount
+from aileron_core.credentials.binding import Binding
 from aileron_core.runs import LiveRun, PreviewResult
 from aileron_core.runs.live_run import Look, PreviewChange, ReadBack
 from aileron_core.runs.preview.resolve import (
@@ -41,6 +48,7 @@ from aileron_core.runs.preview.resolve import (
 )
 from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.runs.waiting_agents import WaitingAgents
+from aileron_core.sessions.containment_line import containment_line
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
 
@@ -70,6 +78,7 @@ def approval_view(
         cwd=session.cwd,
         self_opened=session.self_opened,
         containment=sessions.containment(session),
+        reach=ReachView(network=session.network, hosts=session.hosts),
         requester_gone=row.state not in FINAL and sessions.get(session.session_id) is None,
         times_asked=row.times_asked,
         action=row.action,
@@ -89,7 +98,7 @@ def approval_view(
         digest=row.digest or "",
         words=row.words,
         note=_note(run),
-        args_sha256=row.args_sha256,
+        args_sha256=run.args_sha256,
         steps=_steps(run, action),
         process=session.process,
         claims=_claims(run.claims),
@@ -103,8 +112,44 @@ def approval_view(
         ended_at=row.ended_at,
         forgotten=row.args is None,
         started_at=run.started_at if row.state is RunState.EXECUTING else None,
+        seconds_allowed=run.seconds_allowed if row.state not in FINAL else None,
+        waits_for=_run_ahead(run),
+        gated=row.gated,
+        accounts=_accounts(run),
+        account_need=_account_need(run.account_need) if run.account_need is not None else None,
         read_back=_read_back(run.read_back) if run.read_back is not None else None,
         look=_look(run.look, run, action, preview_seconds) if run.look is not None else None,
+    )
+
+
+def _run_ahead(run: LiveRun) -> RunAheadView | None:
+    other = run.waits_for
+    if other is None or run.row.state is not RunState.CHECKING:
+        return None
+    began, allowed = other.started_at, other.seconds_allowed
+    ends_by = None if began is None or allowed is None else began + allowed
+    return RunAheadView(action=other.row.action, ends_by=ends_by)
+
+
+def _accounts(run: LiveRun) -> tuple[AccountView, ...]:
+    connectors = run.resolved.connectors.values() if run.resolved else ()
+    return tuple(
+        _account(each.binding) for each in connectors if isinstance(each, ConnectorWithAccount)
+    )
+
+
+def _account(binding: Binding) -> AccountView:
+    return AccountView(name=binding.name, account=binding.account)
+
+
+def _account_need(need: AccountNeed) -> AccountNeedView:
+    return AccountNeedView(
+        reason=need.reason,
+        connector=need.connector,
+        kind=need.kind,
+        candidates=tuple(map(_account, need.candidates)),
+        problem=need.problem,
+        command=need.command,
     )
 
 
@@ -324,6 +369,7 @@ def session_view(
     waiting: int,
     running: int,
     traffic: TrafficView | None,
+    waits_for_vault: bool,
 ) -> SessionView:
     return SessionView(
         session_id=session.session_id,
@@ -334,6 +380,7 @@ def session_view(
         executable=session.executable,
         self_opened=session.self_opened,
         containment=sessions.containment(session),
+        containment_line=containment_line(session, sessions.containment(session)),
         opened_at=session.opened_at,
         connected=sessions.is_connected(session.session_id),
         process=session.process,
@@ -341,6 +388,13 @@ def session_view(
         waiting=waiting,
         running=running,
         traffic=traffic,
+        waits_for_vault=waits_for_vault,
+        refused_hosts=tuple(
+            RefusedHostView(host, problem)
+            for host, problem in sessions.hosts.refused(session.session_id)
+        ),
+        allowed_hosts=sessions.hosts.allowed(session.session_id),
+        further_refusals=sessions.hosts.further(session.session_id),
     )
 
 
@@ -356,7 +410,12 @@ def record_view(committed: CommittedRecord, agent: str) -> RecordView:
         actor=record.actor,
         agent=agent,
         summary=record.summary,
+        seconds_allowed=_seconds_allowed(record.extra.get("wall_seconds")),
     )
+
+
+def _seconds_allowed(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e6 else None
 
 
 def records_from(
@@ -393,6 +452,7 @@ def _stored_view(seq: int, body: str, agent: str) -> RecordView:
             actor=content["actor"],
             agent=agent,
             summary=content["summary"],
+            seconds_allowed=_seconds_allowed(content.get("wall_seconds")),
         )
     except (ValueError, TypeError, KeyError, RecursionError):
         # One damaged record must not keep the console from showing the others.

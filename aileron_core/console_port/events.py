@@ -1,8 +1,14 @@
 """What the core reports to a front end: a snapshot first, then each change as an event, in order."""
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+from aileron_core.console_port.account_views import (
+    AccountChanged,
+    AccountRefused,
+    AccountsUpdated,
+    LoginUpdated,
+)
 from aileron_core.console_port.view_models import (
     ApprovalView,
     CallView,
@@ -20,6 +26,44 @@ class StorageHealth:
 
     writable: bool
     message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultStatus:
+    """The vault: whether there is one, whether it is locked, and what is wrong with it."""
+
+    state: Literal["absent", "locked", "unlocked"]
+    problem: str = ""
+    """Our own sentence: which of its files is damaged, and which is used."""
+    entries: int = 0
+    failed_attempts: int = 0
+    """Wrong passphrases since it was last unlocked, over restarts."""
+    failed_since: float | None = None
+    """When the first of them was given."""
+    unattended: bool = False
+    """Unlocked, in a console whose start did so without anybody's key; always shown."""
+    has_keyring: bool = False
+    """A key for it is in the system's keyring."""
+    keyring_opens: bool = False
+    """`UnlockVaultWithKeyring` needs no passphrase."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultRefused:
+    """The vault did not do what `CreateVault`, `UnlockVault` or `UnlockVaultWithKeyring` asked."""
+
+    message: str
+    wait_seconds: float = 0
+    """For how long another attempt is refused unseen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultUnlocked:
+    """`CreateVault`, `UnlockVault` or `UnlockVaultWithKeyring` succeeded."""
+
+    failed_attempts: int
+    """Wrong passphrases before it, to be said."""
+    failed_since: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +94,10 @@ class Snapshot:
     """Since when all calls are held; None while they go on."""
     approvals_remaining: int = 0
     """How many open calls follow those of `approvals`; `ReadApprovals` reads on."""
+    vault: VaultStatus = field(default_factory=lambda: VaultStatus(state="absent"))
+    accounts: AccountsUpdated = field(default_factory=AccountsUpdated)
+    settings_accepted: bool = True
+    """`config.toml` is known to be the person's: there is no vault, or it has verified with its key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +122,8 @@ class LibraryUpdated:
     problems: tuple[Problem, ...]
     actions_ready: int
     library: tuple[LibraryItemView, ...] = ()
+    settings_accepted: bool = True
+    """As in `Snapshot`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +234,13 @@ CoreEvent: TypeAlias = (
     | AuditVerified
     | Recorded
     | StorageHealth
+    | VaultStatus
+    | VaultRefused
+    | VaultUnlocked
+    | AccountsUpdated
+    | AccountChanged
+    | AccountRefused
+    | LoginUpdated
     | IntentRefused
     | CoreLost
 )

@@ -5,6 +5,7 @@ from typing import Literal
 
 ChangeKind = Literal[
     "asks_no_more",
+    "setting",
     "ops",
     "hosts",
     "effect",

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from aileron_core.console_port.account_intents import AccountIntent
+from aileron_core.vault.secret import Secret
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approve:
@@ -52,6 +55,19 @@ class Acknowledge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChooseAccount:
+    """Have a call that waits for a choice use one of its accounts."""
+
+    approval_id: str
+    connector: str
+    """Its FQN, `AccountNeedView.connector`."""
+    binding: str
+    """`AccountView.name`."""
+    remember: bool = False
+    """For later calls of the action too, as long as its file is the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MarkReadBackSeen:
     """Take note of how the service differs from what was approved."""
 
@@ -62,9 +78,11 @@ class MarkReadBackSeen:
 class Accept:
     """Accept the file as it is, by the digest that was shown."""
 
-    kind: Literal["action", "connector", "preview"]
+    kind: Literal["action", "connector", "preview", "settings"]
     name: str
     digest: str
+    run_seconds: int = 0
+    """`RunTimeView.seconds` that was shown with it; 0 where none was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +95,15 @@ class AcceptSuite:
     suite_id: str
     files: tuple[tuple[str, str], ...]
     """Name in the folder of action files, and digest."""
+    run_seconds: tuple[tuple[str, int], ...] = ()
+    """By name, `RunTimeView.seconds` that was shown with a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithdrawAcceptance:
     """Stop offering what was accepted; agents stop seeing it at once. It can be accepted again."""
 
-    kind: Literal["action", "connector", "preview"]
+    kind: Literal["action", "connector", "preview", "settings"]
     name: str
     digest: str
 
@@ -100,6 +120,13 @@ class SetPause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StopRun:
+    """Stop one call while its steps run. Its outcome follows; it may be unknown."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StopEverything:
     """Deny all that waits, end every session, stop every guest."""
 
@@ -109,6 +136,15 @@ class EndSession:
     """End a session: its tokens become invalid; its approvals stay open, without a requester."""
 
     session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllowHost:
+    """Let a session's sandbox reach a host that it was refused, until the session ends."""
+
+    session_id: str
+    host: str
+    """`name:port`, as it was shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,23 +187,61 @@ class ExportAudit:
     """Write every record into a new file in the home, off the core's loop."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateVault:
+    """Create the vault. The passphrase is overwritten after use, as in `UnlockVault`."""
+
+    passphrase: Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnlockVault:
+    """Unlock the vault; answered by `VaultUnlocked` or `VaultRefused`."""
+
+    passphrase: Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnlockVaultWithKeyring:
+    """Unlock the vault with the key in the system's keyring; answered as `UnlockVault` is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockVault:
+    """Lock the vault at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TouchVault:
+    """Note that a person pressed a key, so that the vault is not locked as unused."""
+
+
 Intent: TypeAlias = (
     Approve
     | Deny
     | RefreshPreview
     | RefetchPreview
     | Acknowledge
+    | ChooseAccount
     | MarkReadBackSeen
     | Accept
     | AcceptSuite
     | WithdrawAcceptance
     | SetPause
+    | StopRun
     | StopEverything
     | EndSession
+    | AllowHost
     | ReadApprovals
     | ReadRecords
     | ReadRecord
     | ReadCall
     | VerifyAudit
     | ExportAudit
+    | CreateVault
+    | UnlockVault
+    | UnlockVaultWithKeyring
+    | LockVault
+    | TouchVault
+    | AccountIntent
 )

@@ -175,6 +175,43 @@ class ReadBackView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccountView:
+    """A bound account."""
+
+    name: str
+    """Of the binding, `<kind>/<service>/<identity>`."""
+    account: str
+    """The person's own name for it; may be empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountNeedView:
+    """Why a call waits for the vault or an account.
+
+    `locked`: the vault is. `settings`: `config.toml` is not the accepted one. `unbound`: none counts for the connector. `choice`: a person picks one.
+    """
+
+    reason: Literal["locked", "settings", "unbound", "choice"]
+    connector: str
+    kind: str
+    """Empty where no account is needed."""
+    candidates: tuple[AccountView, ...] = ()
+    problem: str = ""
+    """For `unbound`: why the account that there is does not count."""
+    command: str = ""
+    """For `unbound`: what a person types in a shell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAheadView:
+    """Another run, whose end an approved one waits for, since both use one connector."""
+
+    action: str
+    ends_by: float | None
+    """Epoch seconds until which it may run; None while its own preview is being checked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LookView:
     """What a person read at the service after a call whose outcome is unknown."""
 
@@ -189,6 +226,16 @@ class LookView:
     def at(self) -> float:
         """Epoch seconds at which it was answered."""
         return self.preview.updated_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachView:
+    """What a session's sandbox lets its agent reach, as its launcher reported."""
+
+    network: str = ""
+    """`all`, `hosts` or `offline`; empty where it is not known."""
+    hosts: tuple[str, ...] = ()
+    """With `hosts`: which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +294,7 @@ class ApprovalView:
     steps: tuple[StepView, ...] = ()
     """Every step, where there are two or more; else `connector` and `op` say what runs."""
     process: ProcessView | None = None
+    reach: ReachView = ReachView()
     claims: tuple[FieldView, ...] = ()
     """What the agent's client claims about this call (its own call, thread and session ids)."""
     stopped_waiting_at: float | None = None
@@ -271,6 +319,16 @@ class ApprovalView:
     """Its arguments and its result are not kept any more."""
     started_at: float | None = None
     """Since when its steps run; None before that, and where another process began it."""
+    seconds_allowed: float | None = None
+    """How long they may run, without what they have used up before; None once it is over."""
+    waits_for: RunAheadView | None = None
+    """The run that it waits for, while its state is `checking`."""
+    gated: bool = True
+    """Whether a person is asked before it runs; one that is not may still wait for an account."""
+    accounts: tuple[AccountView, ...] = ()
+    """The accounts whose credentials its steps use."""
+    account_need: AccountNeedView | None = None
+    """Why it waits; None unless its state is `awaiting_vault`."""
     read_back: ReadBackView | None = None
     """What the service held after the run; None where it was not asked, or nothing is known of it."""
     look: LookView | None = None
@@ -324,6 +382,16 @@ class TrafficView:
     """How many were answered with an error of Aileron's own."""
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedHostView:
+    """A host that a session's sandbox did not let its agent reach."""
+
+    host: str
+    """`name:port`, as the agent named it: hostile text."""
+    problem: str
+    """Why a person cannot allow it, as a clause; empty where they can. May quote the agent."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionView:
     """A launched agent, as far as known."""
@@ -347,6 +415,21 @@ class SessionView:
     running: int = 0
     traffic: TrafficView | None = None
     """None: nothing of it has passed the gateway."""
+    containment_line: str = ""
+    """What contains it, what it may reach and what it can write, a sentence; hosts and paths not yet escaped."""
+    waits_for_vault: bool = False
+    """Its model requests are refused until the vault is unlocked."""
+    refused_hosts: tuple[RefusedHostView, ...] = ()
+    """In the order in which they were refused first; only of a sandbox that reaches listed hosts."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Those of them that a person has allowed, until it ends."""
+    further_refusals: int = 0
+    """How often a host was refused that is not among these."""
+
+    @property
+    def host_to_allow(self) -> str | None:
+        """The refused host that a person can allow next, None if there is none."""
+        return next((each.host for each in self.refused_hosts if not each.problem), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,14 +443,27 @@ class SuiteView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunTimeView:
+    """The time that an action names for a run, where its file sets no limit. In seconds."""
+
+    seconds: int
+    usual: int
+    """What it has without the acceptance."""
+    named_by: str
+    """`connector`, or the argument in which a call says how long."""
+    accepted: bool
+    """A person accepted it with these bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NotAcceptedView:
     """A file of the home that nobody has accepted, or not with these bytes.
 
-    Of the kind `preview` it is what a connector's previews tried to read by POST: its name is the
+    `settings` are those of `config.toml`. Of the kind `preview` it is what a connector's previews tried to read by POST: its name is the
     connector's and, after a blank, what it would read (`posted_reads`); its digest the connector's.
     """
 
-    kind: Literal["action", "connector", "preview"]
+    kind: Literal["action", "connector", "preview", "settings"]
     name: str
     file: str
     digest: str
@@ -384,6 +480,8 @@ class NotAcceptedView:
     """The file marks the action as one that only reads."""
     suite: SuiteView | None = None
     """With what it came, where more than one file of that is not accepted yet."""
+    run_time: RunTimeView | None = None
+    """What accepting an action gives it beyond the usual time."""
     content: FileContentView | None = None
     """What there is to accept; None of the kind `preview`, whose name says all."""
 
@@ -407,6 +505,8 @@ class RecordView:
     """`person`, `agent`, `aileron`."""
     agent: str
     summary: str
+    seconds_allowed: float | None = None
+    """Of a start: how long the steps may run from then on; None where it does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -465,5 +565,7 @@ class LibraryItemView:
     accepted_by: str
     steps: tuple[str, ...] = ()
     """Every step of an action as `connector.op`, in order."""
+    run_time: RunTimeView | None = None
+    """The time that an action names beyond the usual, and whether it has it."""
     content: FileContentView | None = None
     """None of what holds no text that can be shown: a file in error, the kind `preview`."""

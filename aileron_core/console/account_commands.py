@@ -1,0 +1,186 @@
+"""What a person does with accounts in the console: the press of a key stands for the passphrase here."""
+
+from dataclasses import replace
+
+from aileron_core.console.account_views import account_view, user_view
+from aileron_core.console_port import (
+    AccountChange,
+    AccountChanged,
+    AccountIntent,
+    AccountRefused,
+    AccountsUpdated,
+    BeginLogin,
+    BindAccount,
+    CancelLogin,
+    CoreEvent,
+    FinishLogin,
+    ForgetChoice,
+    LibraryUpdated,
+    LoginUpdated,
+    LoginView,
+    RebindAccount,
+    RevokeAccount,
+    VaultStatus,
+)
+from aileron_core.credentials.account_secret import AccountSecret
+from aileron_core.credentials.accounts import credential_users, find_user
+from aileron_core.credentials.authorization import (
+    AuthorizationRequest,
+    AuthorizationService,
+    AuthorizationView,
+)
+from aileron_core.credentials.bindings import BindingService
+from aileron_core.credentials.oauth import OAuthClient
+from aileron_core.errors import (
+    AileronError,
+    BindingFailed,
+    ExternalApiError,
+    InvalidRequest,
+    StorageUnavailable,
+)
+from aileron_core.events import EventBus
+from aileron_core.library.home_library import HomeLibrary
+from aileron_core.tasks import spawn
+
+_WAIT_SECONDS = 60.0
+
+
+class AccountCommands:
+    """Carries out what a person asks about accounts, and publishes the accounts whenever they change."""
+
+    def __init__(
+        self,
+        bindings: BindingService,
+        authorizations: AuthorizationService,
+        library: HomeLibrary,
+        events: EventBus[CoreEvent],
+    ) -> None:
+        self._bindings = bindings
+        self._authorizations = authorizations
+        self._library = library
+        self._events = events
+        bindings.changed.subscribe(lambda _: events.publish(self.accounts()))
+        events.subscribe(self._follow)
+
+    def _follow(self, event: CoreEvent) -> None:
+        if isinstance(event, LibraryUpdated | VaultStatus):
+            self._events.publish(self.accounts())
+
+    def accounts(self) -> AccountsUpdated:
+        """Return every account, and every accepted connector that asks for one."""
+        users = credential_users(self._library.accepted_connectors())
+        accepted = {each.sha256 for each in self._library.ready()}
+        return AccountsUpdated(
+            accounts=tuple(account_view(each, users, accepted) for each in self._bindings.all()),
+            users=tuple(user_view(each) for each in users),
+        )
+
+    async def carry_out(self, intent: AccountIntent) -> None:
+        """Carry out *intent*; `AccountRefused` says why it did nothing, and quotes no secret.
+
+        Raises:
+            StorageUnavailable: the audit cannot be written.
+        """
+        try:
+            await self._carry_out(intent)
+        except StorageUnavailable as error:
+            self._events.publish(AccountRefused(message=error.message))
+            raise
+        except AileronError as error:
+            host = error.details.get("token_host", "")
+            self._events.publish(AccountRefused(message=error.message, token_host=str(host)))
+        except OSError as error:
+            message = f"The vault could not be written: {error.strerror}. Nothing changed."
+            self._events.publish(AccountRefused(message=message))
+
+    async def _carry_out(self, intent: AccountIntent) -> None:
+        match intent:
+            case BindAccount():
+                await self._bind(intent)
+            case RebindAccount():
+                user = find_user(self._library.accepted_connectors(), intent.connector_hash)
+                bound = await self._bindings.rebind(intent.name, user)
+                self._say("rebound", bound.name, bound.account)
+            case RevokeAccount():
+                account = self._bindings.get(intent.name).account
+                await self._bindings.revoke(intent.name)
+                self._say("revoked", intent.name, account)
+            case ForgetChoice():
+                await self._bindings.forget(intent.name, intent.action)
+                self._say("forgotten", intent.name, self._bindings.get(intent.name).account)
+            case BeginLogin():
+                await self._begin(intent)
+            case FinishLogin():
+                bound = await self._authorizations.finish(intent.login_id, intent.account)
+                self._say("authorized", bound.name, bound.account)
+            case CancelLogin():
+                self._authorizations.cancel(intent.login_id)
+
+    async def _bind(self, intent: BindAccount) -> None:
+        secret = AccountSecret(
+            value=intent.secret,
+            user=intent.user,
+            session_token=intent.session_token,
+            region=intent.region,
+        )
+        try:
+            user = find_user(self._library.accepted_connectors(), intent.connector_hash)
+            bound = await self._bindings.setup(user, intent.identity, intent.account, secret)
+        finally:
+            intent.secret.wipe()
+            if intent.session_token is not None:
+                intent.session_token.wipe()
+        self._say("bound", bound.name, bound.account)
+
+    async def _begin(self, intent: BeginLogin) -> None:
+        client = None
+        if intent.client_id:
+            given = intent.client_secret
+            secret = given if given is not None and len(given) else None
+            client = OAuthClient(client_id=intent.client_id, client_secret=secret)
+        asked = AuthorizationRequest(
+            user=find_user(self._library.accepted_connectors(), intent.connector_hash),
+            identity=intent.identity,
+            replaces=intent.replaces,
+            client=client,
+            token_host=intent.token_host,
+            device=intent.device,
+        )
+        try:
+            view = await self._authorizations.begin(asked)
+        except (InvalidRequest, BindingFailed, ExternalApiError):
+            if not asked.device:
+                raise
+            # It gives no device code, or none for these scopes.
+            view = await self._authorizations.begin(replace(asked, device=False))
+        self._events.publish(LoginUpdated(login=_login_view(view)))
+        spawn(self._follow_login(view.id), name="follow a login")
+
+    async def _follow_login(self, login_id: str) -> None:
+        """Publish how the login *login_id* goes on, once it does not wait any more."""
+        while True:
+            try:
+                view = await self._authorizations.wait(login_id, _WAIT_SECONDS)
+            except AileronError:
+                return  # it was cancelled, or the vault was locked
+            if view.state != "waiting":
+                self._events.publish(LoginUpdated(login=_login_view(view)))
+                return
+
+    def _say(self, change: AccountChange, name: str, account: str) -> None:
+        self._events.publish(AccountChanged(change=change, name=name, account=account))
+
+
+def _login_view(view: AuthorizationView) -> LoginView:
+    return LoginView(
+        login_id=view.id,
+        state=view.state,
+        url=view.url,
+        user_code=view.user_code,
+        scopes=view.scopes,
+        token_host=view.token_host,
+        expires_at=view.expires_at,
+        account=view.account,
+        missing=view.missing,
+        problem="" if view.problem is None else view.problem.message,
+    )

@@ -1,0 +1,119 @@
+"""What a front end shows of accounts: those that are bound, who may use one, and a login that goes on."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+AccountChange: TypeAlias = Literal["bound", "rebound", "revoked", "forgotten", "authorized"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundAccountView:
+    """An account in the vault, without its secret. While the vault is locked, nothing of it is verified."""
+
+    name: str
+    """`<kind>/<service>/<identity>`."""
+    kind: str
+    connector: str
+    """FQN of the one that may use it; empty for an imported one that belongs to none yet."""
+    connector_hash: str
+    hosts: tuple[str, ...]
+    account: str
+    """The person's own name for it, or the service's."""
+    created_at: float | None
+    """Epoch seconds."""
+    last_used_at: float | None
+    """To the hour; None: never."""
+    region: str
+    """Of kind aws_sigv4: the only one that it is used in; empty for none in particular."""
+    scopes: tuple[str, ...]
+    missing_scopes: tuple[str, ...]
+    is_stale: bool
+    problem: str
+    """Why it cannot be used, our own clause; empty if it can."""
+    remedy: Literal["", "rebind", "reauthorize"]
+    """What has it be used again."""
+    remembered_for: tuple[str, ...]
+    """The actions whose calls use it without asking which account."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialUserView:
+    """An accepted connector that asks for an account."""
+
+    connector: str
+    """Its FQN."""
+    ref: str
+    """With its version."""
+    hash: str
+    kind: str
+    hosts: tuple[str, ...]
+    """Where a credential would be sent."""
+    header: str
+    """Of kind api_key: the header that it is sent in."""
+    scope: str
+    """What its author says that it is for; hostile."""
+    access_key_id: str
+    """Of kind aws_sigv4, where the manifest names one."""
+    client_id: str
+    """Of kind oauth2: the connector's own registration; empty where a person has to give theirs."""
+    default_name: str
+    """The name of an account of the identity `default`."""
+    scopes: tuple[str, ...] = ()
+    """Of kind oauth2: the permissions that its manifest asks for; hostile."""
+    login_host: str = ""
+    """Of kind oauth2: the `host:port` where a person logs in."""
+    token_host: str = ""
+    """Of kind oauth2: the `host:port` that gets what the login gives."""
+    needs_region: bool = False
+    """Of kind aws_sigv4: neither its manifest nor a host names an AWS region."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginView:
+    """A login at a service, of kind oauth2, that goes on. What a service says is hostile."""
+
+    login_id: str
+    state: Literal["waiting", "authorized", "failed"]
+    url: str
+    user_code: str
+    """Of a device code; empty in a browser on this machine."""
+    scopes: tuple[str, ...]
+    token_host: str
+    expires_at: float
+    account: str
+    """Whose it is, as the service says; empty where it does not."""
+    missing: tuple[str, ...]
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountsUpdated:
+    """The bound accounts by name, and the accepted connectors that ask for one, whole."""
+
+    accounts: tuple[BoundAccountView, ...] = ()
+    users: tuple[CredentialUserView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountChanged:
+    """What a person asked for was done."""
+
+    change: AccountChange
+    name: str
+    account: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRefused:
+    """It was not done; nothing changed."""
+
+    message: str
+    token_host: str = ""
+    """The host that has to be typed first, as nothing says that it is the provider's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginUpdated:
+    """A login began, was authorized or failed."""
+
+    login: LoginView

@@ -1,0 +1,223 @@
+"""The vault in a running core: over the console's port, on record, locked when idle, and what it seals."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from aileron_core.console_port import (
+    CoreEvent,
+    CreateVault,
+    Deny,
+    LockVault,
+    Recorded,
+    TouchVault,
+    UnlockVault,
+    VaultRefused,
+    VaultStatus,
+    VaultUnlocked,
+)
+from aileron_core.errors import StorageUnavailable
+from aileron_core.ids import token_hash
+from aileron_core.settings import Settings, VaultSettings
+from aileron_core.vault.secret import Secret
+from aileron_core.vault.vault_file import KdfParameters
+from tests.support.core_harness import Core, Mailbox, hold_answers, install_examples
+from tests.support.frozen_clock import FrozenClock
+
+PHRASE, OTHER = "canary-phrase-c41d", "canary-other-77aa"
+
+
+@asynccontextmanager
+async def opened(home: Path, mailbox: Mailbox | None = None, **more: object) -> AsyncIterator[Core]:
+    async with Core.open(home, mailbox, **more) as core:  # type: ignore[arg-type]
+        core.app.vault._kdf = KdfParameters(salt=b"", iterations=1, memory_kib=64, lanes=1)
+        yield core
+
+
+async def last(core: Core, kind: type[CoreEvent], state: str | None = None) -> CoreEvent:
+    """Return the newest event of *kind* (of a vault in *state*)."""
+    return await core.until(
+        lambda: next(
+            (
+                event
+                for event in reversed(core.events)
+                if isinstance(event, kind)
+                and (state is None or getattr(event, "state", "") == state)
+            ),
+            None,
+        )
+    )
+
+
+async def test_the_screen_learns_of_the_vault_and_unlocks_it(home: Path) -> None:
+    async with opened(home) as core:
+        assert (await core.app.console.snapshot()).vault == VaultStatus(state="absent")
+        await core.app.console.submit(CreateVault(passphrase=Secret("short")))
+        refused = await last(core, VaultRefused)
+        assert "at least 8 characters" in refused.message
+        await core.app.console.submit(CreateVault(passphrase=Secret(PHRASE)))
+        await last(core, VaultStatus, "unlocked")
+        await core.app.console.submit(LockVault())
+        await last(core, VaultStatus, "locked")
+        for number in (1, 2, 3):
+            await core.app.console.submit(UnlockVault(passphrase=Secret("canary-wrong")))
+            refused = await last(core, VaultRefused)
+            assert (await last(core, VaultStatus)).failed_attempts == number
+        assert refused.wait_seconds == 1
+        early = UnlockVault(passphrase=Secret(PHRASE))
+        await core.app.console.submit(early)
+        assert 0 < (await last(core, VaultRefused)).wait_seconds <= 1
+        assert len(early.passphrase) == 0, "it is overwritten even so"
+        await core.until(lambda: core.app.vault._attempts.failed().last < core.app.clock.now() - 1)
+        await core.app.console.submit(UnlockVault(passphrase=Secret(PHRASE)))
+        assert (await last(core, VaultUnlocked)).failed_attempts == 3
+        await core.app.vault_service.change_passphrase(
+            Secret(PHRASE), Secret(OTHER), way="command line"
+        )
+        assert [each["event"] for each in await core.records() if "vault" in each["event"]] == [
+            "vault.created",
+            "vault.locked",
+            *["vault.unlock_failed"] * 3,
+            "vault.unlocked",
+            "vault.passphrase_changed",
+        ]
+        shown = repr([core.events, early, core.app.options])
+        assert "canary" not in shown
+
+
+async def test_a_vault_does_not_stay_unlocked_unrecorded(home: Path) -> None:
+    async with opened(home) as core:
+        core.app.database._stopped = StorageUnavailable("The disk is full.")
+        with pytest.raises(StorageUnavailable):
+            await core.app.vault_service.create(Secret(PHRASE), way="console")
+        assert core.app.vault.state == "locked"
+        with pytest.raises(StorageUnavailable):
+            await core.app.vault_service.unlock(Secret(PHRASE), way="console")
+        assert core.app.vault.state == "locked"
+        core.app.database._stopped = None
+
+
+def settings(minutes: int) -> Settings:
+    return Settings(vault=VaultSettings(lock_minutes=minutes))
+
+
+async def test_it_is_locked_when_nobody_uses_it(home: Path) -> None:
+    clock = FrozenClock()
+    async with opened(home, clock=clock, settings=settings(60)) as core:
+        await core.app.vault_service.create(Secret(PHRASE), way="console")
+        clock.advance(59 * 60)
+        await core.app.console.submit(TouchVault())
+        clock.advance(59 * 60)
+        await core.app.vault_service.lock_if_idle()
+        assert core.app.vault.state == "unlocked"
+        clock.advance(60)
+        await last(core, VaultStatus, "locked")
+        await core.until(
+            lambda: [
+                event
+                for event in core.events
+                if isinstance(event, Recorded) and event.record.event == "vault.locked"
+            ]
+        )
+        record = (await core.records("vault.locked"))[-1]
+        assert record["actor"] == "aileron"
+        assert "60 minutes" in record["summary"]
+
+
+async def test_it_is_not_locked_by_itself_with_0_minutes(home: Path) -> None:
+    clock = FrozenClock()
+    async with opened(home, clock=clock, settings=settings(0)) as core:
+        await core.app.vault_service.create(Secret(PHRASE), way="console")
+        clock.advance(86400)
+        await core.app.vault_service.lock_if_idle()
+        assert core.app.vault.state == "unlocked"
+
+
+async def test_it_is_not_locked_in_the_middle_of_a_run(home: Path, mailbox: Mailbox) -> None:
+    install_examples(home)
+    clock = FrozenClock()
+    async with opened(home, mailbox, clock=clock, settings=settings(1)) as core:
+        await core.app.vault_service.create(Secret(PHRASE), way="console")
+        view = await core.ask()
+        with hold_answers(mailbox, "POST send") as reached:
+            await core.approve(view)
+            await reached()
+            clock.advance(61)
+            await core.app.vault_service.lock_if_idle()
+            assert core.app.vault.state == "unlocked"
+        await core.ended(view)
+        clock.advance(61)
+        await core.app.vault_service.lock_if_idle()
+        assert core.app.vault.state == "locked"
+
+
+async def test_runs_put_it_off_for_ten_minutes_and_no_longer(home: Path, mailbox: Mailbox) -> None:
+    """An agent that begins one before another ends does not keep the vault unlocked for ever."""
+    install_examples(home)
+    clock = FrozenClock()
+    async with opened(home, mailbox, clock=clock, settings=settings(1)) as core:
+        await core.app.vault_service.create(Secret(PHRASE), way="console")
+        view = await core.ask()
+        with hold_answers(mailbox, "POST send") as reached:
+            await core.approve(view)
+            await reached()
+            clock.advance(60 + 599)
+            await core.app.vault_service.lock_if_idle()
+            assert core.app.vault.state == "unlocked"
+            clock.advance(1)
+            await core.app.vault_service.lock_if_idle()
+            assert core.app.vault.state == "locked"
+
+
+async def test_it_is_not_locked_while_a_session_uses_a_key_from_it(home: Path) -> None:
+    """After a restart neither; it locks a full time after the session's end."""
+    clock = FrozenClock()
+    async with opened(home, clock=clock, settings=settings(1)) as core:
+        service = core.app.session_service
+        await core.app.vault_service.create(Secret(PHRASE), way="console")
+        session = await service.open(
+            agent="codex", label="", cwd="/", claimed_pid=None, peer_pid=1, ttl=9999.0,
+            key_providers=("openai",),
+        )  # fmt: skip
+        session_id = session.session.session_id
+    async with opened(home, clock=clock, settings=settings(1)) as core:
+        after = core.app.sessions.get(session_id)
+        assert after is not None
+        assert after.key_providers == ("openai",)
+        assert after.placeholder_hash == token_hash(session.placeholder)
+        await core.app.vault_service.unlock(Secret(PHRASE), way="console")
+        clock.advance(61)
+        await core.app.vault_service.lock_if_idle()
+        assert core.app.vault.state == "unlocked"
+        await core.app.session_service.end(session_id, "it was over")
+        clock.advance(59)
+        await core.app.vault_service.lock_if_idle()
+        assert core.app.vault.state == "unlocked"
+        clock.advance(2)
+        await core.app.vault_service.lock_if_idle()
+        assert core.app.vault.state == "locked"
+
+
+async def test_what_was_shown_is_sealed_while_locked_and_read_after_a_restart(
+    home: Path, mailbox: Mailbox
+) -> None:
+    install_examples(home)
+    async with opened(home, mailbox) as core:
+        await core.app.vault_service.create(Secret(PHRASE), way="console")
+        await core.app.vault_service.lock()
+        answer = await core.call()  # it waits, and a person can still say no to it
+        assert answer.row.approval_id is not None
+        view = await core.view(answer.row.approval_id, lambda v: v.state == "awaiting_vault")
+        await core.app.console.submit(Deny(approval_id=view.approval_id, reason="not now"))
+        await core.ended(view)
+        (shown,) = await core.app.screens.read(view.run_id)
+        assert shown.approval is None
+        assert "Unlock the vault" in shown.problem
+    async with opened(home, mailbox) as core:
+        assert core.app.vault.state == "locked"
+        await core.app.vault_service.unlock(Secret(PHRASE), way="console")
+        (shown,) = await core.app.screens.read(view.run_id)
+        assert shown.approval is not None
+        assert shown.approval.approval_id == view.approval_id
