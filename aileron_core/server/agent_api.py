@@ -138,7 +138,7 @@ class AgentApi:
         if row.state is RunState.COMPLETED:
             await self._app.approvals.mark_delivered(row.approval_id)
             return completed_body(row)
-        if row.gated:
+        if row.approval_id is not None:
             return pending_body(row, self._app.address.url, attached=answer.attached)
         if row.failure is None:
             raise Conflict(

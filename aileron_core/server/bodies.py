@@ -92,6 +92,21 @@ class HealthBody(TypedDict):
     proof: NotRequired[str]
 
 
+class AccountNeedBody(TypedDict):
+    """Why a call waits for the vault or an account."""
+
+    approval_id: str
+    reason: Literal["locked", "settings", "unbound", "choice"]
+    connector: str
+    kind: str
+    problem: Annotated[
+        str, SchemaKeywords(description="Why the account that there is cannot be used.")
+    ]
+    command: Annotated[
+        str, SchemaKeywords(description="What a person types in a shell; empty if nothing.")
+    ]
+
+
 class StatusBody(TypedDict):
     """`GET /v1/status`."""
 
@@ -101,6 +116,14 @@ class StatusBody(TypedDict):
     version: str
     pending: int
     sessions: int
+    account_needs: Annotated[
+        Sequence[AccountNeedBody],
+        SchemaKeywords(description="Of the first 50 calls that wait for the vault or an account."),
+    ]
+    vault: Literal["absent", "locked", "unlocked"]
+    unattended: Annotated[
+        bool, SchemaKeywords(description="The vault was unlocked by nobody's key.")
+    ]
 
 
 class OpenSessionBody(TypedDict):
@@ -115,6 +138,33 @@ class OpenSessionBody(TypedDict):
     ]
     launched: NotRequired[Annotated[bool, SchemaKeywords(default=False)]]
     contained: NotRequired[Annotated[bool, SchemaKeywords(default=False)]]
+    key_providers: NotRequired[
+        Annotated[
+            Sequence[str],
+            SchemaKeywords(
+                description="Providers whose keys in the vault its model requests may use, where there are any.",
+                max_items=3,
+            ),
+        ]
+    ]
+    network: NotRequired[
+        Annotated[
+            Literal["all", "hosts", "offline"],
+            SchemaKeywords(description="What a contained session's sandbox reaches."),
+        ]
+    ]
+    hosts: NotRequired[
+        Annotated[
+            Sequence[str],
+            SchemaKeywords(description="With `hosts`: which, as `name:port`.", max_items=256),
+        ]
+    ]
+    writes: NotRequired[
+        Annotated[
+            Sequence[str],
+            SchemaKeywords(description="What it can write besides its folder.", max_items=64),
+        ]
+    ]
 
 
 class OpenedSessionBody(TypedDict):
@@ -131,6 +181,36 @@ class OpenedSessionBody(TypedDict):
             SchemaKeywords(description="The session's own socket, if the session is contained."),
         ]
     ]
+    key_providers: NotRequired[
+        Annotated[
+            Sequence[str],
+            SchemaKeywords(description="Those of the providers asked for that have a key."),
+        ]
+    ]
+    placeholder: NotRequired[
+        Annotated[
+            str,
+            SchemaKeywords(description="What the agent sends in place of those keys."),
+        ]
+    ]
+
+
+class RefusedHostBody(TypedDict):
+    """What `POST /v1/sessions/{id}/refused-hosts` is sent."""
+
+    host: Annotated[
+        str,
+        SchemaKeywords(description="Name and port, as NAME:PORT.", min_length=1, max_length=1100),
+    ]
+    problem: NotRequired[
+        Annotated[
+            str,
+            SchemaKeywords(
+                description="Why it cannot be allowed; empty where it is merely not listed.",
+                max_length=600,
+            ),
+        ]
+    ]
 
 
 class AcceptProjectBody(TypedDict):
@@ -139,6 +219,15 @@ class AcceptProjectBody(TypedDict):
     agent: Annotated[str, SchemaKeywords(min_length=1, max_length=64)]
     path: Annotated[str, SchemaKeywords(min_length=1, max_length=4096, pattern="^/")]
     digest: Digest
+    missing_checks: NotRequired[
+        Annotated[
+            bool,
+            SchemaKeywords(
+                default=False,
+                description="`path` is the person's home, `digest` that of checks which do not run.",
+            ),
+        ]
+    ]
 
 
 class ProjectBody(TypedDict):
@@ -154,6 +243,249 @@ class ProjectsBody(TypedDict):
     """`GET /v1/projects`."""
 
     items: Sequence[ProjectBody]
+    settings: str | None
+    """SHA-256 of the `config.toml` that counts, empty where none does; null without a vault."""
+
+
+_PASSPHRASE = SchemaKeywords(min_length=1, max_length=1024)
+
+
+class VaultBody(TypedDict):
+    """`GET /v1/vault`."""
+
+    state: Literal["absent", "locked", "unlocked"]
+    problem: Annotated[
+        str, SchemaKeywords(description="Which of its files is damaged, and which is used.")
+    ]
+    entries: int
+    failed_attempts: Annotated[
+        int, SchemaKeywords(description="Wrong passphrases since it was last unlocked.")
+    ]
+    failed_since: str | None
+    unattended: Annotated[
+        bool, SchemaKeywords(description="Unlocked at the start of the console, by nobody's key.")
+    ]
+    keyring: Annotated[
+        bool, SchemaKeywords(description="The system's keyring keeps a key that opens it.")
+    ]
+
+
+class CreateVaultBody(TypedDict):
+    """What `POST /v1/vault` is sent."""
+
+    passphrase: Annotated[str, _PASSPHRASE]
+    import_from: NotRequired[Annotated[str, SchemaKeywords(max_length=4096, pattern="^/")]]
+
+
+class UnlockVaultBody(TypedDict):
+    """What `POST /v1/vault/unlock` is sent."""
+
+    passphrase: Annotated[str, _PASSPHRASE]
+
+
+class ChangePassphraseBody(TypedDict):
+    """What `POST /v1/vault/change-passphrase` is sent."""
+
+    old: Annotated[str, _PASSPHRASE]
+    new: Annotated[str, _PASSPHRASE]
+
+
+class SetKeyringBody(TypedDict):
+    """What `POST /v1/vault/keyring` is sent."""
+
+    passphrase: Annotated[str, _PASSPHRASE]
+    on: bool
+
+
+class UnlockedVaultBody(TypedDict):
+    """A vault that was just created or unlocked."""
+
+    vault: VaultBody
+    failed_attempts: Annotated[int, SchemaKeywords(description="Wrong passphrases before.")]
+    failed_since: str | None
+    imported: Annotated[
+        int | None, SchemaKeywords(description="Entries read from a vault of version 1.")
+    ]
+
+
+class BindingBody(TypedDict):
+    """A bound account; never its secret."""
+
+    name: str
+    kind: str
+    connector: str
+    connector_hash: str
+    hosts: Sequence[str]
+    account: Annotated[str, SchemaKeywords(description="The person's own name for it.")]
+    created_at: Time | None
+    region: Annotated[
+        str,
+        SchemaKeywords(
+            description="The one AWS region that it was bound for; empty for that of each host."
+        ),
+    ]
+    scopes: Annotated[Sequence[str], SchemaKeywords(description="Granted, for kind oauth2.")]
+    missing_scopes: Annotated[
+        Sequence[str], SchemaKeywords(description="Asked for by the connector, and not granted.")
+    ]
+    stale: Annotated[
+        bool, SchemaKeywords(description="Its service does not accept the login any more.")
+    ]
+    last_used_at: Annotated[Time | None, SchemaKeywords(description="To the hour; null: never.")]
+    remembered_for: Annotated[
+        Sequence[str],
+        SchemaKeywords(description="The actions whose calls use it without asking which account."),
+    ]
+    problem: Annotated[
+        str, SchemaKeywords(description="Why no accepted connector can use it; empty if one can.")
+    ]
+
+
+class BindingsBody(TypedDict):
+    """`GET /v1/bindings`."""
+
+    items: Sequence[BindingBody]
+
+
+_CONNECTOR = SchemaKeywords(
+    description="An accepted connector: its name, the last word of it, either with @version, or its hash.",
+    min_length=1,
+    max_length=256,
+)
+_BINDING = SchemaKeywords(min_length=1, max_length=512)
+_SECRET = SchemaKeywords(min_length=1, max_length=16 * 1024)
+
+
+class CreateBindingBody(TypedDict):
+    """What `POST /v1/bindings` is sent."""
+
+    passphrase: Annotated[str, _PASSPHRASE]
+    connector: Annotated[str, _CONNECTOR]
+    identity: Annotated[str, SchemaKeywords(min_length=1, max_length=64)]
+    account: NotRequired[Annotated[str, SchemaKeywords(max_length=200)]]
+    secret: Annotated[str, _SECRET]
+    user: NotRequired[
+        Annotated[
+            str,
+            SchemaKeywords(
+                description="The user name of a password, or the id of an AWS access key.",
+                max_length=256,
+            ),
+        ]
+    ]
+    session_token: NotRequired[Annotated[str, SchemaKeywords(max_length=16 * 1024)]]
+    region: NotRequired[
+        Annotated[
+            str,
+            SchemaKeywords(description="The one AWS region that the key is for.", max_length=64),
+        ]
+    ]
+
+
+_AUTHORIZATION = SchemaKeywords(min_length=1, max_length=64)
+
+
+class BeginAuthorizationBody(TypedDict):
+    """What `POST /v1/bindings/oauth` is sent: `identity` for a new account, or `replaces`."""
+
+    passphrase: Annotated[str, _PASSPHRASE]
+    connector: NotRequired[Annotated[str, _CONNECTOR]]
+    identity: NotRequired[Annotated[str, SchemaKeywords(max_length=64)]]
+    replaces: NotRequired[
+        Annotated[
+            str,
+            SchemaKeywords(description="The account to authorize again, by name.", max_length=512),
+        ]
+    ]
+    client_id: NotRequired[
+        Annotated[
+            str,
+            SchemaKeywords(
+                description="The person's own, in place of the manifest's.", max_length=512
+            ),
+        ]
+    ]
+    client_secret: NotRequired[Annotated[str, SchemaKeywords(max_length=16 * 1024)]]
+    token_host: NotRequired[
+        Annotated[
+            str,
+            SchemaKeywords(
+                description="The token endpoint's host:port as the person typed it, where it is not "
+                "known to be the login page's own.",
+                max_length=512,
+            ),
+        ]
+    ]
+    device: NotRequired[Annotated[bool, SchemaKeywords(default=False)]]
+
+
+class AuthorizationBody(TypedDict):
+    """How an authorization is."""
+
+    id: str
+    state: Literal["waiting", "authorized", "failed"]
+    url: Annotated[str, SchemaKeywords(description="Where the person goes.")]
+    user_code: Annotated[
+        str, SchemaKeywords(description="What they enter there; empty in a browser here.")
+    ]
+    token_host: str
+    expires_at: Time
+    scopes: Sequence[str]
+    account: Annotated[
+        str, SchemaKeywords(description="Whose it is, as the service says; empty if it does not.")
+    ]
+    granted: Sequence[str]
+    missing: Sequence[str]
+    ends_at: Annotated[
+        Time | None, SchemaKeywords(description="When the login ends, if it is not renewed.")
+    ]
+    problem: str
+
+
+class WaitAuthorizationBody(TypedDict):
+    """What `POST /v1/bindings/oauth/wait` is sent."""
+
+    id: Annotated[str, _AUTHORIZATION]
+
+
+class FinishAuthorizationBody(TypedDict):
+    """What `POST /v1/bindings/oauth/finish` is sent."""
+
+    id: Annotated[str, _AUTHORIZATION]
+    account: NotRequired[Annotated[str, SchemaKeywords(max_length=200)]]
+
+
+class CancelAuthorizationBody(TypedDict):
+    """What `POST /v1/bindings/oauth/cancel` is sent."""
+
+    id: Annotated[str, _AUTHORIZATION]
+
+
+class RebindBody(TypedDict):
+    """What `POST /v1/bindings/rebind` is sent."""
+
+    passphrase: Annotated[str, _PASSPHRASE]
+    name: Annotated[str, _BINDING]
+    connector: NotRequired[Annotated[str, _CONNECTOR]]
+
+
+class RevokeBindingBody(TypedDict):
+    """What `POST /v1/bindings/revoke` is sent."""
+
+    name: Annotated[str, _BINDING]
+
+
+class ForgetChoiceBody(TypedDict):
+    """What `POST /v1/bindings/forget` is sent."""
+
+    name: Annotated[str, _BINDING]
+    action: Annotated[str, SchemaKeywords(min_length=1, max_length=256)]
+
+
+class LockedVaultBody(TypedDict):
+    """What `POST /v1/vault/lock` answers."""
+
+    was_unlocked: bool
 
 
 class ActionBody(TypedDict):
@@ -249,3 +581,40 @@ class WithdrawBody(TypedDict):
     """What `POST /v1/action-approvals/{id}/withdraw` is sent."""
 
     reason: NotRequired[Annotated[str, SchemaKeywords(max_length=2000)]]
+
+
+class ModelKeyBody(TypedDict):
+    """A model provider's key in the vault; never its value."""
+
+    provider: str
+    base_url: Annotated[str, SchemaKeywords(description="The one address that it is sent to.")]
+    created_at: Time | None
+    problem: Annotated[
+        str, SchemaKeywords(description="Why no request may carry it; empty if one may.")
+    ]
+
+
+class ModelKeysBody(TypedDict):
+    """`GET /v1/gateway/keys`."""
+
+    items: Sequence[ModelKeyBody]
+    base_urls: Annotated[
+        Mapping[str, str], SchemaKeywords(description="Where requests to each provider go.")
+    ]
+
+
+class SetModelKeyBody(TypedDict):
+    """What `POST /v1/gateway/keys` is sent."""
+
+    provider: Annotated[str, SchemaKeywords(min_length=1, max_length=64)]
+    base_url: Annotated[
+        str, SchemaKeywords(description="As it was shown.", min_length=1, max_length=2048)
+    ]
+    secret: Annotated[str, _SECRET]
+    passphrase: Annotated[str, _PASSPHRASE]
+
+
+class RemoveModelKeyBody(TypedDict):
+    """What `POST /v1/gateway/keys/remove` is sent."""
+
+    provider: Annotated[str, SchemaKeywords(min_length=1, max_length=64)]

@@ -24,7 +24,8 @@ from aileron_core.server.bodies import (
     SchemaKeywords,
 )
 from aileron_core.server.error_responses import STATUS
-from aileron_core.server.routes import ROUTES, RouteSpec
+from aileron_core.server.route_spec import RouteSpec
+from aileron_core.server.routes import ROUTES
 
 _Schema = dict[str, Any]
 _PLAIN: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}

@@ -68,6 +68,13 @@ def _pending_message(row: RunRecord, review: str, *, attached: bool) -> str:
             f"{again}It has ended. Call check_action_status with this approval_id to get its "
             "result."
         )
+    if row.state is RunState.AWAITING_VAULT:
+        return (
+            f"{again}{row.action} needs an account that is not available yet. A person has to unlock "
+            "the vault, or bind or pick an account, in the Aileron console. Tell the user: it waits "
+            f"there as {row.approval_id} ({review}). Then call check_action_status with this "
+            "approval_id until it has ended."
+        )
     return (
         f"{again}A person must approve {row.action} in the Aileron console before it runs. "
         f"Tell the user that it waits there as {row.approval_id} ({review}, or run `aileron "

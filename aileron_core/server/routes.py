@@ -4,10 +4,10 @@
 """
 
 import asyncio
+import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
@@ -19,6 +19,7 @@ from aileron_core.connectors.protocol import is_small
 from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound
 from aileron_core.ids import APPROVAL_ID, SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.server import authorization_routes, binding_routes, model_key_routes, vault_routes
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.auth import bearer_token, challenge_proof, request_principal
 from aileron_core.server.bodies import (
@@ -33,12 +34,15 @@ from aileron_core.server.bodies import (
     PendingBody,
     ProjectBody,
     ProjectsBody,
+    RefusedHostBody,
     ResultBody,
     RunBody,
     StatusBody,
     WithdrawBody,
 )
 from aileron_core.server.error_responses import failure_response
+from aileron_core.server.gateway.upstreams import base_urls
+from aileron_core.server.model_key_routes import find_provider
 from aileron_core.server.request_parsing import (
     read_body,
     refuse_person_route,
@@ -47,27 +51,11 @@ from aileron_core.server.request_parsing import (
     wait_seconds,
     watch_disconnect,
 )
+from aileron_core.server.route_spec import RouteSpec
 from aileron_core.server.session_sockets import SessionSockets
+from aileron_core.tasks import spawn
 
-Endpoint = Callable[[Request], Awaitable[Response]]
 _HEARTBEAT = 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class RouteSpec:
-    """One route: where, who may call it, what does it, and the types of what it reads and writes."""
-
-    method: Literal["GET", "POST"]
-    path: str
-    access: Literal["anybody", "session", "socket", "socket or its session", "a person"]
-    endpoint: Endpoint
-    responses: Mapping[int, type | None] = field(default_factory=dict[int, type | None])
-    """By status; None for what is not JSON."""
-    request_body: type | None = None
-
-    @property
-    def summary(self) -> str:
-        return (self.endpoint.__doc__ or "").strip().splitlines()[0]
 
 
 def _app(request: Request) -> App:
@@ -122,6 +110,12 @@ async def open_session(request: Request) -> Response:
     contained = body.flag("contained")
     if contained and not launched:
         raise InvalidRequest("`contained` is only allowed together with `launched`.")
+    network = body.content.get("network", "")
+    if network not in ("", "all", "hosts", "offline") or (network and not contained):
+        raise InvalidRequest("'network' is all, hosts or offline, together with `contained`.")
+    providers = {find_provider(each) for each in _strings(body.content, "key_providers", 3)}
+    keys = _app(request).model_keys.usable(base_urls(_app(request).options.settings.gateway))
+    key_providers = tuple(each for each in keys if each in providers)
     opened = await _app(request).session_service.open(
         agent=body.text("agent"),
         label=body.text("label"),
@@ -130,6 +124,10 @@ async def open_session(request: Request) -> Response:
         peer_pid=peer.pid,
         ttl=float(ttl),
         opened_by="contained" if contained else "launch" if launched else "relay",
+        key_providers=key_providers,
+        network=str(network),
+        hosts=_strings(body.content, "hosts", 256),
+        writes=_strings(body.content, "writes", 64),
     )
     answer: OpenedSessionBody = {
         "session_id": opened.session.session_id,
@@ -141,7 +139,22 @@ async def open_session(request: Request) -> Response:
     if contained:
         sockets: SessionSockets = request.app.state.session_sockets
         answer["socket"] = str(await sockets.open(opened.session.session_id))
+    if key_providers:
+        answer["key_providers"] = key_providers
+        answer["placeholder"] = opened.placeholder
     return _json(answer, 201, cache_control="no-store")
+
+
+def _strings(content: Mapping[str, Any], key: str, limit: int) -> tuple[str, ...]:
+    """Return a list of texts from a body, empty if it is not there.
+
+    Raises:
+        InvalidRequest: it is something else, or too long.
+    """
+    found: Any = content.get(key, [])
+    if not isinstance(found, list) or len(cast("list[object]", found)) > limit:
+        raise InvalidRequest(f"{key!r} must be a list of at most {limit} texts.")
+    return tuple(str(each)[:4096] for each in cast("list[object]", found))
 
 
 def _own_session(request: Request) -> str:
@@ -165,14 +178,21 @@ async def hold_session(request: Request) -> Response:
         return Response(media_type="text/event-stream")
     app, draining = _app(request), _agents(request).draining
 
+    hosts = app.sessions.hosts
+
     async def beats() -> AsyncIterator[bytes]:
+        sent = 0
         try:
             await app.session_service.hold(session_id)
             yield b": held\n\n"
             while not draining.is_set():
+                changed, allowed = hosts.changed, hosts.allowed(session_id)
+                for host in allowed[sent:]:
+                    yield f"data: {json.dumps({'host_allowed': host})}\n\n".encode("ascii")
+                sent = len(allowed)
                 try:
                     async with asyncio.timeout(_HEARTBEAT):
-                        await draining.wait()
+                        await _any_set(draining, changed)
                 except TimeoutError:
                     yield b": held\n\n"
                 if app.sessions.get(session_id) is None:
@@ -181,6 +201,31 @@ async def hold_session(request: Request) -> Response:
             app.session_service.release(session_id, draining=draining.is_set())
 
     return StreamingResponse(beats(), media_type="text/event-stream")
+
+
+async def _any_set(*events: asyncio.Event) -> None:
+    """Return once one of *events* is set."""
+    waits = [spawn(each.wait(), name="hold") for each in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waits:
+            each.cancel()
+
+
+async def report_refused_host(request: Request) -> Response:
+    """Note that the session's sandbox refused its agent a host."""
+    require_peer(request)
+    session_id = _own_session(request)
+    body = await read_body(request, RefusedHostBody)
+    host, problem = body.text("host"), body.text("problem")
+    if not problem and not re.fullmatch(r"[a-z0-9_.-]{1,253}:[1-9][0-9]{0,4}", host):
+        # What a person can allow has to be readable at a glance.
+        raise InvalidRequest(
+            "'host' must be NAME:PORT in lower case, or 'problem' say why it is not."
+        )
+    await _app(request).session_service.note_refused_host(session_id, host, problem)
+    return Response(status_code=204)
 
 
 async def end_session(request: Request) -> Response:
@@ -203,7 +248,12 @@ async def list_projects(request: Request) -> Response:
     """List the projects whose own settings a person accepted for a launch."""
     require_peer(request)
     accepted = _app(request).project_trust.records()
-    body: ProjectsBody = {"items": [_project(record) for record in accepted]}
+    app = _app(request)
+    settings = app.accepted_settings.sha256 if app.accepted_settings.count else ""
+    body: ProjectsBody = {
+        "items": [_project(record) for record in accepted],
+        "settings": settings if app.vault.state != "absent" else None,
+    }
     return _json(body)
 
 
@@ -216,7 +266,9 @@ async def accept_project(request: Request) -> Response:
         raise InvalidRequest(f"'agent' must be one of {', '.join(AGENT_NAMES)}.")
     if not re.fullmatch(DIGEST_PATTERN, digest):
         raise InvalidRequest("'digest' must be a SHA-256 hash: 64 hexadecimal digits.")
-    record = await _app(request).project_trust.accept(agent, body.text("path"), digest)
+    record = await _app(request).project_trust.accept(
+        agent, body.text("path"), digest, missing_checks=body.flag("missing_checks")
+    )
     return _json(_project(record), 201)
 
 
@@ -335,6 +387,14 @@ ROUTES: tuple[RouteSpec, ...] = (
     ),
     RouteSpec("GET", "/v1/sessions/{id}/hold", "socket or its session", hold_session, {200: None}),
     RouteSpec("POST", "/v1/sessions/{id}/end", "socket or its session", end_session, {204: None}),
+    RouteSpec(
+        "POST",
+        "/v1/sessions/{id}/refused-hosts",
+        "socket",
+        report_refused_host,
+        {204: None},
+        request_body=RefusedHostBody,
+    ),
     RouteSpec("GET", "/v1/projects", "socket", list_projects, {200: ProjectsBody}),
     RouteSpec(
         "POST",
@@ -344,6 +404,10 @@ ROUTES: tuple[RouteSpec, ...] = (
         {201: ProjectBody},
         request_body=AcceptProjectBody,
     ),
+    *vault_routes.ROUTES,
+    *binding_routes.ROUTES,
+    *authorization_routes.ROUTES,
+    *model_key_routes.ROUTES,
     RouteSpec("GET", "/v1/actions", "session", list_actions, {200: ActionsBody}),
     RouteSpec("GET", "/v1/actions/{name}", "session", get_action, {200: ActionBody}),
     RouteSpec(

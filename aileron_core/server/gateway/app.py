@@ -10,18 +10,25 @@ from typing import Any, Protocol, TypeAlias
 from starlette.types import Receive
 
 from aileron_core.app import App
-from aileron_core.console_port import CoreEvent, SessionsUpdated
+from aileron_core.console_port import CoreEvent, SessionsUpdated, VaultStatus
 from aileron_core.errors import AileronError
 from aileron_core.server.auth import assign_connection, check_address, session_socket_of
 from aileron_core.server.gateway.client import ConnectionPool, UpstreamConnection
 from aileron_core.server.gateway.client_request import CLIENT_REQUEST, PREFIX, ClientRequest
 from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.gateway.forwarding import Forwarding, request_head
+from aileron_core.server.gateway.key_injection import (
+    LOCKED,
+    KeyedForwarding,
+    KeyedRequest,
+    with_key,
+)
 from aileron_core.server.gateway.providers import GatewayError, Provider, error_body, provider_of
 from aileron_core.server.gateway.tunnel import Tunnel
 from aileron_core.server.gateway.upstreams import Upstream, upstreams
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.traffic import GatewayRequest
+from aileron_core.settings import GatewaySettings
 
 Scope: TypeAlias = MutableMapping[str, Any]
 
@@ -50,6 +57,8 @@ class Gateway:
             own_port=lambda: int(app.address.url.rpartition(":")[2] or 0), ca_file=settings.ca_file
         )
         self._pool = ConnectionPool(self._dialer)
+        self._keyed_pool = ConnectionPool(self._dialer)
+        """Connections that carried a provider's key: what an agent sent with its own is never before it."""
         self._open: dict[str, set[_Open]] = {}
         self._count = 0
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -61,16 +70,22 @@ class Gateway:
         for session_id in tuple(self._open):
             self._cut(session_id)
         self._pool.close()
+        self._keyed_pool.close()
         self._dialer.close()
 
     def _on_event(self, event: CoreEvent) -> None:
         if isinstance(event, SessionsUpdated):
             for session_id in [each for each in self._open if not self._app.sessions.get(each)]:
                 self._cut(session_id)
+        elif isinstance(event, VaultStatus) and self._waits_for_vault:
+            # Each frame in them may be a request of its own; an answer that is under way is not.
+            for session_id in tuple(self._open):
+                self._cut(session_id, Tunnel)
 
-    def _cut(self, session_id: str) -> None:
+    def _cut(self, session_id: str, kind: type = object) -> None:
         for each in tuple(self._open.get(session_id, ())):
-            each.cut()
+            if isinstance(each, kind):
+                each.cut()
 
     async def __call__(self, scope: Scope, receive: Receive) -> None:
         client: ClientRequest = scope["extensions"][CLIENT_REQUEST]
@@ -86,11 +101,31 @@ class Gateway:
             session.session_id, provider, client.method.decode("latin-1"), path.decode("latin-1")
         )
         try:
-            await self._counted(client, receive, target, self._upstreams[provider], passing)
+            if self._waits_for_vault:
+                raise GatewayError("locked", LOCKED)
+            keyed = self._keyed(client, path, session, provider) if session.key_providers else None
+            passing.had_key = keyed is not None
+            await self._counted(client, receive, target, self._upstreams[provider], passing, keyed)
         except GatewayError as fault:
             passing.status, passing.is_own_error = _answer(client, provider, fault), True
+            passing.needs_vault = fault.kind == "locked"
         finally:
             self._app.traffic.end_request(passing)
+
+    @property
+    def _waits_for_vault(self) -> bool:
+        """Nothing is forwarded: the vault is locked, and config.toml requires that it is not."""
+        required = self._app.options.settings.gateway.require_unlocked
+        return required and self._app.vault.state == "locked"
+
+    def _keyed(
+        self, client: ClientRequest, path: bytes, session: Session, provider: Provider
+    ) -> KeyedRequest | None:
+        upstream = self._upstreams[provider]
+        keys = self._app.model_keys
+        return with_key(
+            client, path, session=session, provider=provider, upstream=upstream, keys=keys
+        )
 
     def _admitted(self, scope: Scope, client: ClientRequest, token: bytes) -> Session:
         """Return the session whose request this is.
@@ -127,6 +162,17 @@ class Gateway:
             raise GatewayError(
                 "too_many", "The console has too many open requests. Try again later."
             )
+        settings = self._app.options.settings.gateway
+        if (
+            not self._app.accepted_settings.count
+            and settings != GatewaySettings()
+            and not self._waits_for_vault
+        ):
+            raise GatewayError(
+                "unavailable",
+                "config.toml says where model traffic goes, and is not verified: a person has to unlock "
+                "the vault in the console, and accept config.toml where it asks for that.",
+            )
         if self._app.traffic.is_full(session.session_id):
             raise GatewayError(
                 "unavailable",
@@ -144,13 +190,17 @@ class Gateway:
         target: bytes,
         upstream: Upstream,
         passing: GatewayRequest,
+        keyed: KeyedRequest | None,
     ) -> None:
-        forwarding = Forwarding(client, passing, self._app.traffic)
+        if keyed is None:
+            forwarding = Forwarding(client, passing, self._app.traffic)
+        else:
+            forwarding = KeyedForwarding(client, passing, self._app.traffic, keyed.key)
         opened = self._open.setdefault(passing.session_id, set())
         opened.add(forwarding)
         self._count += 1
         try:
-            await self._passed(client, receive, target, upstream, forwarding)
+            await self._passed(client, receive, target, upstream, forwarding, keyed)
         except GatewayError:
             if not forwarding.client_disconnected:
                 raise
@@ -174,6 +224,7 @@ class Gateway:
         target: bytes,
         upstream: Upstream,
         forwarding: Forwarding,
+        keyed: KeyedRequest | None,
     ) -> None:
         if not upstream.is_below_base_path(target.partition(b"?")[0]):
             message = "The gateway does not forward a path with `.` or `..` as a segment, in any encoding: "
@@ -181,12 +232,13 @@ class Gateway:
                 "invalid", f"{message}it could leave the base path of {upstream.host}."
             )
         client.listen(forwarding)
-        head = request_head(client, upstream, target)
+        head = request_head(client, upstream, target, keyed.headers if keyed else client.headers)
+        pool = self._keyed_pool if keyed else self._pool
         has_body, chunked = _body_of(client)
-        connection = self._pool.take_idle(upstream)
+        connection = pool.take_idle(upstream)
         while True:
             if connection is None:
-                connection = await self._opened(upstream, forwarding)
+                connection = await self._opened(pool, upstream, forwarding)
             if connection is None:
                 return
             forwarding.attach(connection)
@@ -201,22 +253,28 @@ class Gateway:
             forwarding.prepare_retry()
         if outcome == "whole":
             if forwarding.reusable:
-                self._pool.give_back(upstream, connection)
+                pool.give_back(upstream, connection)
             else:
                 connection.close()
         elif outcome == "switched":
             await self._tunnelled(client, connection, forwarding)
+        elif isinstance(forwarding, KeyedForwarding) and forwarding.encoded:
+            raise GatewayError(
+                "unreachable",
+                f"{upstream.address} compressed its answer, although it was asked not to. Such an answer "
+                "cannot be searched for the key, so it was not passed on.",
+            )
         elif outcome in ("stale", "unanswered"):
             raise GatewayError(
                 "unreachable", f"{upstream.address} closed the connection without an answer."
             )
 
     async def _opened(
-        self, upstream: Upstream, forwarding: Forwarding
+        self, pool: ConnectionPool, upstream: Upstream, forwarding: Forwarding
     ) -> UpstreamConnection | None:
         """Return a new connection; None where the client did not wait for it."""
         loop = asyncio.get_running_loop()
-        dialling = loop.create_task(self._pool.open_new(upstream), name="gateway dial")
+        dialling = loop.create_task(pool.open_new(upstream), name="gateway dial")
         try:
             await asyncio.wait((dialling, forwarding.done), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -233,7 +291,7 @@ class Gateway:
     ) -> None:
         passing, traffic = forwarding.request, self._app.traffic
         upstream = connection.detach_transport()
-        if upstream is None or client.disconnected:
+        if upstream is None or client.disconnected or self._waits_for_vault:
             if upstream is not None:
                 upstream.abort()
             client.abort_response(at_once=True)

@@ -34,21 +34,24 @@ belong to the body's framing, which stays as it was."""
 _END = b"0\r\n"
 
 
-def request_head(client: ClientRequest, upstream: Upstream, target: bytes) -> bytes:
+def request_head(
+    client: ClientRequest, upstream: Upstream, target: bytes, headers: list[Header]
+) -> bytes:
     """Return the request head for the upstream: unchanged but for Host and headers meant for us.
 
     Args:
         upstream: whose name stands in Host.
         target: path and query behind our prefix.
+        headers: the client's, with the provider's key where it is to carry one.
     """
-    ended = _dropped(client.headers)
+    ended = _dropped(headers)
     if client.upgrade:
         ended -= {b"connection", b"upgrade"}
     host = upstream.authority.encode("ascii")
     pieces = [client.method, b" ", upstream.base_path, target, b" HTTP/1.1\r\n"]
-    if not any(len(name) == 4 and name.lower() == b"host" for name, _ in client.headers):
+    if not any(len(name) == 4 and name.lower() == b"host" for name, _ in headers):
         pieces += (b"Host: ", host, b"\r\n")
-    for name, value in client.headers:
+    for name, value in headers:
         lower = name.lower()
         if lower not in ended:
             pieces += (name, b": ", host if lower == b"host" else value, b"\r\n")

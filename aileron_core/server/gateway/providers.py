@@ -2,12 +2,20 @@
 
 import json
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 Provider: TypeAlias = Literal["anthropic", "openai", "gemini"]
+PROVIDERS: tuple[Provider, ...] = get_args(Provider)
 Header: TypeAlias = tuple[bytes, bytes]
 GatewayErrorKind: TypeAlias = Literal[
-    "unauthorized", "forbidden", "invalid", "too_many", "unreachable", "timeout", "unavailable"
+    "unauthorized",
+    "forbidden",
+    "invalid",
+    "too_many",
+    "unreachable",
+    "timeout",
+    "unavailable",
+    "locked",
 ]
 
 _ANTHROPIC = (b"/v1/messages", b"/api/hello", b"/v1/complete")
@@ -101,6 +109,11 @@ _WORDS: dict[GatewayErrorKind, tuple[_AnthropicType, _OpenAIType, _GeminiStatus]
     ),
     "unavailable": (
         (500, "api_error"),
+        (503, "server_error", None),
+        (503, "UNAVAILABLE"),
+    ),
+    "locked": (
+        (503, "api_error"),
         (503, "server_error", None),
         (503, "UNAVAILABLE"),
     ),

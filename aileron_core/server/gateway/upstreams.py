@@ -43,6 +43,11 @@ class Upstream:
         """`host:port`, for a sentence."""
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
+    @property
+    def url(self) -> str:
+        """Its base URL, without a slash at its end."""
+        return f"{self.scheme}://{self.authority}{self.base_path.decode('ascii')}"
+
     def is_below_base_path(self, path: bytes) -> bool:
         """Return whether *path*, behind `base`, surely stays below it, however a server reads it.
 
@@ -80,6 +85,11 @@ def upstreams(settings: GatewaySettings) -> Mapping[Provider, Upstream]:
         provider: _upstream(named[provider] or own, configured=bool(named[provider]))
         for provider, own in _DEFAULT.items()
     }
+
+
+def base_urls(settings: GatewaySettings) -> Mapping[str, str]:
+    """Return where requests go, by the provider's name."""
+    return {provider: each.url for provider, each in upstreams(settings).items()}
 
 
 def _upstream(url: str, *, configured: bool) -> Upstream:

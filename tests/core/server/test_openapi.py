@@ -25,9 +25,31 @@ SERVED = {
     ("GET", "/v1/status"),
     ("POST", "/v1/sessions"),
     ("GET", "/v1/sessions/{id}/hold"),
+    ("POST", "/v1/sessions/{id}/refused-hosts"),
     ("POST", "/v1/sessions/{id}/end"),
     ("GET", "/v1/projects"),
     ("POST", "/v1/projects"),
+    ("GET", "/v1/vault"),
+    ("POST", "/v1/vault"),
+    ("POST", "/v1/vault/unlock"),
+    ("POST", "/v1/vault/lock"),
+    ("POST", "/v1/vault/change-passphrase"),
+    ("POST", "/v1/vault/keyring"),
+    ("GET", "/v1/gateway/keys"),
+    ("POST", "/v1/gateway/keys"),
+    ("POST", "/v1/gateway/keys/remove"),
+    ("GET", "/v1/bindings"),
+    ("POST", "/v1/bindings"),
+    ("POST", "/v1/bindings/rebind"),
+    ("POST", "/v1/bindings/forget"),
+    ("POST", "/v1/bindings/revoke"),
+    ("POST", "/v1/bindings/oauth"),
+    ("POST", "/v1/bindings/oauth/wait"),
+    ("POST", "/v1/bindings/oauth/finish"),
+    ("POST", "/v1/bindings/oauth/cancel"),
+    ("GET", "/v1/gateway/keys"),
+    ("POST", "/v1/gateway/keys"),
+    ("POST", "/v1/gateway/keys/remove"),
     ("GET", "/v1/actions"),
     ("GET", "/v1/actions/{name}"),
     ("POST", "/v1/actions/{name}/run"),
@@ -40,7 +62,7 @@ SERVED = {
     ("GET", "/v1/audit/{run}"),
     ("GET", "/review/{id}"),
 }
-"""What is served. The command line asks `/v1/status` and `/v1/projects` on the socket."""
+"""What is served. The command line asks `/v1/status`, `/v1/projects`, `/v1/vault`, `/v1/bindings` and `/v1/gateway/keys` on the socket."""
 
 
 class _App:

@@ -1,0 +1,139 @@
+"""The routes of accounts, on the home's socket alone: a secret comes in a body, and is in no answer.
+
+Every program of this user can reach the socket. What lets a connector use an account therefore needs the vault's
+passphrase, each time; what only reads or takes away needs none.
+"""
+
+from typing import cast
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from aileron_core.app import App
+from aileron_core.console.account_views import account_body, account_view
+from aileron_core.credentials.account_secret import AccountSecret
+from aileron_core.credentials.accounts import credential_users, find_user
+from aileron_core.credentials.binding import Binding
+from aileron_core.server.bodies import (
+    BindingBody,
+    BindingsBody,
+    CreateBindingBody,
+    ForgetChoiceBody,
+    RebindBody,
+    RevokeBindingBody,
+)
+from aileron_core.server.request_parsing import RequestBody, read_body, require_peer
+from aileron_core.server.route_spec import RouteSpec
+from aileron_core.vault.secret import Secret
+
+
+def _app(request: Request) -> App:
+    app: App = request.state.app
+    return app
+
+
+async def list_bindings(request: Request) -> Response:
+    """List the bound accounts, and why one cannot be used."""
+    require_peer(request)
+    app = _app(request)
+    body: BindingsBody = {"items": [binding_body(app, each) for each in app.bindings.all()]}
+    return JSONResponse(body)
+
+
+async def create_binding(request: Request) -> Response:
+    """Bind an account to an accepted connector; the vault has to be unlocked."""
+    require_peer(request)
+    body = await read_body(request, CreateBindingBody)
+    app = _app(request)
+    await require_passphrase(app, body)
+    token = body.text("session_token")
+    secret = AccountSecret(
+        value=Secret(body.text("secret")),
+        user=body.text("user"),
+        session_token=Secret(token) if token else None,
+        region=body.text("region"),
+    )
+    user = find_user(app.library.accepted_connectors(), body.text("connector"))
+    bound = await app.bindings.setup(user, body.text("identity"), body.text("account"), secret)
+    return JSONResponse(binding_body(app, bound), status_code=201)
+
+
+async def rebind(request: Request) -> Response:
+    """Let a connector use an account as the connector now is: its bytes and its hosts."""
+    require_peer(request)
+    body = await read_body(request, RebindBody)
+    app = _app(request)
+    await require_passphrase(app, body)
+    name = body.text("name")
+    connector = body.text("connector") or app.bindings.get(name).connector
+    user = find_user(app.library.accepted_connectors(), connector)
+    return JSONResponse(binding_body(app, await app.bindings.rebind(name, user)))
+
+
+async def revoke(request: Request) -> Response:
+    """Delete an account from the vault. The service is not notified."""
+    require_peer(request)
+    body = await read_body(request, RevokeBindingBody)
+    await _app(request).bindings.revoke(body.text("name"))
+    return Response(status_code=204)
+
+
+async def require_passphrase(app: App, body: RequestBody) -> None:
+    """Check that *body* has the passphrase of the vault, which is unlocked.
+
+    Raises:
+        WrongPassphrase, RateLimited, VaultLocked, StorageUnavailable: it has not, or nobody can tell.
+    """
+    await app.vault_service.verify(Secret(body.text("passphrase")))
+
+
+async def forget(request: Request) -> Response:
+    """Have a person pick again which account the next call of an action uses."""
+    require_peer(request)
+    body = await read_body(request, ForgetChoiceBody)
+    app = _app(request)
+    await app.bindings.forget(body.text("name"), body.text("action"))
+    return JSONResponse(binding_body(app, app.bindings.get(body.text("name"))))
+
+
+def binding_body(app: App, binding: Binding) -> BindingBody:
+    users = credential_users(app.library.accepted_connectors())
+    accepted = {each.sha256 for each in app.library.ready()}
+    return cast("BindingBody", account_body(account_view(binding, users, accepted)))
+
+
+ROUTES: tuple[RouteSpec, ...] = (
+    RouteSpec("GET", "/v1/bindings", "socket", list_bindings, {200: BindingsBody}),
+    RouteSpec(
+        "POST",
+        "/v1/bindings",
+        "socket",
+        create_binding,
+        {201: BindingBody},
+        request_body=CreateBindingBody,
+    ),
+    RouteSpec(
+        "POST",
+        "/v1/bindings/rebind",
+        "socket",
+        rebind,
+        {200: BindingBody},
+        request_body=RebindBody,
+    ),
+    RouteSpec(
+        "POST",
+        "/v1/bindings/forget",
+        "socket",
+        forget,
+        {200: BindingBody},
+        request_body=ForgetChoiceBody,
+    ),
+    RouteSpec(
+        "POST",
+        "/v1/bindings/revoke",
+        "socket",
+        revoke,
+        {204: None},
+        request_body=RevokeBindingBody,
+    ),
+)

@@ -1,0 +1,443 @@
+"""A provider's key from the vault: where it is put in, where it never goes, and what comes back of it."""
+
+import asyncio
+import base64
+import contextlib
+import gzip
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from aileron_core.errors import InvalidRequest
+from aileron_core.server.gateway.key_injection import StreamMask
+from aileron_core.sessions.model import OpenedSession
+from aileron_core.settings import GatewaySettings
+from aileron_core.vault.secret import Secret
+from tests.core.server.gateway.harness import (
+    PATIENCE,
+    Answering,
+    Client,
+    Gateway,
+    Upstream,
+    fine,
+    passing,
+    read_head,
+)
+from tests.core.server.gateway.test_dialling import Names, certificates, dialling
+from tests.core.server.gateway.test_tunnel import SWITCHED, UPGRADE, echo
+
+PHRASE = "the passphrase of a test"
+KEY = b"sk-canary_51ab90-Zz/+x"
+PROVIDERS = ("anthropic", "openai", "gemini")
+HEADERS = {
+    "anthropic": (b"x-api-key", b""),
+    "openai": (b"Authorization", b"Bearer "),
+    "gemini": (b"x-goog-api-key", b""),
+}
+PATHS = {
+    "anthropic": b"/v1/messages?beta=true",
+    "openai": b"/v1/responses",
+    "gemini": b"/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+}
+STATUS_OF_LOCKED = {"anthropic": "api_error", "openai": "server_error", "gemini": "UNAVAILABLE"}
+
+
+@dataclass(kw_only=True)
+class Keyed:
+    """A gateway whose vault has a key for each provider, and a session that may use them."""
+
+    gateway: Gateway
+    upstream: Upstream
+    opened: OpenedSession
+
+    @property
+    def placeholder(self) -> bytes:
+        return self.opened.placeholder.encode()
+
+    def line(self, provider: str, value: bytes | None = None) -> bytes:
+        """Return the header line with the placeholder, or with *value* in its place."""
+        name, before = HEADERS[provider]
+        return name + b": " + before + (self.placeholder if value is None else value)
+
+    async def client(self) -> Client:
+        return await self.gateway.client(self.opened.gateway_token)
+
+    async def unlock(self) -> None:
+        await self.gateway.app.vault_service.unlock(Secret(PHRASE), way="console")
+
+    @property
+    def waits(self) -> bool:
+        """Whether the console says that the session waits for the vault."""
+        session_id = self.opened.session.session_id
+        views = {each.session_id: each for each in self.gateway.app.publisher.sessions()}
+        return views[session_id].waits_for_vault
+
+    async def records(self) -> list[dict[str, object]]:
+        """Return the audit's records, once everything that passed is on record."""
+        await self.gateway.app.traffic.sweep(everything=True)
+
+        def read(connection):  # type: ignore[no-untyped-def]
+            return [json.loads(body) for (body,) in connection.execute("SELECT body FROM audit")]
+
+        return await self.gateway.app.database.read(read)
+
+
+@contextlib.asynccontextmanager
+async def keyed(
+    folder: Path,
+    answering: Answering = fine,
+    *,
+    providers: tuple[str, ...] = PROVIDERS,
+    require_unlocked: bool = False,
+) -> AsyncGenerator[Keyed, None]:
+    context, ca = certificates(folder, "models.example")
+    async with Upstream(answering, ssl=context).listening() as upstream:
+        url = f"https://models.example:{upstream.port}"
+        settings = GatewaySettings(
+            anthropic=url, openai=url, gemini=url, require_unlocked=require_unlocked
+        )
+        dialer = dialling(Names("127.0.0.1"), ca=ca)
+        async with passing(settings=settings, dialer=dialer) as gateway:
+            app = gateway.app
+            await app.vault_service.create(Secret(PHRASE), way="console")
+            for provider in PROVIDERS:
+                await app.model_keys.set(provider, url, Secret(KEY))
+            opened = await app.session_service.open(
+                agent="codex", label="", cwd="/tmp", claimed_pid=None, peer_pid=1, ttl=3600.0,
+                opened_by="launch", key_providers=providers,
+            )  # fmt: skip
+            yield Keyed(gateway=gateway, upstream=upstream, opened=opened)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_the_key_replaces_the_placeholder_in_its_header_and_nothing_else_changes(
+    provider: str, tmp_path: Path
+) -> None:
+    """The placeholder in a body, a query or another header is forwarded as it is."""
+    async with keyed(tmp_path) as made:
+        body = b'{"said": "%b"}' % made.placeholder
+        target = PATHS[provider] + (b"&" if b"?" in PATHS[provider] else b"?")
+        target += b"said=" + made.placeholder
+        head, answer = await (await made.client()).ask(
+            b"POST", target, made.line(provider), b"X-Said: " + made.placeholder,
+            b"Accept-Encoding: gzip, br", body=body,
+        )  # fmt: skip
+        assert head.startswith(b"HTTP/1.1 200")
+        assert answer == b"ok"
+        (seen,) = made.upstream.seen
+        assert seen.line == b"POST " + target + b" HTTP/1.1"
+        assert seen.body == body
+        assert seen.lines == [
+            b"Host: models.example:%d" % made.upstream.port,
+            made.line(provider, KEY),
+            b"X-Said: " + made.placeholder,
+            b"Content-Length: %d" % len(body),
+            b"Accept-Encoding: identity",
+        ]
+        records = await made.records()
+        (passed,) = [each for each in records if each["event"] == "gateway.passed"]
+        assert passed["requests"][0][7:] == ["key"]  # type: ignore[index]
+        opened = [each for each in records if each["event"] == "session.opened"][-1]
+        assert opened["key_providers"] == list(PROVIDERS)
+        assert KEY.decode() not in json.dumps(records)
+        assert made.opened.placeholder not in json.dumps(records)
+        home = made.gateway.app.home.path
+        kept = [path.read_bytes() for path in home.rglob("*") if path.is_file()]
+        assert not [each for each in kept if KEY in each or made.placeholder in each]
+
+
+async def test_a_body_in_chunks_carries_the_key_too(tmp_path: Path) -> None:
+    """As agents send what they do not know the length of."""
+    async with keyed(tmp_path) as made:
+        client = await made.client()
+        lines = (made.line("openai"), b"Transfer-Encoding: chunked")
+        await client.send(b"POST", PATHS["openai"], *lines)
+        client.writer.write(b"2\r\nhi\r\n0\r\n\r\n")
+        assert (await client.answer())[1] == b"ok"
+        (seen,) = made.upstream.seen
+        assert seen.body == b"hi"
+        assert made.line("openai", KEY) in seen.lines
+
+
+@pytest.mark.parametrize(
+    ("provider", "method", "target", "lines"),
+    [
+        ("openai", b"POST", b"/v1/files", ()),
+        ("openai", b"GET", b"/v1/responses/resp_1", ()),
+        ("openai", b"DELETE", b"/v1/models/ft:gpt:mine", ()),
+        ("openai", b"GET", b"/v1/models/../files", ()),
+        ("openai", b"GET", b"/v1/models/%2e%2e%2ffiles", ()),
+        ("openai", b"POST", b"/v1/responses/", ()),
+        ("openai", b"POST", b"//v1/responses", ()),
+        ("openai", b"POST", b"/v1/responses", (b"X-HTTP-Method-Override: DELETE",)),
+        ("openai", b"GET", b"/v1/models", (b"Connection: Upgrade", b"Upgrade: websocket")),
+        ("openai", b"POST", b"/v1/responses", (b"Content-Length: 2", b"Content-Length: 2")),
+        ("openai", b"POST", b"/v1/responses", (b"Transfer-Encoding: gzip, chunked",)),
+        ("anthropic", b"GET", b"/v1/messages/batches", ()),
+        ("anthropic", b"POST", b"/v1/messages/batches", ()),
+        ("anthropic", b"DELETE", b"/v1/models/x", (b"anthropic-version: 1",)),
+        ("gemini", b"POST", b"/v1beta/files", ()),
+        ("gemini", b"GET", b"/v1beta/models/x:anything", ()),
+        ("gemini", b"DELETE", b"/v1beta/tunedModels/mine", ()),
+        ("gemini", b"POST", b"/v1beta/tunedModels/mine:generateContent", ()),
+        ("gemini", b"POST", b"/v1beta/models/x:batchGenerateContent", ()),
+    ],
+)
+async def test_elsewhere_a_request_with_the_placeholder_is_refused(
+    provider: str, method: bytes, target: bytes, lines: tuple[bytes, ...], tmp_path: Path
+) -> None:
+    """With the same key those paths read and delete what the account holds."""
+    async with keyed(tmp_path) as made:
+        client = await made.client()
+        await client.send(method, target, made.line(provider), *lines)
+        head, _ = await client.answer()
+        assert head.split()[1] in (b"400", b"403"), head
+        assert made.upstream.raw == b""
+
+
+async def test_only_the_sessions_own_placeholder_and_its_own_providers_count(
+    tmp_path: Path,
+) -> None:
+    """Another session's, its other tokens and a key of one's own are forwarded as they are."""
+    async with keyed(tmp_path, providers=("openai",)) as made:
+        client = await made.client()
+        other = await made.gateway.app.session_service.open(
+            agent="pi", label="", cwd="/tmp", claimed_pid=None, peer_pid=1, ttl=9.0,
+            key_providers=PROVIDERS,
+        )  # fmt: skip
+        for value in (other.placeholder, made.opened.token, made.opened.gateway_token, "sk-mine"):
+            await client.ask(b"POST", PATHS["openai"], made.line("openai", value.encode()))
+            assert made.line("openai", value.encode()) in made.upstream.seen[-1].lines
+        await client.ask(b"POST", PATHS["anthropic"], made.line("openai"))
+        assert made.line("openai") in made.upstream.seen[-1].lines  # not that provider's header
+        head, body = await client.ask(b"POST", PATHS["anthropic"], made.line("anthropic"))
+        assert head.startswith(b"HTTP/1.1 403 ")
+        assert "may not use the vault's key for anthropic" in json.loads(body)["error"]["message"]
+        assert KEY not in made.upstream.raw
+        plain = await made.gateway.client()  # a session without a placeholder
+        await plain.ask(b"POST", PATHS["openai"], made.line("openai"))
+        assert made.line("openai") in made.upstream.seen[-1].lines
+        assert KEY not in made.upstream.raw
+
+
+async def test_a_locked_vault_is_said_in_the_providers_shape_and_unlocking_ends_it(
+    tmp_path: Path,
+) -> None:
+    """503, which agents try again; nothing reaches the upstream, and the console knows who waits."""
+    async with keyed(tmp_path) as made:
+        await made.gateway.app.vault_service.lock()
+        client = await made.client()
+        for provider in PROVIDERS:
+            head, body = await client.ask(b"POST", PATHS[provider], made.line(provider))
+            assert head.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+            error = json.loads(body)["error"]
+            assert STATUS_OF_LOCKED[provider] in (error.get("type"), error.get("status"))
+            assert "The vault is locked" in error["message"]
+            assert "aileron vault unlock" in error["message"]
+            assert made.waits
+        assert made.upstream.raw == b""
+        await client.ask(b"POST", PATHS["openai"], made.line("openai", b"sk-mine"))
+        assert len(made.upstream.seen) == 1
+        head, _ = await client.ask(b"POST", PATHS["openai"], made.line("openai"))
+        assert made.waits
+        await made.unlock()
+        assert not made.waits
+        head, _ = await client.ask(b"POST", PATHS["openai"], made.line("openai"))
+        assert head.startswith(b"HTTP/1.1 200")
+
+
+async def test_a_key_is_for_one_https_address(tmp_path: Path) -> None:
+    """Of another upstream, a removed key, or plain http, nothing is sent."""
+    async with keyed(tmp_path) as made:
+        keys, client = made.gateway.app.model_keys, await made.client()
+        with pytest.raises(InvalidRequest, match="not https"):
+            await keys.set("openai", "http://models.example", Secret(KEY))
+        for change in (
+            lambda: keys.set("openai", "https://other.example", Secret(KEY)),
+            lambda: keys.remove("openai"),
+        ):
+            await change()
+            head, body = await client.ask(b"POST", PATHS["openai"], made.line("openai"))
+            assert head.startswith(b"HTTP/1.1 403 ")
+            assert "aileron gateway key set openai" in json.loads(body)["error"]["message"]
+        assert made.upstream.raw == b""
+        events = [each["event"] for each in await made.records()]
+        assert events.count("gateway.key_set") == len(PROVIDERS) + 1
+        assert events.count("gateway.key_removed") == 1
+
+
+async def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
+    """It is the agent's answer; the agent has a placeholder to follow it with."""
+
+    async def moved(_seen, _reader, writer) -> None:  # type: ignore[no-untyped-def]
+        writer.write(
+            b"HTTP/1.1 307 Moved\r\nLocation: https://other.example/%b\r\nContent-Length: 0\r\n\r\n"
+            % KEY
+        )
+
+    async with keyed(tmp_path, moved) as made:
+        head, _ = await (await made.client()).ask(b"POST", PATHS["openai"], made.line("openai"))
+        assert head.startswith(b"HTTP/1.1 307 Moved\r\n")
+        assert b"Location: https://other.example/" + b"*" * len(KEY) in head
+        assert len(made.upstream.seen) == 1
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked", "close"])
+async def test_a_key_that_comes_back_is_overwritten_however_it_is_cut(
+    framing: str, tmp_path: Path
+) -> None:
+    """In headers, trailers and the body: as it is and in base64; the lengths stay."""
+    encoded = base64.b64encode(KEY)
+    text = b"data: " + KEY + b" sk-ca " + encoded + b" sk-canary\n\nsk-c"
+    masked = b"data: " + b"*" * len(KEY) + b" sk-ca "
+
+    async def echoes(_seen, _reader, writer) -> None:  # type: ignore[no-untyped-def]
+        writer.write(b"HTTP/1.1 200 %b\r\nX-Echo: <%b>\r\n" % (KEY, KEY))
+        if framing == "length":
+            writer.write(b"Content-Length: %d\r\n\r\n" % len(text))
+        elif framing == "chunked":
+            writer.write(b"Transfer-Encoding: chunked\r\n\r\n")
+        else:
+            writer.write(b"\r\n")
+        for at in range(len(text)):
+            piece = text[at : at + 1]
+            writer.write(b"1\r\n%b\r\n" % piece if framing == "chunked" else piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+        if framing == "chunked":
+            writer.write(b"0\r\n\r\n")
+        elif framing == "close":
+            writer.write_eof() if writer.can_write_eof() else writer.close()
+
+    async with keyed(tmp_path, echoes) as made:
+        head, body = await (await made.client()).ask(b"POST", PATHS["openai"], made.line("openai"))
+        assert head.startswith(b"HTTP/1.1 200 " + b"*" * len(KEY) + b"\r\n")
+        assert b"X-Echo: <" + b"*" * len(KEY) + b">\r\n" in head
+        assert len(body) == len(text)
+        assert body.startswith(masked)
+        assert encoded[:24] not in body
+        assert body.endswith(b" sk-canary\n\nsk-c")
+
+
+async def test_an_event_is_passed_on_before_the_next_one_comes(tmp_path: Path) -> None:
+    """Searching an answer delays nothing of a stream."""
+    more = asyncio.Event()
+
+    async def streams(_seen, _reader, writer) -> None:  # type: ignore[no-untyped-def]
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b"a\r\ndata: 1!\n\n\r\n")
+        await more.wait()
+        writer.write(b"0\r\n\r\n")
+
+    async with keyed(tmp_path, streams) as made:
+        client = await made.client()
+        await client.send(b"POST", PATHS["openai"], made.line("openai"))
+        await client.reader.readuntil(b"\r\n\r\n")
+        assert await client.reader.readexactly(15) == b"a\r\ndata: 1!\n\n\r\n"
+        more.set()
+        assert await client.reader.readexactly(5) == b"0\r\n\r\n"
+
+
+@pytest.mark.parametrize("where", [b"Content-Encoding: gzip", b"Transfer-Encoding: gzip, chunked"])
+async def test_an_answer_that_is_compressed_all_the_same_is_not_passed_on(
+    where: bytes, tmp_path: Path
+) -> None:
+    """Nobody could search it."""
+
+    async def compresses(_seen, _reader, writer) -> None:  # type: ignore[no-untyped-def]
+        body = gzip.compress(KEY)
+        writer.write(b"HTTP/1.1 200 OK\r\n%b\r\n" % where)
+        if where.startswith(b"Transfer"):
+            writer.write(b"\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+        else:
+            writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    async with keyed(tmp_path, compresses) as made:
+        head, body = await (await made.client()).ask(b"POST", PATHS["openai"], made.line("openai"))
+        assert head.startswith(b"HTTP/1.1 502 ")
+        assert "compressed its answer" in json.loads(body)["error"]["message"]
+
+
+async def test_connections_are_not_shared_with_requests_without_a_key(tmp_path: Path) -> None:
+    """Nothing that an agent sent with its own key is in front of ours."""
+    async with keyed(tmp_path) as made:
+        client = await made.client()
+        for _ in range(2):
+            await client.ask(b"POST", PATHS["openai"], made.line("openai", b"sk-mine"))
+            await client.ask(b"POST", PATHS["openai"], made.line("openai"))
+        assert [each.connection for each in made.upstream.seen] == [1, 2, 1, 2]
+
+
+async def test_model_traffic_waits_for_the_vault_where_config_requires_it(tmp_path: Path) -> None:
+    """`require_unlocked`: with a key of one's own as well; nothing while locked, everything after."""
+    async with keyed(tmp_path, require_unlocked=True) as made:
+        client = await made.client()
+        line = made.line("anthropic", b"sk-mine")
+        for locked in (False, True, False):
+            if locked:
+                await made.gateway.app.vault_service.lock()
+            elif made.gateway.app.vault.state == "locked":
+                await made.unlock()
+            before = len(made.upstream.seen)
+            head, body = await client.ask(b"POST", PATHS["anthropic"], line)
+            assert head.split()[1] == (b"503" if locked else b"200")
+            assert len(made.upstream.seen) == before + (not locked)
+            if locked:
+                error = json.loads(body)
+                assert error["type"] == "error"
+                assert error["error"]["type"] == "api_error"
+                assert made.waits
+
+
+async def test_a_websocket_ends_when_the_vault_is_locked_where_config_requires_it(
+    tmp_path: Path,
+) -> None:
+    """Each frame in it may be another request; one without a key of the vault as well."""
+    for required in (True, False):
+        (tmp_path / str(required)).mkdir()
+        async with keyed(tmp_path / str(required), echo, require_unlocked=required) as made:
+            client = await made.client()
+            await client.send(b"GET", b"/v1/responses", *UPGRADE)
+            assert await read_head(client.reader) == SWITCHED
+            assert await client.reader.readexactly(7) == b"\x81\x05hello"
+            await made.gateway.app.vault_service.lock()
+            client.writer.write(b"another request")
+            async with asyncio.timeout(PATIENCE):
+                if required:
+                    with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+                        await client.reader.readexactly(15)
+                else:
+                    assert await client.reader.readexactly(15) == b"another request"
+
+
+async def test_without_a_vault_there_is_none_to_wait_for() -> None:
+    """`require_unlocked` is about a vault that exists."""
+    async with passing() as first:
+        url = f"http://127.0.0.1:{first.upstream.port}"
+        settings = GatewaySettings(openai=url, require_unlocked=True)
+        async with passing(settings=settings) as gateway:
+            assert (await (await gateway.client()).ask(b"GET", b"/v1/models"))[1] == b"ok"
+
+
+def test_a_mask_keeps_back_a_word_at_the_end_and_never_more_than_a_spelling_has() -> None:
+    mask = StreamMask(b"sk-abcdefgh")
+    assert mask.feed(b"hello sk-abc") == b"hello "
+    assert mask.feed(b"def") == b""
+    assert mask.feed(b"gh!") == b"***********!"
+    assert mask.feed(b'"}\n\n') == b'"}\n\n'
+    longest = len("sk-abcdefgh") * len("%73")
+    assert mask.feed(b"x" * 500) == b"x" * (500 - longest + 1)
+    assert mask.rest() == b"x" * (longest - 1)
+
+
+def test_the_sizes_of_pieces_do_not_tell_how_much_of_a_key_was_guessed() -> None:
+    """An agent that has the provider echo its guesses learns nothing from where an answer is cut."""
+    masks = [StreamMask(each) for each in (b"sk-canary-12345", b"sk-Other/+-6789")]
+    for guess in (b"sk-c", b"sk-canary-1", b"sk-d", b"c2stY2", b"sk%2Dcan", b"sk\\u002D", b"no"):
+        for mask in masks:
+            mask.rest()
+        first, second = (mask.feed(b'{"echo": "' + guess) for mask in masks)
+        assert first == second
