@@ -1,42 +1,61 @@
 """Composes the core: opens a home, creates its services, runs their housekeeping, and closes them."""
 
 import asyncio
+import hmac
 import logging
 import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from aileron_core import __version__, tasks
+from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.head import JOURNAL, HeadFile, SystemJournal
 from aileron_core.audit.read import head_contradiction
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
+from aileron_core.console.account_commands import AccountCommands
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.call_reader import CallReader
+from aileron_core.console.head_signing import HeadSigning
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords
 from aileron_core.console.service import ConsoleService
 from aileron_core.console.storage_monitor import StorageMonitor
+from aileron_core.console.vault_service import VaultService
 from aileron_core.console_port import CoreEvent
-from aileron_core.errors import AileronError, StorageUnavailable
+from aileron_core.credentials.accounts import AccountService
+from aileron_core.credentials.authorization import AuthorizationService
+from aileron_core.credentials.bindings import BindingService
+from aileron_core.credentials.model_keys import ModelKeys
+from aileron_core.credentials.oauth import TokenEndpoint
+from aileron_core.errors import AileronError, StorageUnavailable, VaultLocked
 from aileron_core.events import EventBus
-from aileron_core.history.keys import HistoryKeys, NoVault
+from aileron_core.history.keys import HistoryKeys
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.home.layout import Home, HomeLock
+from aileron_core.library.accepted_settings import AcceptedSettings
+from aileron_core.library.authenticated_records import (
+    accepted_files,
+    accepted_projects,
+)
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.library.project_trust import ProjectTrust
 from aileron_core.runs import ApprovalService, Gate, GateSettings, LiveRun
+from aileron_core.runs.account_waits import AccountWaits
 from aileron_core.runs.approved import ApprovedRunner
 from aileron_core.runs.argument_quota import ArgumentQuota
 from aileron_core.runs.emergency_stop import EmergencyStop, StopSignal
 from aileron_core.runs.executor import Executor
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
+from aileron_core.runs.live_run import random_nonce
 from aileron_core.runs.locks import ConnectorLocks
+from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.read_back import ReadBackService
@@ -51,14 +70,22 @@ from aileron_core.sessions.service import SessionService, unknown_session
 from aileron_core.sessions.traffic import TrafficMeter
 from aileron_core.settings import Settings
 from aileron_core.storage.database import Database
+from aileron_core.vault.history_keys import VaultHistoryKeys
+from aileron_core.vault.os_keyring import OsKeyring
+from aileron_core.vault.secret import Secret
+from aileron_core.vault.vault import Vault, VaultState
 
 if TYPE_CHECKING:
+    from aileron_core.connectors.http.client import OutgoingClient
     from aileron_core.connectors.wasm.engine import WasmEngine
 
 _log = logging.getLogger(__name__)
 _SWEEP_SECONDS = 0.5
 _SETTLE_SECONDS = 3.0
 """How long effects in flight have, when the console stops, to end on record."""
+
+
+MakeOutgoing: TypeAlias = Callable[[Sequence[Route], Clock], "OutgoingClient"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +96,16 @@ class AppOptions:
     accept_installed: bool = False
     settings: Settings = field(default_factory=Settings)
     failpoint: Failpoint = no_failpoint
-    history_keys: HistoryKeys = field(default_factory=NoVault)
+    history_keys: HistoryKeys | None = None
+    """None: the vault's own."""
+    passphrase: Secret | None = None
+    """Unlocks the vault at the start, unattended; overwritten then."""
+    use_keyring: bool = False
+    """The system's keyring may open the vault before a passphrase did; see `Vault`."""
+    keyring: OsKeyring | None = None
+    """None: the one that runs."""
+    make_outgoing: MakeOutgoing | None = None
+    """What sends connectors' requests, in place of the real client; for tests in this process only."""
 
     def routes_shown(self) -> tuple[str, ...]:
         """Return `host:port -> address:port` of each route."""
@@ -91,9 +127,75 @@ class _Base:
         self.registry = RunRegistry()
         self.run_changed: EventBus[LiveRun] = EventBus()
         self.sessions = SessionRegistry(clock)
-        self.screens = SealedScreens(
-            database, options.history_keys, clock, days=options.settings.history_days
+        # It changes on threads of its own; whoever listens runs on the core's loop.
+        self.vault = Vault(
+            home.path,
+            clock,
+            deliver=asyncio.get_running_loop().call_soon_threadsafe,
+            keyring=options.keyring,
+            use_keyring=options.use_keyring,
         )
+        self.records = ConsoleRecords(database, clock)
+        # Without routes, of its own: tokens are asked for at the real host alone.
+        self.token_endpoint = TokenEndpoint(lambda: _outgoing(options, clock, ()), clock)
+        self.bindings = BindingService(
+            self.vault, clock, self.records.record_binding, self.token_endpoint
+        )
+        self.authorizations = AuthorizationService(
+            self.vault, self.bindings, self.token_endpoint, clock
+        )
+        self.model_keys = ModelKeys(self.vault, clock, self.records.record_binding)
+        self.signing = HeadSigning(self.vault, home.path, clock)
+        database.sign_heads(self.signing.sign)
+        self.accepted_files = accepted_files(database, self.vault, clock)
+        self.accepted_projects = accepted_projects(database, self.vault, clock)
+        self.accepted_settings = AcceptedSettings(
+            database, self.vault, clock, options.settings.text, home.path
+        )
+        self.accounts = AccountService(
+            self.vault,
+            self.bindings,
+            [route.host for route in options.routes],
+            unverified=self._unverified,
+        )
+        self.screens = SealedScreens(
+            database,
+            options.history_keys or VaultHistoryKeys(self.vault, home.path),
+            clock,
+            days=options.settings.history_days,
+        )
+
+    def _unverified(self) -> Literal["locked", "settings"] | None:
+        if self.accepted_files.waits_for_vault:
+            return "locked"
+        return None if self.accepted_settings.count else "settings"
+
+    def expires_seconds(self) -> float:
+        """Return `approval.expires_seconds`; no more than the default before a person accepted it."""
+        return self._in_force(self.options.settings.expires_seconds, Settings().expires_seconds)
+
+    def lock_minutes(self) -> float:
+        """Return `vault.lock_minutes`; no more than the default before a person accepted it."""
+        own, usual = self.options.settings.vault, Settings().vault
+        return self._in_force(own.lock_minutes, usual.lock_minutes)
+
+    def _in_force(self, own: float, usual: float) -> float:
+        """Return *own*, where 0 is "never", or less: another program may have written it."""
+        return own if self.accepted_settings.count else min(own or usual, usual)
+
+    def nonce_of(self, row: RunRecord) -> str:
+        """Return the digest's nonce of a run: from the vault's key and the run's own, else a random one."""
+        try:
+            key = self.vault.derive_key("digest nonce")
+        except VaultLocked:
+            return random_nonce(row)
+        return hmac.digest(key, f"{row.run_id} {row.content_key}".encode(), "sha256")[:16].hex()
+
+    def alarms(self) -> tuple[str, ...]:
+        """Return a sentence for each set that does not verify with the vault's key."""
+        sets = (self.accepted_files, self.accepted_projects)
+        found = (self.signing.alarm, *(each.problem for each in sets))
+        return tuple(each for each in found if each)
 
 
 class _Reports:
@@ -114,11 +216,22 @@ class _Reports:
             clock,
             preview_seconds=base.settings.preview_seconds,
             traffic=self.traffic.view,
+            waits_for_vault=lambda session_id: (
+                self.traffic.was_refused_for_vault(session_id) and base.vault.state == "locked"
+            ),
         )
-        self.records = ConsoleRecords(database, clock)
+        self.records = base.records
+        self.vault = VaultService(
+            base.vault,
+            self.records,
+            base.events,
+            base.registry,
+            is_needed=lambda: any(each.key_providers for each in base.sessions.all()),
+            lock_minutes=base.lock_minutes,
+        )
         self.storage = StorageMonitor(base.events, self.records)
         self.address = ConsoleAddress(base.home, database, clock, self.records)
-        self.audit = AuditReader(base.home, database, clock)
+        self.audit = AuditReader(base.home, database, clock, base.signing)
 
 
 class _Files:
@@ -127,7 +240,7 @@ class _Files:
     def __init__(self, base: _Base, publisher: EventPublisher) -> None:
         routes = base.options.routes
         store = ConnectorStore(base.home.path)
-        self.connectors = ConnectorRegistry(store, lambda: _engine(routes, base.clock))
+        self.connectors = ConnectorRegistry(store, lambda: _engine(base))
         if routes:
             _ = self.connectors.engine  # a route that cannot be used ends the start
         self.stop_signal = StopSignal(self.connectors.stop_running)
@@ -135,22 +248,40 @@ class _Files:
             actions=base.home.actions,
             store=store,
             registry=self.connectors,
+            accepted=base.accepted_files,
+            settings=base.accepted_settings,
+            alarms=base.alarms,
             database=base.database,
             clock=base.clock,
             routes=routes,
             changed=lambda: publisher.library_changed(self.library),
             guard=self.stop_signal.make_stoppable,
         )
-        self.project_trust = ProjectTrust(base.database, base.clock)
+        self.project_trust = ProjectTrust(base.accepted_projects, base.clock)
 
 
-def _engine(routes: Sequence[Route], clock: Clock) -> "WasmEngine":
+def _outgoing(options: AppOptions, clock: Clock, routes: Sequence[Route]) -> "OutgoingClient":
     from aileron_core.connectors.http.client import OutgoingClient
+
+    if options.make_outgoing is not None:
+        return options.make_outgoing(routes, clock)
+    return OutgoingClient(routes=routes, clock=clock)
+
+
+def _engine(base: _Base) -> "WasmEngine":
     from aileron_core.connectors.wasm.engine import WasmEngine
 
-    outgoing = OutgoingClient(routes=routes, clock=clock)
-    # Compiled forms stay in memory: only a key from a vault would outlive this process.
-    return WasmEngine(outgoing, separate_compiler=True)
+    options = base.options
+    outgoing = _outgoing(options, base.clock, options.routes)
+
+    def key() -> bytes | None:
+        try:
+            return base.vault.derive_key("compiled modules")
+        except VaultLocked:
+            return None  # compiled forms stay in memory: nothing else could prove what a file holds
+
+    folder = base.home.path / "store" / "compiled"
+    return WasmEngine(outgoing, cache_folder=folder, key=key, separate_compiler=True)
 
 
 class _Runs:
@@ -174,10 +305,24 @@ class _Runs:
             clock=clock,
             settings=settings,
             pause=base.pause,
+            accounts=base.accounts,
             argument_quota=ArgumentQuota(
                 database, registry, self.store, clock, max_bytes=settings.argument_bytes
             ),
+            nonce_of=base.nonce_of,
+            expires_seconds=base.expires_seconds,
             is_session_open=lambda session_id: base.sessions.get(session_id) is not None,
+        )
+        self.account_waits = AccountWaits(
+            accounts=base.accounts,
+            registry=registry,
+            store=self.store,
+            previews=self.previews,
+            clock=clock,
+            nonce_of=base.nonce_of,
+            refusal=self.gate.refusal,
+            refuse=self.gate.refuse_to_resume,
+            resume=self.gate.resume,
         )
         self.read_backs = ReadBackService(
             store=self.store,
@@ -200,12 +345,14 @@ class _Runs:
                 clock=clock,
                 settings=settings,
                 pause=base.pause,
+                accounts=base.accounts,
             ),
             database=database,
             clock=clock,
             settings=settings,
             pause=base.pause,
             read_backs=self.read_backs,
+            accounts_may_have_changed=self.account_waits.changed,
             unknown_outcomes=UnknownOutcomeService(
                 store=self.store, registry=registry, previews=self.previews, library=library
             ),
@@ -255,6 +402,10 @@ class _Commands:
             clock=base.clock,
             registry=base.registry,
             approvals=runs.approvals,
+            account_waits=runs.account_waits,
+            accounts=AccountCommands(
+                base.bindings, base.authorizations, files.library, base.events
+            ),
             library=files.library,
             sessions=self.session_service,
             pause=base.pause,
@@ -268,6 +419,7 @@ class _Commands:
                 screens=base.screens,
             ),
             screens=base.screens,
+            vault=reports.vault,
         )
 
 
@@ -287,11 +439,22 @@ class App:
         self.run_changed = base.run_changed
         self.sessions = base.sessions
         self.screens = base.screens
+        self.vault = base.vault
+        self.bindings = base.bindings
+        self.model_keys = base.model_keys
+        self.accounts = base.accounts
+        self.accepted_settings = base.accepted_settings
+        self.signing = base.signing
+        self._nonce_of = base.nonce_of
+        self._following: set[asyncio.Task[None]] = set()
+        self.token_endpoint = base.token_endpoint
+        self.authorizations = base.authorizations
 
         reports = _Reports(base)
         self.traffic = reports.traffic
         self.publisher = reports.publisher
         self.records = reports.records
+        self.vault_service = reports.vault
         self.storage = reports.storage
         self.address = reports.address
         self.audit = reports.audit
@@ -306,6 +469,7 @@ class App:
         self.previews = runs.previews
         self.gate = runs.gate
         self.approvals = runs.approvals
+        self.account_waits = runs.account_waits
         self.read_backs = runs.read_backs
         self.retention = runs.retention
 
@@ -326,18 +490,10 @@ class App:
         """
         home.prepare()
         async with AsyncExitStack() as closing:
-            lock = HomeLock(home)
-            lock.acquire()
-            closing.callback(lock.release)
-            closing.callback(home.daemon_file.unlink, missing_ok=True)
-            heads = closing.enter_context(ExitStack())
-            database = Database(home.database)
-            closing.push_async_callback(asyncio.to_thread, database.close)
-            # Before the first record of this process overwrites what the last one left.
-            contradiction = await database.read(lambda c: head_contradiction(c, home.path))
-            _copy_heads(home, database, heads)
+            database, contradiction = await _take(home, closing)
             app = cls(home, options, clock or SystemClock(), database)
             closing.push_async_callback(asyncio.to_thread, app.connectors.close)
+            closing.push_async_callback(asyncio.to_thread, app.token_endpoint.close)
             database.on_commit(app.publisher.records_committed)
             database.on_failure(app.storage.commit_failed)
             recovery = await app._begin(contradiction)
@@ -357,6 +513,10 @@ class App:
             },
             contradiction=contradiction,
         )
+        if self.options.passphrase is not None:
+            await self.vault_service.unlock(self.options.passphrase, way="unattended")
+        await self._look_at_signed_head()
+        await self.accepted_settings.load()
         await self.project_trust.load()
         await self.library.load()
         if self.options.accept_installed:
@@ -373,14 +533,61 @@ class App:
             library=self.library,
             database=self.database,
             clock=self.clock,
+            accounts=self.accounts,
+            nonce_of=self._nonce_of,
             get_session=lambda session_id: known.get(session_id) or unknown_session(session_id),
         )
         # First, so that no run is held in memory with what its row has forgotten.
         await self.retention.sweep()
         rest = await recovery.recover()
         await restore_claims(self.registry, self.database)
+        await self.account_waits.sweep()
+        self.vault.changed.subscribe(self._vault_changed)
+        self.bindings.changed.subscribe(lambda _: self.account_waits.changed())
         self.publisher.runs_recovered()
         return tasks.spawn(recovery.resume_waiting(rest), name="recovery")
+
+    def _vault_changed(self, _state: VaultState) -> None:
+        if self.vault.state != "unlocked":
+            self.authorizations.close()
+        self.publisher.sessions_changed()
+        following = tasks.spawn(self._follow_vault(), name="follow the vault")
+        self._following.add(following)
+        following.add_done_callback(self._following.discard)
+
+    async def _follow_vault(self) -> None:
+        """Verify what was accepted once the vault is unlocked; then have calls go on, or wait."""
+        try:
+            await self._look_at_signed_head()
+            if self.vault.state == "unlocked":
+                await self.library.prepare()
+                await self.accepted_settings.load()
+                await self.project_trust.load()
+                await self.library.load()
+        except StorageUnavailable as error:
+            self.storage.report_failure(error.message)
+        except VaultLocked:
+            pass  # locked again meanwhile, of which there is another call
+        await self.account_waits.sweep()
+
+    async def _look_at_signed_head(self) -> None:
+        """Compare the record with what was signed last, say on record where it differs; then sign again."""
+        if self.vault.state != "unlocked":
+            self.signing.end()
+            return
+        alarms: list[str] = []
+        if problem := await self.database.read(self.signing.problem):
+            await self.records.record(AuditEvent.AUDIT_REWRITTEN, problem)
+            alarms.append(f"{problem} `aileron audit verify` names what it finds.")
+        if problem := await self.database.read(self.signing.vault_problem):
+            await self.vault_service.record_replaced(problem)
+            alarms.append(problem)
+        if alarms:
+            self.signing.alarm = " ".join(alarms)
+        self.signing.begin()
+
+    async def _anchor_signed_head(self) -> None:
+        await asyncio.to_thread(self.signing.anchor)
 
     async def _housekeeping(self) -> None:
         """Twice a second, do what depends on the time alone."""
@@ -392,6 +599,8 @@ class App:
             self.publisher.sweep,
             self.retention.sweep,
             self.screens.sweep,
+            self.vault_service.lock_if_idle,
+            self._anchor_signed_head,
             self.storage.probe,
         )
         while True:
@@ -405,14 +614,73 @@ class App:
                     _log.error("housekeeping failed with %s", type(error).__name__)
 
     async def _end(self) -> None:
+        """Stop what goes on, and record it; the vault is locked last, since what ends may use it."""
         self.audit.close()
+        await asyncio.gather(*self._following, return_exceptions=True)
         self.read_backs.close()
+        self.authorizations.close()
         if left := await self.registry.wait_for_executing(_SETTLE_SECONDS):
             # The next start records them as unknown.
             _log.warning("%d runs were still going on when the console stopped", left)
         with suppress(AileronError):
             await self.traffic.sweep(everything=True)
             await self.records.record_stop()
+        with suppress(AileronError, OSError):
+            await asyncio.to_thread(self.signing.anchor, at_once=True)
+        self.vault.lock()
+
+
+@asynccontextmanager
+async def open_vault(home: Home, clock: Clock | None = None) -> AsyncGenerator[VaultService]:
+    """Own *home* for a command that changes its vault, on record; nothing runs meanwhile.
+
+    Raises:
+        HomeError: the home is locked, foreign or damaged.
+        StorageUnavailable: the database cannot be written.
+    """
+    home.prepare()
+    clock = clock or SystemClock()
+    async with AsyncExitStack() as closing:
+        database, contradiction = await _take(home, closing)
+        records = ConsoleRecords(database, clock)
+        if contradiction:
+            await records.record(AuditEvent.AUDIT_CUT, contradiction)
+        vault = Vault(home.path, clock)
+        closing.callback(vault.lock)
+        sets = (
+            accepted_files(database, vault, clock),
+            accepted_projects(database, vault, clock),
+            AcceptedSettings(database, vault, clock, _text_of(home.config), home.path),
+        )
+        for each in sets:
+            await each.load()
+        yield VaultService(vault, records, EventBus(), RunRegistry(), lock_minutes=lambda: 0)
+        if vault.state == "unlocked":  # it was created: what is accepted is signed with it
+            for each in sets:
+                await each.load()
+
+
+def _text_of(path: Path) -> str:
+    """Return *path* as settings are read; empty where there is none that can be."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, ValueError):
+        return ""
+
+
+async def _take(home: Home, closing: AsyncExitStack) -> tuple[Database, str]:
+    """Lock *home* and open its database; return it, and where the audit contradicts its head (or '')."""
+    lock = HomeLock(home)
+    lock.acquire()
+    closing.callback(lock.release)
+    closing.callback(home.daemon_file.unlink, missing_ok=True)
+    heads = closing.enter_context(ExitStack())
+    database = Database(home.database)
+    closing.push_async_callback(asyncio.to_thread, database.close)
+    # Before the first record of this process overwrites what the last one left.
+    contradiction = await database.read(lambda c: head_contradiction(c, home.path))
+    _copy_heads(home, database, heads)
+    return database, contradiction
 
 
 def _copy_heads(home: Home, database: Database, closing: ExitStack) -> None:

@@ -7,10 +7,12 @@ A path is hidden by not mounting it, never by mounting something over it: what i
 uncovered, or reached by another path.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from aileron_core.containment.mounts import Mount, mount_arguments
 from aileron_core.containment.programs import own_code_folders
 
 SANDBOX_DIR = "/run/aileron"
@@ -32,7 +34,9 @@ PROTECTED_NAMES = (
 
 _PASSED_VARIABLES = frozenset(
     ("TERM", "COLORTERM", "LANG", "LANGUAGE", "TZ", "SHELL", "USER", "LOGNAME", "NO_COLOR",
-     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy",
+     "no_proxy",
+     "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL",
      "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "COLUMNS", "LINES")
 )  # fmt: skip
 """What of the person's environment goes in, beside LC_* and what the agent's module needs."""
@@ -61,11 +65,13 @@ class SandboxSpec:
 
     Its folder is what is mounted: a console that starts again makes a new socket in it.
     """
-    programs: tuple[Path, ...] = ()
-    """Read-only: the agent's program, its interpreter, ours."""
+    mounts: tuple[Mount, ...] = ()
+    """What else is mounted, over the private home and under the project: programs, for one."""
     offline: bool = False
-    """No network but the session's socket."""
-    git_mounts: tuple[str, ...] | None = None
+    """A network of its own, in which nothing is but what is opened in it from outside."""
+    resolv_conf: Path | None = None
+    """The settings of its resolver; None leaves the system's."""
+    git_mounts: tuple[Mount, ...] | None = None
     """How the project's repositories are mounted; None leaves its own read-only."""
 
 
@@ -92,66 +98,123 @@ def bwrap_argv(spec: SandboxSpec, argv: Iterable[str]) -> list[str]:
         *(["--unshare-net"] if spec.offline else []),
         *("--disable-userns", "--die-with-parent", "--cap-drop", "ALL"),
     ]
-    command += [*system_mount_arguments(), "--ro-bind", "/etc", "/etc"]
-    command += ["--proc", "/proc", *proc_mask_arguments(), "--dev", "/dev"]
-    command += ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]  # noqa: S108
-    command += ["--tmpfs", "/run", "--dir", SANDBOX_DIR]
-    if _RESOLVED.is_dir():
-        command += ["--ro-bind", str(_RESOLVED), str(_RESOLVED)]
-    command += ["--bind", str(spec.private_home), str(spec.home)]
-    for path in sorted(set(spec.programs)):
-        command += ["--ro-bind", str(path), str(path)]
-    command += _project(spec)
-    command += ["--ro-bind", str(spec.launch_dir), SANDBOX_LAUNCH_DIR]
-    if spec.socket is not None:
-        command += ["--ro-bind", str(spec.socket.parent), str(PurePosixPath(SANDBOX_SOCKET).parent)]
-        command += ["--symlink", SANDBOX_SOCKET, f"{SANDBOX_DIR}/s.sock"]
+    command += mount_arguments(sandbox_mounts(spec))
     return [*command, "--chdir", str(spec.project), "--", *argv]
 
 
-def system_mount_arguments() -> list[str]:
-    """Return the arguments that mount the system's programs read-only; links such as /bin stay links."""
-    command = ["--ro-bind", "/usr", "/usr"]
-    for name in _SYSTEM:
-        path = Path("/", name)
-        if path.is_symlink():
-            command += ["--symlink", str(path.readlink()), str(path)]
-        elif path.is_dir():
-            command += ["--ro-bind", str(path), str(path)]
-    return command
+def sandbox_mounts(spec: SandboxSpec) -> list[Mount]:
+    """Return everything that the sandbox *spec* contains, in the order in which it is mounted."""
+    mounts = [
+        *system_mounts(),
+        Mount(path=Path("/etc"), how="read-only", why="the system's settings"),
+        *process_mounts(),
+        *(_private(path, "empty") for path in ("/tmp", "/var/tmp", "/run")),  # noqa: S108
+    ]
+    if not spec.offline and _RESOLVED.is_dir():  # its socket leads out of any network
+        mounts.append(Mount(path=_RESOLVED, how="read-only", why="where names are looked up"))
+    if spec.resolv_conf is not None:
+        why = "names are answered by Aileron"
+        mounts.append(
+            Mount(path=resolv_conf_path(), how="read-only", why=why, source=spec.resolv_conf)
+        )
+    why = "your home: empty but for what is listed below and copies of the agent's own files"
+    mounts.append(Mount(path=spec.home, how="copy", why=why, source=spec.private_home))
+    shown = [each for each in spec.mounts if each.how != "hidden"]
+    shown = [each for each in dict.fromkeys(shown) if not _is_shown_anyway(spec, each, shown)]
+    mounts += sorted(shown, key=lambda each: each.path)  # folders before what is in them
+    mounts += writable_mounts(spec.project, spec.git_mounts)
+    mounts += [each for each in spec.mounts if each.how == "hidden"]
+    why = "the connection to Aileron"
+    mounts.append(
+        Mount(path=Path(SANDBOX_LAUNCH_DIR), how="read-only", why=why, source=spec.launch_dir)
+    )
+    if spec.socket is not None:
+        socket = Path(SANDBOX_SOCKET)
+        mounts += [
+            Mount(path=socket.parent, how="read-only", why=why, source=spec.socket.parent),
+            Mount(path=Path(SANDBOX_DIR, "s.sock"), how="link", why=why, source=socket),
+        ]
+    return mounts
 
 
-def proc_mask_arguments() -> list[str]:
-    """Return the arguments that cover the machine-wide files in /proc that exist; bubblewrap fails at a missing one.
+def _is_shown_anyway(spec: SandboxSpec, mount: Mount, all_mounts: Iterable[Mount]) -> bool:
+    """Return whether bubblewrap could not make *mount*, and need not.
 
-    File modes do not protect them: some are writable by anybody, all are root's, and the lists of
-    keys are readable by anybody. There is no /sys in the sandbox.
+    It makes no link in place of another file, and nothing new in what is read-only.
     """
-    command: list[str] = []
-    for name in _READ_ONLY:
-        if (path := Path("/proc", name)).exists():
-            command += ["--ro-bind", str(path), str(path)]
-    for name in _HIDDEN:
-        if (path := Path("/proc", name)).exists():
-            command += ["--ro-bind", "/dev/null", str(path)]
-    return command
+    is_new = mount.how == "link"
+    if mount.path.is_relative_to(spec.home):
+        copied = os.path.lexists(spec.private_home / mount.path.relative_to(spec.home))
+        if is_new and copied:
+            return True
+    if is_new or not mount.path.exists():
+        parents = mount.path.parents
+        return any(each.how == "read-only" and each.path in parents for each in all_mounts)
+    return False
 
 
-def _project(spec: SandboxSpec) -> list[str]:
-    """Return the arguments that mount the project writable and its protected names read-only."""
-    project = spec.project
-    command = ["--bind", str(project), str(project)]
-    git = project / ".git"
-    if spec.git_mounts is not None:
-        command += spec.git_mounts
+def resolv_conf_path(etc: Path = Path("/etc")) -> Path:
+    """Return where the system's programs read the resolver's settings: at the end of links in *etc*."""
+    path = etc / "resolv.conf"
+    while path.is_relative_to(etc) and path.is_symlink():
+        path = Path(os.path.normpath(path.parent / path.readlink()))
+    return path
+
+
+def system_mounts() -> list[Mount]:
+    """Return the system's programs, read-only; links such as /bin stay links."""
+    why = "the system's programs"
+    mounts = [Mount(path=Path("/usr"), how="read-only", why=why)]
+    for path in (Path("/", name) for name in _SYSTEM):
+        if path.is_symlink():
+            mounts.append(Mount(path=path, how="link", why=why, source=path.readlink()))
+        elif path.is_dir():
+            mounts.append(Mount(path=path, how="read-only", why=why))
+    return mounts
+
+
+def process_mounts() -> list[Mount]:
+    """Return the sandbox's own /proc and /dev.
+
+    The machine-wide files of /proc that exist are covered; bubblewrap fails at a missing one. File
+    modes do not protect them: some are writable by anybody, all are root's, and the lists of keys
+    are readable by anybody. There is no /sys in the sandbox.
+    """
+    found = [
+        path for path in (Path("/proc", name) for name in _READ_ONLY + _HIDDEN) if path.exists()
+    ]
+    return [
+        _private("/proc", "its own processes"),
+        *(
+            Mount(
+                path=path, how="hidden" if path.name in _HIDDEN else "read-only", why="the kernel's"
+            )
+            for path in found
+        ),
+        _private("/dev", "a minimal set of devices"),
+    ]
+
+
+def _private(path: str, why: str) -> Mount:
+    return Mount(path=Path(path), how="private", why=why)
+
+
+def writable_mounts(
+    folder: Path, git_mounts: Iterable[Mount] | None, why: str = "the project"
+) -> list[Mount]:
+    """Return *folder*, writable, and what of it is not: its git folder and its protected names."""
+    mounts = [Mount(path=folder, how="writable", why=why)]
+    git = folder / ".git"
+    if git_mounts is not None:
+        mounts += git_mounts
     elif git.exists() and not git.is_symlink():
-        command += ["--ro-bind", str(git), str(git)]
-    for path in protected_paths(project):
-        command += ["--ro-bind", str(path), str(path)]
+        mounts.append(Mount(path=git, how="read-only", why="git's settings and hooks"))
+    for path in protected_paths(folder):
+        mounts.append(Mount(path=path, how="read-only", why="your own tools act on it"))
     for path in own_code_folders():
-        if path.is_relative_to(project):
-            command += ["--ro-bind", str(path), str(path)]
-    return command
+        if path.is_relative_to(folder):
+            mounts.append(Mount(path=path, how="read-only", why="Aileron's own code"))
+    return mounts
 
 
 def protected_paths(project: Path) -> list[Path]:

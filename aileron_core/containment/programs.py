@@ -8,7 +8,14 @@ from pathlib import Path
 
 from aileron_core.errors import Forbidden, NotFound
 
-_SYSTEM = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"), Path("/sbin"), Path("/etc"))
+SYSTEM_FOLDERS = (
+    Path("/usr"),
+    Path("/bin"),
+    Path("/lib"),
+    Path("/lib64"),
+    Path("/sbin"),
+    Path("/etc"),
+)
 _SHEBANG = 256
 _PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 
@@ -68,12 +75,12 @@ def mount_roots(
     real = program.resolve()
     shared = home.resolve() / ".local"
     roots = {_root(real, shared)}
-    asked = _asked_for(real)
+    asked = script_interpreter(real)
     interpreter = _interpreter(program, asked, path, excluded) if asked else None
     if interpreter is not None:
         roots.add(_prefix(interpreter.resolve(), shared))
     wanted = tuple(
-        sorted(root for root in roots if not any(root.is_relative_to(s) for s in _SYSTEM))
+        sorted(root for root in roots if not any(root.is_relative_to(s) for s in SYSTEM_FOLDERS))
     )
     for root in wanted:
         for kept in (home.resolve(), *(each.resolve() for each in excluded)):
@@ -106,8 +113,12 @@ def _prefix(program: Path, shared: Path) -> Path:
     return prefix if program.parent.name == "bin" and prefix != shared else program
 
 
-def _asked_for(real: Path) -> str:
-    """Return the interpreter in a script's first line: a path, or the name given to `env`; empty for a binary."""
+def script_interpreter(real: Path) -> str:
+    """Return the interpreter in a script's first line: a path, or the name given to `env`; empty for a binary.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     with real.open("rb") as file:
         head = file.read(_SHEBANG)
     words = head[2:].split(b"\n", 1)[0].decode("utf-8", "replace").split()
@@ -138,8 +149,8 @@ def _interpreter(program: Path, asked: str, path: str, excluded: tuple[Path, ...
     for each in (program, Path(interpreter)):
         if each.parent.name == "shims":
             raise NotFound(
-                f"{each} is a version manager's shim, and version managers do not work in the "
-                f"sandbox. Put the folder of the real {each.name} first on PATH, or launch with "
+                f"{each} is a version manager's shim: files of the project choose what it starts. "
+                f"Put the folder of the real {each.name} first on PATH, or launch with "
                 "--no-sandbox."
             )
     return Path(interpreter)
@@ -147,8 +158,26 @@ def _interpreter(program: Path, asked: str, path: str, excluded: tuple[Path, ...
 
 def _is_reachable(asked: str, interpreter: Path, roots: tuple[Path, ...]) -> bool:
     """Return whether a script finds its interpreter in a sandbox with *roots* and the system's programs."""
-    if any(interpreter.is_relative_to(folder) for folder in _SYSTEM):
+    if any(interpreter.is_relative_to(folder) for folder in SYSTEM_FOLDERS):
         return True
     if "/" in asked:
         return any(interpreter.is_relative_to(root) for root in roots)
     return any(root.name == asked or (root / "bin" / asked).exists() for root in roots)
+
+
+def named_interpreter(
+    program: Path, path: str, *, excluded: tuple[Path, ...]
+) -> tuple[str, Path] | None:
+    """Return the name by which the script *program* asks for its interpreter, and that interpreter.
+
+    None where it gives a path, or is no script.
+
+    Raises:
+        NotFound: there is none outside *excluded*, or only a shim.
+    """
+    asked = script_interpreter(program.resolve())
+    return (
+        (asked, _interpreter(program, asked, path, excluded))
+        if asked and "/" not in asked
+        else None
+    )

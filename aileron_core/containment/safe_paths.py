@@ -24,6 +24,8 @@ _ABSENT = (errno.ENOSYS, errno.EPERM)
 """What a kernel before 5.6 answers, and a filter that does not know the call."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PATH = getattr(os, "O_PATH", os.O_RDONLY)
+_MAX_LINKS = 40
+"""As many as Linux follows."""
 
 
 @contextlib.contextmanager
@@ -62,6 +64,33 @@ def open_beneath(root: int, path: PurePosixPath | str, flags: int, mode: int = 0
             root = _step(root, part)
             stack.callback(os.close, root)
         return os.open(parts[-1], flags | os.O_NOFOLLOW, mode, dir_fd=root)
+
+
+def resolve_trusted_links(path: Path, home: Path) -> Path:
+    """Return *path* with those links followed that no agent could have made.
+
+    These are links directly in the person's *home*, which is never a project, and links in folders of
+    another user that this user cannot write to.
+
+    Raises:
+        OSError: `ELOOP` for another link on the way or at the end, else as `lstat`.
+    """
+    real_home = home.resolve()
+    left, here, links = [*path.parts[1:]], Path("/"), 0
+    while left:
+        part = left.pop(0)
+        at = here.parent if part == ".." else here / part
+        if not stat.S_ISLNK(at.lstat().st_mode):
+            here = at
+            continue
+        links += 1
+        ours = here.stat().st_uid == os.geteuid() or os.access(here, os.W_OK)
+        if links > _MAX_LINKS or (ours and here != real_home):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+        target = at.readlink()
+        here = Path("/") if target.is_absolute() else here
+        left = [*target.relative_to(target.anchor).parts, *left]
+    return here
 
 
 def read_small_file(descriptor: int, max_bytes: int) -> bytes | None:

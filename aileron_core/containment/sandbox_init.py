@@ -1,28 +1,29 @@
-"""The first program in the sandbox: it opens the way to the gateway and becomes the agent.
+"""The first program in a sandbox without a shared network: it opens the way to the gateway, then becomes the next.
 
-Without a shared network (`--sandbox=offline`) a small process beside the agent listens on the
-sandbox's own loopback, on the console's port, and forwards bytes to the session's Unix socket, so
-the same base URL works inside and outside. It reaches that socket and nothing else, and ends with
-the sandbox.
+With `--sandbox=offline` a small process beside the agent listens on the sandbox's own loopback, on
+the console's port, and forwards bytes to the session's Unix socket, so the same base URL works
+inside and outside. It reaches that socket and nothing else, and ends with the sandbox.
 
-The agent alone becomes the terminal's foreground process group: bubblewrap would be in it too, and
-a Ctrl-C meant for the agent would end the whole sandbox. Runs as a script, from a copy; imports the
-standard library only.
+With listed hosts (`--sandbox=hosts`) the sockets in the sandbox's network are opened from outside once
+there is one, and the agent waits for them.
+
+Runs as a script, from a copy; imports the standard library only.
 """
 
 import contextlib
 import os
-import signal
 import socket
 import struct
 import sys
 import threading
+import time
 
 SESSION_SOCKET = "/run/aileron/session/s.sock"
 _CHUNK = 65536
 _BACKLOG = 128
 _MAX_CONNECTIONS = 256
 """Connections carried at once; more wait."""
+_READY_SECONDS, _AGAIN_SECONDS = 20.0, 0.01
 _LINGER_RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with no time: what is closed so is seen as broken, not as a clean end."""
 
@@ -85,12 +86,16 @@ def _reset(end: socket.socket) -> None:
 def _start_forwarder(port: int) -> None:
     """Listen on *port* and forward from a process of its own that is not a child of the agent.
 
+    It keeps no other descriptor: the agent could take from it what is meant for the next program.
+
     Raises:
         OSError: the port cannot be had.
     """
     listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
     if os.fork() == 0:
         try:
+            os.closerange(3, listener.fileno())
+            os.closerange(listener.fileno() + 1, min(os.sysconf("SC_OPEN_MAX"), 65536))
             if os.fork() == 0:
                 os.setsid()  # no signal of the agent's terminal is meant for it
                 nothing = os.open(os.devnull, os.O_RDWR)
@@ -103,37 +108,37 @@ def _start_forwarder(port: int) -> None:
     listener.close()
 
 
-def main() -> None:
-    """Open the port given as the first argument (0 for none), then exec the remaining arguments as the agent."""
-    port = int(sys.argv[1])
-    if port:
+def _await_port(port: int) -> None:
+    """Return as soon as something listens on *port* of loopback.
+
+    Raises:
+        OSError: nothing does, in time.
+    """
+    until = time.monotonic() + _READY_SECONDS
+    while True:
         try:
-            _start_forwarder(port)
-        except OSError as error:
-            sys.exit(f"aileron launch: the gateway cannot be reached ({error}). Launch again.")
-    terminal = next((number for number in (0, 1, 2) if os.isatty(number)), None)
-    if terminal is not None:
-        os.setpgid(0, 0)
-        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-        os.tcsetpgrp(terminal, os.getpgrp())
-        signal.signal(signal.SIGTTOU, before)
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_AGAIN_SECONDS)
+
+
+def main() -> None:
+    """Open the port given first (0 for none), wait for the one after a colon, then execute the remaining arguments."""
+    port, _, awaited = sys.argv[1].partition(":")
     try:
-        os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - the point: no shell
+        if awaited:
+            _await_port(int(awaited))
     except OSError as error:
-        sys.stderr.write(f"aileron launch: {_reason(sys.argv[2], error)}\n")
-        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)  # as a shell does
-
-
-def _reason(program: str, error: OSError) -> str:
-    """Return why *program* cannot be started, and what to do."""
-    if isinstance(error, FileNotFoundError) and os.path.exists(program):  # noqa: PTH110 - starts sooner
-        why = (
-            "is a script whose interpreter is not in the sandbox. Install it with the system's "
-            "interpreter, or with one in its own folder"
-        )
-    else:
-        why = f"cannot be started: {error.strerror}. Reinstall it"
-    return f"{program!a} {why}, or launch with --no-sandbox."
+        sys.exit(f"aileron launch: the sandbox's network did not start ({error}). Launch again.")
+    try:
+        if int(port):
+            _start_forwarder(int(port))
+    except OSError as error:
+        sys.exit(f"aileron launch: the gateway cannot be reached ({error}). Launch again.")
+    os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - the point: no shell
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """What the launcher needs from outside: the console that owns the home, and the person at the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from aileron_core.console_port import FileContentView
 from aileron_core.launch.project import ProjectSettings
@@ -19,6 +19,10 @@ class LaunchedSession:
     url: str
     socket: Path | None
     """Its own socket, where it is contained."""
+    placeholder: str = ""
+    """What its agent sends in place of API keys; empty where it may use none of the vault's."""
+    key_providers: tuple[str, ...] = ()
+    """The providers whose keys in the vault its model requests may use."""
 
     def __repr__(self) -> str:
         return f"LaunchedSession({self.session_id}, tokens hidden)"
@@ -38,7 +42,7 @@ class SessionHold(Protocol):
     """A stream to the console whose loss ends the session; it reconnects after a restart of the console."""
 
     def start(self) -> None:
-        """Open the stream, on a thread of its own."""
+        """Read the stream, and open it again when it breaks, on a thread of its own."""
         ...
 
     def stop(self) -> None: ...
@@ -55,8 +59,25 @@ class SessionPort(Protocol):
         """
         ...
 
-    def open(self, *, agent: str, label: str, cwd: Path, contained: bool) -> LaunchedSession:
+    def open(
+        self,
+        *,
+        agent: str,
+        label: str,
+        cwd: Path,
+        contained: bool,
+        key_providers: Collection[str] = (),
+        network: Literal["all", "hosts", "offline"] | None = None,
+        hosts: Collection[str] = (),
+        writes: Collection[str] = (),
+    ) -> LaunchedSession:
         """Open a session in the name of the person at the terminal.
+
+        Args:
+            network: what its sandbox reaches; None where nothing contains it.
+            hosts: with `hosts`, which.
+            writes: what it can write besides its project.
+            key_providers: those of which it can use a key of the vault, where there is one.
 
         Raises:
             ConsoleUnavailable: no console owns the home.
@@ -71,16 +92,31 @@ class SessionPort(Protocol):
         """
         ...
 
-    def accept(self, agent: str, project: Path, digest: str) -> None:
+    def accept(
+        self, agent: str, project: Path, digest: str, *, missing_checks: bool = False
+    ) -> None:
         """Record that the person accepts these settings of the project for *agent*.
+
+        Args:
+            missing_checks: *project* is the person's home, and *digest* that of the checks in their
+                own settings which they accept not to run.
 
         Raises:
             ConsoleUnavailable: no console owns the home.
         """
         ...
 
-    def hold(self, session: LaunchedSession) -> SessionHold:
-        """Return the stream that keeps the session alive, not yet opened."""
+    def hold(self, session: LaunchedSession, host_allowed: Callable[[str], None]) -> SessionHold:
+        """Open the stream that keeps the session alive: a launcher that is killed takes its session with it.
+
+        Args:
+            host_allowed: called, on the stream's thread, with each host that a person allows the
+                session; again after a reconnection.
+        """
+        ...
+
+    def report_refused_host(self, session_id: str, host: str, problem: str) -> bool:
+        """Report that the session's sandbox refused the agent a host; return whether that arrived."""
         ...
 
     def end(self, session_id: str) -> None:
@@ -102,6 +138,14 @@ class Prompter(Protocol):
 
         Args:
             contents: each file that asks for something, beside what was accepted of it before.
+
+        Raises:
+            Forbidden: there is no person to ask.
+        """
+        ...
+
+    def confirm_missing_checks(self, agent: str, count: int) -> bool:
+        """Return whether the person starts *agent* without *count* checks of theirs, which were named before.
 
         Raises:
             Forbidden: there is no person to ask.

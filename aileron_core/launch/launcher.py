@@ -3,31 +3,42 @@
 import contextlib
 import os
 import shlex
-from importlib.resources import files
+import shutil
+from collections.abc import Generator, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Literal
 from urllib.parse import urlsplit
 
+from aileron_core.containment import sandbox_init
 from aileron_core.containment.bubblewrap import (
     SANDBOX_LAUNCH_DIR,
     SANDBOX_SOCKET,
-    SandboxSpec,
     bwrap_argv,
 )
+from aileron_core.containment.git.prepare import check_repositories
 from aileron_core.containment.hard_links import break_own_hard_links, find_outside_links
-from aileron_core.containment.programs import own_interpreter
+from aileron_core.containment.programs import named_interpreter, own_interpreter
+from aileron_core.containment.sandbox_network import DNS_PORT
 from aileron_core.containment.support import SandboxSupport, refuse_root
 from aileron_core.errors import Forbidden
-from aileron_core.launch.foreground import run_foreground
+from aileron_core.launch import agent_job
+from aileron_core.launch.agent_logins import PRIVATE_HOME, RenewedLogins
+from aileron_core.launch.agent_state import make_state
+from aileron_core.launch.caches import prepare_caches
+from aileron_core.launch.foreground import job_argv, run_foreground
 from aileron_core.launch.interfaces import LaunchedSession, Prompter, SessionHold, SessionPort
 from aileron_core.launch.launch_dir import (
     InjectedFiles,
     LaunchDir,
-    copy_back,
-    copy_in,
     launch_dir_parents,
 )
 from aileron_core.launch.model_traffic import bypass_warnings
-from aileron_core.launch.plan import Plan
+from aileron_core.launch.named_programs import (
+    missing_checks_digest,
+    missing_sentences,
+)
+from aileron_core.launch.network.host_network import HostNetwork
+from aileron_core.launch.network.launch_network import end_network, host_network, listed_hosts
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch, prepare
 from aileron_core.launch.project import ProjectSettings
 from aileron_core.launch.project_contents import keep_settings, settings_contents
@@ -39,12 +50,26 @@ from aileron_core.launch.protected_paths import (
 )
 from aileron_core.launch.repositories import (
     Repositories,
+    git_home_config,
     import_from_killed_launches,
     take_notices,
 )
+from aileron_core.launch.sandbox import (
+    EMPTY_FILE,
+    RESOLV_CONF,
+    planned_mounts,
+    sandbox_spec,
+    sandboxed_environment,
+    write_home_files,
+)
 from aileron_core.text import escape
 
-_SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
+_NETWORKS: Mapping[str, Literal["all", "hosts", "offline"]] = {
+    "on": "all",
+    "hosts": "hosts",
+    "offline": "offline",
+}
+"""`--sandbox` -> what that sandbox reaches."""
 
 
 def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> int:
@@ -66,34 +91,102 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
             _check_hard_links(request, prompter)
         prepared = prepare(request, PurePosixPath(launch_dir.path))
         _require_acceptance(prepared.project_settings, request, console, prompter)
+        _require_checks(prepared, request, console, prompter)
         session = console.open(
             agent=request.agent.name,
             label=request.label or request.project.name,
             cwd=request.project,
             contained=request.contained,
+            key_providers=tuple(request.agent.key_variables) if request.gateway else (),
+            network=_NETWORKS.get(request.sandbox),
+            hosts=tuple(listed_hosts(request)) if request.sandbox == "hosts" else (),
+            writes=_written(request, prepared),
         )
         stack.callback(console.end, session.session_id)
-        prepared = prepared.with_gateway(f"{session.url}/gw/{session.gateway_token}")
+        network = host_network(request, session, console)
+        hold = console.hold(session, network.hosts.allow if network is not None else lambda _: None)
+        stack.callback(hold.stop)
+        prepared = prepared.with_gateway(
+            f"{session.url}/gw/{session.gateway_token}", session.placeholder, session.key_providers
+        )
+        for sentence in (
+            *prepared.agent_files.notices,
+            *prepared.paths.notices,
+            *key_sentences(prepared),
+            *prepared.unused_keys,
+        ):
+            prompter.say(escape(sentence))
+        for folder in prepared.paths.writable:
+            if (warning := find_outside_links(folder).warning()) is not None:
+                prompter.say(f"{escape(str(folder))}: {warning}")
         if prepared.traffic is not None:
             for sentence in bypass_warnings(
                 request.agent, prepared.traffic, offline=request.offline
             ):
                 prompter.say(escape(sentence))
-        _write_launch_files(launch_dir, request, session, prepared.plan)
-        unfinished = UnfinishedSession.begin(
-            request.aileron_home, ProtectedPaths.capture(request.project), session.session_id
-        )
-        stack.callback(lambda: [prompter.say(sentence) for sentence in unfinished.finish()])
-        hold = console.hold(session)
-        stack.callback(hold.stop)
+        if left_out := prepared.tools.left_out:
+            prompter.say(f"On PATH, but not in the sandbox: {escape('; '.join(left_out))}.")
+        _write_launch_files(launch_dir, request, session, prepared)
+        for folder in (request.project, *filter(Path.is_dir, prepared.paths.writable)):
+            stack.enter_context(_protected(folder, request, session, prompter))
         if prepared.support is None:
             stack.enter_context(InjectedFiles(request.home, prepared.plan.injected_files))
-            argv = [str(prepared.program), *prepared.plan.argv[1:]]
-            cwd = str(request.project)
-            return run_foreground(argv, env=prepared.env, cwd=cwd, started=lambda _: hold.start())
+            return run_foreground(
+                [
+                    *job_argv(str(agent_job.__file__), sandbox=False),
+                    str(prepared.program),
+                    *prepared.plan.argv[1:],
+                ],
+                env=prepared.env,
+                cwd=str(request.project),
+                started=lambda _: hold.start(),
+            )
         return _run_contained(
-            request, prepared, prepared.support, session, launch_dir.path, hold, prompter
+            request, prepared, prepared.support, session, launch_dir.path, hold, network, prompter
         )
+
+
+@contextlib.contextmanager
+def _protected(
+    folder: Path, request: LaunchRequest, session: LaunchedSession, prompter: Prompter
+) -> Generator[None, None, None]:
+    """Put back what a session changes among the protected names of *folder*, which its agent may write."""
+    refuse_unfinished(request.aileron_home, folder)
+    unfinished = UnfinishedSession.begin(
+        request.aileron_home, ProtectedPaths.capture(folder), session.session_id
+    )
+    try:
+        yield
+    finally:
+        for sentence in unfinished.finish():
+            prompter.say(sentence)
+
+
+def check_launch(request: LaunchRequest) -> PreparedLaunch:
+    """Return how *request* would be started; changes nothing, and needs no console.
+
+    Raises:
+        NotFound, Forbidden, FileProblems, AileronError: what `launch` would refuse, for the same
+            reason.
+    """
+    if request.contained:
+        refuse_root()
+    prepared = prepare(request, PurePosixPath("<private>"))
+    refuse_unfinished(request.aileron_home, request.project)
+    if prepared.support is not None:
+        bwrap = prepared.support.bwrap
+        check_repositories(bwrap=bwrap, project=request.project, env=request.env)
+    return prepared
+
+
+def key_sentences(prepared: PreparedLaunch) -> tuple[str, ...]:
+    """Return that the agent gets a placeholder for keys in the vault, not yet escaped; nothing where it gets none."""
+    if not (providers := ", ".join(prepared.placeholder_providers)):
+        return ()
+    return (
+        f"{prepared.agent.title} gets a placeholder for its key of {providers}; the key stays in the vault.",
+        "The vault does not lock by itself until this session ends.",
+    )
 
 
 def _finish_earlier_launches(request: LaunchRequest, prompter: Prompter) -> None:
@@ -145,15 +238,44 @@ def _require_acceptance(
         )
 
 
+def _require_checks(
+    prepared: PreparedLaunch, request: LaunchRequest, console: SessionPort, prompter: Prompter
+) -> None:
+    """Say which programs of the agent's own settings are missing; of checks the person has to know, once.
+
+    Raises:
+        Forbidden: the person did not accept that checks do not run.
+    """
+    for sentence in missing_sentences(prepared.named_programs):
+        prompter.say(escape(sentence))
+    digest = missing_checks_digest(request.agent.name, prepared.named_programs)
+    if digest is None:
+        return
+    # The home is never a project, so that nothing else is accepted under its path.
+    accepted = console.accepted_settings(request.agent.name, request.home)
+    if accepted is None or accepted.digest != digest:
+        missing = [each for each in prepared.named_programs if each.is_missing_check]
+        if not prompter.confirm_missing_checks(request.agent.title, len(missing)):
+            raise Forbidden(
+                "You did not accept that these checks do not run, so the agent was not started. Move them "
+                "to a folder without a dot in your home as plain programs, or launch with --no-sandbox."
+            )
+        console.accept(request.agent.name, request.home, digest, missing_checks=True)
+
+
 def _write_launch_files(
-    launch_dir: LaunchDir, request: LaunchRequest, session: LaunchedSession, plan: Plan
+    launch_dir: LaunchDir,
+    request: LaunchRequest,
+    session: LaunchedSession,
+    prepared: PreparedLaunch,
 ) -> None:
     """Write the relay, the token file and the files of the agent's plan into the launch's folder."""
     if request.contained:
         inside = PurePosixPath(SANDBOX_LAUNCH_DIR)
         settings = [f"AILERON_URL=unix:{SANDBOX_SOCKET}"]
-        init = files("aileron_core.containment").joinpath("sandbox_init.py")
-        launch_dir.write("start.py", init.read_text("utf-8"))
+        for name, module in (("start.py", sandbox_init), ("job.py", agent_job)):
+            launch_dir.write(name, Path(str(module.__file__)).read_text("utf-8"))
+        launch_dir.write(RESOLV_CONF, "nameserver 127.0.0.1\n", mode=0o644)
     else:
         inside = PurePosixPath(launch_dir.path)
         token = launch_dir.write("token", session.token)
@@ -167,9 +289,29 @@ def _write_launch_files(
         *(f"export {shlex.quote(setting)}" for setting in settings),
         f'exec {relay} "$@"',
     ]
+    launch_dir.write(EMPTY_FILE, "")
     launch_dir.write("bin/aileron-mcp", "\n".join(lines) + "\n", mode=0o700)
-    for name, text in plan.files.items():
+    for name, text in prepared.plan.files.items():
         launch_dir.write(name, text)
+    _pin_interpreter(launch_dir, request, prepared)
+
+
+def _pin_interpreter(
+    launch_dir: LaunchDir, request: LaunchRequest, prepared: PreparedLaunch
+) -> None:
+    """Have a script find the interpreter that was found outside, even if the project has one on PATH."""
+    if not request.contained:
+        return
+    never = (request.aileron_home, request.project)
+    asked = named_interpreter(prepared.program, request.env.get("PATH", os.defpath), excluded=never)
+    if asked is None:
+        return
+    name, interpreter = asked
+    found = shutil.which(name, path=os.pathsep.join(prepared.tools.path))
+    ways = (Path(found), Path(found).resolve()) if found else ()
+    if any(each.is_relative_to(request.project) for each in ways):
+        text = f'#!/bin/sh\nexec {shlex.quote(str(interpreter))} "$@"\n'
+        launch_dir.write(f"bin/{name}", text, mode=0o700)
 
 
 def _run_contained(
@@ -179,56 +321,90 @@ def _run_contained(
     session: LaunchedSession,
     launch_dir: Path,
     hold: SessionHold,
+    network: HostNetwork | None,
     prompter: Prompter,
 ) -> int:
     """Run the agent in its sandbox, with a home and git directories of its own; return its exit code."""
     with contextlib.ExitStack() as stack:
-        own_home = stack.enter_context(LaunchDir(launch_dir.parent, prompter.say)).path
-        credentials = copy_in(request.home, own_home, request.agent.folders, prompter.say)
-        stack.callback(copy_back, credentials, prompter.say)
+        own = stack.enter_context(LaunchDir(launch_dir.parent, prompter.say)).path
+        own_home = own / PRIVATE_HOME
+        own_home.mkdir(mode=0o700)
+        prepared.agent_files.copy_to(own_home)
+        make_state(request.aileron_home, request.agent, request.project)
+        folders = request.agent.folders
+        logins = stack.enter_context(RenewedLogins(own, request.home, folders, prompter.say))
+        prepare_caches(request.aileron_home, request.home, request.project, prompter.say)
+        git = git_home_config(support.bwrap, request.project, prepared.paths.writable, request.env)
+        for sentence in git.notices:
+            prompter.say(sentence)
+        write_home_files(own_home, {**prepared.tools.files, **git.files})
         InjectedFiles(own_home, prepared.plan.injected_files).__enter__()  # they end with the copy
-        repositories = stack.enter_context(
-            Repositories(
-                bwrap=support.bwrap,
-                aileron_home=request.aileron_home,
-                session=session.session_id,
-                project=request.project,
-                env=request.env,
-                say=prompter.say,
+        repositories = [
+            stack.enter_context(
+                Repositories(
+                    bwrap=support.bwrap,
+                    aileron_home=request.aileron_home,
+                    session=session.session_id if number == 0 else f"{session.session_id}-{number}",
+                    project=folder,
+                    env=request.env,
+                    say=prompter.say,
+                )
             )
-        )
-        spec = SandboxSpec(
-            bwrap=support.bwrap,
-            project=request.project,
-            home=request.home,
-            private_home=own_home,
+            for number, folder in enumerate(
+                (request.project, *filter(Path.is_dir, prepared.paths.writable))
+            )
+        ]
+        spec = sandbox_spec(
+            request,
+            prepared,
             launch_dir=launch_dir,
+            private_home=own_home,
             socket=session.socket,
-            programs=prepared.programs,
-            offline=request.offline,
-            git_mounts=repositories.mounts,
+            git_mounts=repositories[0].mounts,
+            git_of_writable=tuple(mount for each in repositories[1:] for mount in each.mounts),
         )
         # Offline the sandbox has no network in common with the gateway, so it needs a forwarder.
-        forwards = request.offline and prepared.uses_gateway
-        port = urlsplit(session.url).port if forwards else None
-        init = [str(own_interpreter()), "-I", f"{SANDBOX_LAUNCH_DIR}/start.py", str(port or 0)]
-        agent = [str(prepared.program.resolve()), *prepared.plan.argv[1:]]
+        forwards = request.own_network and prepared.uses_gateway
+        opens = str(urlsplit(session.url).port if forwards else 0)
+        if network is not None:
+            opens += f":{DNS_PORT}"
+            stack.callback(end_network, network, prompter)
+        start = [str(own_interpreter()), "-I", f"{SANDBOX_LAUNCH_DIR}/start.py", opens]
+        command = [
+            *(start if request.own_network else ()),
+            *job_argv(f"{SANDBOX_LAUNCH_DIR}/job.py", sandbox=True),
+            str(prepared.program.resolve()),
+            *prepared.plan.argv[1:],
+        ]
 
         def started(bwrap: int) -> None:
             hold.start()
-            repositories.follow(bwrap)
+            if network is not None:
+                network.start(bwrap)
+            logins.follow()
+            for each in repositories:
+                each.follow(bwrap)
+
+        @contextlib.contextmanager
+        def paused() -> Generator[None, None, None]:
+            with contextlib.ExitStack() as held:
+                for each in repositories:
+                    held.enter_context(each.paused())
+                yield
 
         return run_foreground(
-            bwrap_argv(spec, [*init, *agent]),
-            env=_sandbox_env(request, prepared),
+            bwrap_argv(spec, command),
+            env=sandboxed_environment(request, prepared),
             cwd="/",
             prepare=support.drop_privileges,
             started=started,
+            paused=paused,
         )
 
 
-def _sandbox_env(request: LaunchRequest, prepared: PreparedLaunch) -> dict[str, str]:
-    bins = [str(root.parent) for root in prepared.programs if root.is_file()]
-    bins += [str(root / "bin") for root in prepared.programs if (root / "bin").is_dir()]
-    path = os.pathsep.join([f"{SANDBOX_LAUNCH_DIR}/bin", *bins, *_SYSTEM_PATH])
-    return {**prepared.env, "HOME": str(request.home), "PATH": path}
+def _written(request: LaunchRequest, prepared: PreparedLaunch) -> list[str]:
+    """Return what of the person's the agent can write besides its project."""
+    mounts = planned_mounts(request, prepared)
+    return [
+        str(each.path) for each in mounts if each.how == "writable" and each.path != request.project
+    ]

@@ -5,8 +5,8 @@ They may hold credentials, so their content goes to that module and nowhere else
 """
 
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from aileron_core.launch.plan import Agent, ModelTraffic, PlanContext
@@ -24,12 +24,17 @@ class AgentSettings:
 
     @classmethod
     def read(
-        cls, agent: Agent, env: Mapping[str, str], home: Path, project: Path
+        cls,
+        agent: Agent,
+        env: Mapping[str, str],
+        home: Path,
+        project: Path,
+        args: tuple[str, ...] = (),
     ) -> "AgentSettings":
         """Read the settings files of *agent* on this machine; *env* is the environment that it will get."""
         named = {
             str(path) if path.is_absolute() else f"~/{path}": home / path
-            for path in agent.settings_paths(env)
+            for path in agent.settings_paths(env, args)
         }
         named |= {name: project / name for name in agent.project_files}
         texts: dict[str, str] = {}
@@ -77,7 +82,7 @@ def predict_traffic(
     settings_args: tuple[str, ...] = (),
 ) -> ModelTraffic:
     """Return which of *agent*'s model traffic would pass if it were launched in *project* now."""
-    own = AgentSettings.read(agent, env, home, project)
+    own = AgentSettings.read(agent, env, home, project, settings_args)
     context = PlanContext(
         relay="",
         launch_dir=PurePosixPath("/"),
@@ -105,7 +110,42 @@ def bypass_warnings(
     )
 
 
-_PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+def with_placeholder(
+    agent: Agent,
+    context: PlanContext,
+    own: AgentSettings,
+    placeholder: str,
+    providers: Collection[str],
+) -> tuple[PlanContext, ModelTraffic, tuple[str, ...]]:
+    """Put *placeholder* in the place of the agent's API keys for *providers*, as far as their traffic passes.
+
+    A login of the agent's own is left alone: it counts for the agent, and the gateway forwards it.
+
+    Returns:
+        The context, its traffic, and why the vault's keys are not used, a sentence each, not yet escaped.
+    """
+    unused: list[str] = []
+    for provider, (first, *others) in agent.key_variables.items():
+        if provider not in providers:
+            continue
+        if (login := agent.own_login(context, provider)) is not None:
+            unused.append(f"The vault's key for {provider} is not used: {login}.")
+            continue
+        kept = {name: value for name, value in context.env.items() if name not in others}
+        tried = replace(context, env={**kept, first: placeholder})
+        if provider in model_traffic(agent, tried, own).providers:
+            context = tried
+    return context, model_traffic(agent, context, own), tuple(unused)
+
+
+PROXY_VARIABLES = (
+    "HTTP_PROXY",
+    "http_proxy",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+)
 
 
 def bypass_proxies(env: Mapping[str, str], host: str) -> dict[str, str]:
@@ -114,7 +154,7 @@ def bypass_proxies(env: Mapping[str, str], host: str) -> dict[str, str]:
     The gateway listens on loopback and speaks plain HTTP: a proxy could not reach it, and would see
     the agent's key and the gateway token.
     """
-    if not any(env.get(name) for name in _PROXIES):
+    if not any(env.get(name) for name in PROXY_VARIABLES):
         return {}
     exempt = env.get("no_proxy") or env.get("NO_PROXY") or ""
     listed = [each.strip() for each in exempt.split(",") if each.strip()]

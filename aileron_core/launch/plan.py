@@ -4,10 +4,13 @@ A plan is pure: it names programs, flags, environment and files but reads and wr
 recipe was tried with the real agent; `Agent.tested_versions` lists the versions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
+
+from aileron_core.launch.named_programs import HomeSettings, NamedProgram
+from aileron_core.launch.routes import Route, RouteSetting
 
 MCP_SERVER_NAME = "aileron"
 """The name under which an agent knows Aileron's MCP server."""
@@ -24,19 +27,31 @@ PROVIDER_NAMES: Mapping[str, ProviderName] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFolder:
-    """A folder of the agent's own in the person's home: settings, history, credentials.
+    """A folder or file of the agent's own in the person's home, and what of it a sandbox gets.
 
-    In the sandbox the agent gets a private copy, deleted when the session ends.
+    What is not named here stays outside: an agent's folder grows by downloads, other projects'
+    history and sockets. Patterns are relative to the folder; `*` fits anything within one name but a
+    leading dot.
     """
 
     path: PurePosixPath
-    """Relative to the person's home."""
-    variable: str | None = None
-    """The environment variable that moves it, where there is one."""
+    """Relative to the person's home. A file has no patterns: it is copied."""
+    settings: tuple[str, ...] = ()
+    """Patterns of what is copied; the copy is deleted when the session ends."""
     credentials: tuple[str, ...] = ()
-    """Files in it that are pure credentials; only these are copied back, and only if they parse."""
-    leave_out: tuple[str, ...] = ()
-    """Names in it that are not copied in: large, or nothing that a session needs."""
+    """Names of files that are pure credentials: copied, and alone copied back, if they parse."""
+    read_only: tuple[str, ...] = ()
+    """Patterns of what the agent downloaded for itself, mounted read-only however large it is."""
+    state: tuple[str, ...] = ()
+    """Folders of its history, kept for one project from each contained launch to the next.
+
+    The agent writes them and reads them again: nothing that it takes as settings, nothing that it
+    runs outside its tools, and no credential may be in them. No pattern.
+    """
+    state_files: tuple[str, ...] = ()
+    """Files of its history, kept alike, to which it only appends. No pattern."""
+    conversations: tuple[str, ...] = ()
+    """Patterns of the files in `state` that are one conversation each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,13 +166,38 @@ class Agent(Protocol):
 
     @property
     def env_names(self) -> tuple[str, ...]:
-        """Names of the person's environment variables that it needs, such as its API keys."""
+        """Names of the person's environment variables that it needs besides those of `routes`."""
         ...
 
-    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """What chooses its model, where its requests go and with which key."""
+        ...
+
+    def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
+        """Return what its settings files and arguments set, as far as `routes` may name it."""
+        ...
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that it needs itself, for its models and its login; on port 443."""
+        ...
+
+    @property
+    def key_variables(self) -> Mapping[ProviderName, tuple[str, ...]]:
+        """The environment variables that it takes each provider's API key from; the first is the one to set."""
+        ...
+
+    def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
+        """Return which other login it would use instead of a key in those variables as a clause, None without one."""
+        ...
+
+    def settings_paths(
+        self, env: Mapping[str, str], args: tuple[str, ...] = ()
+    ) -> tuple[PurePosixPath, ...]:
         """Return the files that may redirect its model traffic or hold its login.
 
-        Absolute, or relative to the person's home; variables in *env* may move them.
+        Absolute, or relative to the person's home; variables in *env* may move them, *args* name more.
         """
         ...
 
@@ -199,6 +239,19 @@ class Agent(Protocol):
 
         Raises:
             InvalidRequest: the person's own arguments conflict with what the launch needs.
+        """
+        ...
+
+    @property
+    def program_settings(self) -> str:
+        """Where `programs` looks, a list for its page."""
+        ...
+
+    def programs(self, settings: HomeSettings, project: PurePosixPath) -> Iterable[NamedProgram]:
+        """Return the programs that its settings in the person's home name, and this system's for all users.
+
+        Args:
+            project: whose own settings are not read; a file in the home may have a part for it.
         """
         ...
 

@@ -2,25 +2,45 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 from urllib.parse import urlsplit
 
-from aileron_core.containment.bubblewrap import SANDBOX_LAUNCH_DIR, sandbox_environment
+from aileron_core.containment.bubblewrap import SANDBOX_LAUNCH_DIR, system_mounts
+from aileron_core.containment.mounts import Mount, refuse_nested
 from aileron_core.containment.programs import find_program, mount_roots, own_interpreter
 from aileron_core.containment.support import SandboxSupport, find_sandbox_support
-from aileron_core.errors import NotFound
-from aileron_core.launch.model_traffic import AgentSettings, bypass_proxies, model_traffic
+from aileron_core.containment.toolchains import Tools, find_tools
+from aileron_core.errors import Forbidden, InvalidRequest, NotFound
+from aileron_core.ids import is_placeholder
+from aileron_core.launch.agent_folders import AgentFiles
+from aileron_core.launch.agent_state import state_mounts
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.caches import CACHE_ENVIRONMENT, cache_mounts
+from aileron_core.launch.environment import agent_environment
+from aileron_core.launch.model_traffic import (
+    PROXY_VARIABLES,
+    AgentSettings,
+    bypass_proxies,
+    model_traffic,
+    with_placeholder,
+)
+from aileron_core.launch.named_programs import HomeSettings, ResolvedProgram, program_settings
+from aileron_core.launch.paths import CheckedPaths, PathChecker
 from aileron_core.launch.plan import Agent, ModelTraffic, Plan, PlanContext
 from aileron_core.launch.project import (
     ProjectSettings,
     check_project,
+    hidden_by_project,
     person_settings,
     read_project_settings,
+    refuse_agent_folder,
 )
-from aileron_core.settings import LaunchSettings
+from aileron_core.launch.resolve_programs import SandboxPaths, resolve_programs
+from aileron_core.settings import LaunchPaths, LaunchSettings
+from aileron_core.text import escape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +56,18 @@ class LaunchRequest:
     env: Mapping[str, str]
     relay: Mapping[str, bytes]
     """The files of a folder that `python -I` runs as the relay, by their paths in it."""
-    sandbox: Literal["on", "offline", "off"] = "on"
+    sandbox: Literal["on", "hosts", "offline", "off"] = "on"
+    hosts: tuple[str, ...] = ()
+    """`[launch] hosts` of the person's `config.toml`: reached with `hosts`, besides the agent's own."""
     allow_abstract: bool = False
     gateway: bool = True
     """Whether its model traffic passes the console's gateway, where the agent allows it."""
     settings: Mapping[str, LaunchSettings] = field(default_factory=dict[str, LaunchSettings])
     """`[launch.<agent>]` of the person's `config.toml`, by agent."""
+    paths: LaunchPaths = field(default_factory=LaunchPaths)
+    """`[launch] read`, `write` and `hide` of it."""
+    typed_paths: LaunchPaths = field(default_factory=LaunchPaths)
+    """The same from the command line."""
     label: str = ""
 
     @property
@@ -52,6 +78,11 @@ class LaunchRequest:
     def offline(self) -> bool:
         """Whether the sandbox has no network except the session's socket."""
         return self.sandbox == "offline"
+
+    @property
+    def own_network(self) -> bool:
+        """Whether the sandbox has a network of its own, without this machine's loopback."""
+        return self.sandbox in ("offline", "hosts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +98,20 @@ class PreparedLaunch:
     """What of its model traffic can pass the gateway; None where the person wants none of it to."""
     support: SandboxSupport | None
     """None where the agent is not contained."""
+    agent_settings: AgentSettings = field(repr=False)
+    unused_keys: tuple[str, ...] = ()
+    """Why a key of the vault is not used, a sentence each, not yet escaped."""
     env: Mapping[str, str]
-    programs: tuple[Path, ...]
-    """What the sandbox shows of programs outside the system's own folders."""
+    tools: Tools
+    """What the sandbox has of the person's own tools."""
+    mounts: tuple[Mount, ...]
+    """What the sandbox contains for this launch besides the home, the project and the connection."""
+    paths: CheckedPaths
+    """What the sandbox has of the paths that the person and the project named."""
+    named_programs: tuple[ResolvedProgram, ...] = ()
+    """What the agent's own settings name; their mounts are among `mounts`. Empty where it is not contained."""
+    agent_files: AgentFiles
+    """What the sandbox gets of the agent's own folders; nothing where the agent is not contained."""
     project_settings: ProjectSettings | None
     """What the project asks for; it is in the plan, and a person has to accept it."""
 
@@ -77,18 +119,35 @@ class PreparedLaunch:
     def uses_gateway(self) -> bool:
         return self.traffic is not None and bool(self.traffic.providers)
 
-    def with_gateway(self, url: str) -> "PreparedLaunch":
+    def with_gateway(
+        self, url: str, placeholder: str = "", key_providers: tuple[str, ...] = ()
+    ) -> "PreparedLaunch":
         """Return this launch with its model traffic sent through the gateway, as far as it can pass.
 
         Args:
             url: `<url>/gw/<gateway token>`, no trailing slash.
+            placeholder: what the agent sends in place of its API keys for *key_providers*.
         """
-        if not self.uses_gateway:
+        if self.traffic is None:
             return self
-        given = self.context.env
-        plan = self.agent.plan(replace(self.context, gateway=url))
-        proxies = bypass_proxies(given, urlsplit(url).hostname or "")
-        return replace(self, plan=plan, env={**given, **proxies, **plan.env})
+        context, traffic, unused = with_placeholder(
+            self.agent, self.context, self.agent_settings, placeholder, key_providers
+        )
+        launch = replace(self, context=context, traffic=traffic, unused_keys=unused)
+        if not launch.uses_gateway:
+            return launch
+        plan = self.agent.plan(replace(context, gateway=url))
+        proxies = bypass_proxies(context.env, urlsplit(url).hostname or "")
+        return replace(launch, plan=plan, env={**context.env, **proxies, **plan.env})
+
+    @property
+    def placeholder_providers(self) -> tuple[str, ...]:
+        """The providers for which the agent gets a placeholder; empty before `with_gateway`."""
+        return tuple(
+            provider
+            for provider, (first, *_) in self.agent.key_variables.items()
+            if is_placeholder(self.env.get(first, ""))
+        )
 
 
 def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch:
@@ -96,28 +155,55 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
 
     Raises:
         NotFound: the agent, or what contains it, is not installed.
-        Forbidden: the folder cannot be a project, or this machine cannot contain the agent.
+        Forbidden: the folder cannot be a project, this machine cannot contain the agent, or the
+            agent would lose a setting that chooses its model, address or key.
+        AileronError: the agent's own folder cannot be copied.
         FileProblems: the project's `aileron.toml`, or the person's settings, are invalid.
     """
     agent = request.agent
     check_project(request.project, request.home, request.aileron_home)
     support = (
-        find_sandbox_support(offline=request.offline, allow_abstract=request.allow_abstract)
+        find_sandbox_support(offline=request.own_network, allow_abstract=request.allow_abstract)
         if request.contained
         else None
     )
+    if request.contained:
+        refuse_agent_folder(request.project, request.home, AGENTS.values())
     program = _installed(agent, request)
     project = read_project_settings(request.project, agent)
     of_person = person_settings(request.settings, agent, contained=request.contained)
     of_project = project.settings if project is not None else LaunchSettings()
     inside = PurePosixPath(SANDBOX_LAUNCH_DIR) if request.contained else launch_dir
-    given = (
-        sandbox_environment(request.env, agent.env_names)
-        if request.contained
-        else {name: value for name, value in request.env.items() if not name.startswith("AILERON_")}
+    agent_files = AgentFiles.find(request.home, agent.folders if support else (), agent.title)
+    tools, mounts = (
+        _sandboxed_tools(request, program, agent_files.mounts) if support else (Tools(), ())
     )
-    given = {**given, **dict(of_person.env), **dict(of_project.env)}
-    own = AgentSettings.read(agent, given, request.home, request.project)
+    paths = _checked_paths(request, tools)
+    caches = cache_mounts(request.aileron_home, request.home, request.project) if support else ()
+    mounts = (*mounts, *paths.mounts)
+    state = state_mounts(request.aileron_home, request.home, agent, request.project)
+    named = _named_programs(request, agent_files, mounts, (*caches, *state)) if support else ()
+    paths.refuse_writing(_mounts_of(named))
+    mounts = (*mounts, *caches, *state, *_mounts_of(named)) if support else ()
+    refuse_nested(mounts, request.project)
+    found = agent_environment(
+        agent,
+        request.env,
+        home=request.home,
+        project=request.project,
+        of_person=of_person,
+        of_project=of_project,
+        args=request.args,
+        contained=request.contained,
+        programs=program_settings(named),
+    )
+    if found.refusals:
+        raise Forbidden(f"{agent.title} was not started. {escape(' '.join(found.refusals))}")
+    given, own = {**tools.env, **found.env}, found.settings
+    if caches:
+        given = {**CACHE_ENVIRONMENT, **given}
+    if request.sandbox == "hosts":  # no proxy can be reached from there
+        given = {name: value for name, value in given.items() if name not in PROXY_VARIABLES}
     context = PlanContext(
         relay=str(inside / "bin" / "aileron-mcp"),
         launch_dir=inside,
@@ -135,8 +221,13 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         context=context,
         traffic=model_traffic(agent, context, own) if request.gateway else None,
         support=support,
+        agent_settings=own,
         env={**given, **plan.env},
-        programs=_programs(request, program) if support else (),
+        mounts=mounts,
+        tools=tools,
+        paths=paths,
+        agent_files=agent_files,
+        named_programs=named,
         project_settings=project,
     )
 
@@ -151,9 +242,94 @@ def _installed(agent: Agent, request: LaunchRequest) -> Path:
         raise NotFound(f"{agent.title} is not installed. Run {agent.package}.") from None
 
 
-def _programs(request: LaunchRequest, program: Path) -> tuple[Path, ...]:
-    """Return what to mount so that the agent and the relay can run."""
+def _checked_paths(request: LaunchRequest, tools: Tools) -> CheckedPaths:
+    """Return what the sandbox has, or has not, of the paths that were named.
+
+    Raises:
+        InvalidRequest: there is no sandbox, and options of the command line need one.
+        Forbidden, NotFound: see `PathChecker.check`.
+    """
+    of_project = hidden_by_project(request.project)
+    if request.contained:
+        return PathChecker(
+            home=request.home,
+            project=request.project,
+            aileron_home=request.aileron_home,
+            env=request.env,
+            tools=tools.mounts,
+        ).check(request.paths, request.typed_paths, of_project)
+    if request.typed_paths != LaunchPaths():
+        raise InvalidRequest("--read, --write and --hide need the sandbox. Leave out --no-sandbox.")
+    seen = (*request.paths.hide, *of_project)
+    notice = f"Without a sandbox nothing is hidden from the agent ({', '.join(seen)})."
+    return CheckedPaths(notices=(notice,) if seen else ())
+
+
+def _sandboxed_tools(
+    request: LaunchRequest, program: Path, of_agent: tuple[Mount, ...]
+) -> tuple[Tools, tuple[Mount, ...]]:
+    """Return the person's tools, and all mounts but those of the project and the connection.
+
+    Args:
+        of_agent: the agent's own folders.
+    """
     path = request.env.get("PATH", os.defpath)
     home, never = request.home, (request.aileron_home, request.project)
-    own = mount_roots(own_interpreter(), path, home=home, excluded=never)
-    return tuple({*mount_roots(program, path, home=home, excluded=never), *own})
+    roots = {
+        *mount_roots(program, path, home=home, excluded=never),
+        *mount_roots(own_interpreter(), path, home=home, excluded=never),
+    }
+    why = "needed by the agent or its connection"
+    needed = (
+        *(Mount(path=root, how="read-only", why=why) for root in sorted(roots)),
+        *of_agent,
+    )
+    tools = find_tools(
+        request.env,
+        home,
+        request.project,
+        excluded=(request.aileron_home,),
+        mounted=[each.path for each in needed],
+    )
+    return tools, (*needed, *tools.mounts)
+
+
+def _named_programs(
+    request: LaunchRequest,
+    files: AgentFiles,
+    mounts: Iterable[Mount],
+    state: Iterable[Mount],
+) -> tuple[ResolvedProgram, ...]:
+    """Return the programs that the agent's own settings name, as a sandbox with *mounts* and *files* has them.
+
+    Args:
+        state: caches and the agent's history, from which none is: an earlier agent could have
+            written it.
+    """
+    settings = HomeSettings(request.home)
+    named = request.agent.programs(settings, PurePosixPath(request.project))
+    shown = [*system_mounts(), *mounts]
+    paths = SandboxPaths(
+        home=request.home,
+        project=request.project,
+        own_folders=tuple(request.home / folder.path for folder in request.agent.folders),
+        copied=tuple(request.home / path for path in files.copied),
+        mounted=(
+            *(mount.path for mount in shown if mount.how != "hidden"),
+            Path("/etc"),
+            request.project,
+        ),
+        hidden=tuple(mount.path for mount in shown if mount.how == "hidden"),
+        excluded=(request.aileron_home, *(mount.path for mount in state)),
+        search_path=request.env.get("PATH", os.defpath),
+    )
+    return resolve_programs(settings.complete(named), paths)
+
+
+def _mounts_of(programs: Iterable[ResolvedProgram]) -> tuple[Mount, ...]:
+    found: dict[Path, Mount] = {}
+    for each in programs:
+        why = f"named in {escape(each.named.file)}, {escape(each.named.key)}"
+        for path, source in each.mounts:
+            found.setdefault(path, Mount(path=path, how="read-only", why=why, source=source))
+    return tuple(found.values())

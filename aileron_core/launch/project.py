@@ -8,14 +8,14 @@ the sandbox or what Aileron sets.
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from aileron_core.canonical import Json, canonical, sha256_hex
 from aileron_core.errors import FileProblems, Forbidden, Problem
 from aileron_core.launch.plan import Agent
-from aileron_core.settings import LaunchSettings, parse_launch
+from aileron_core.settings import LaunchSettings, parse_project_settings
 from aileron_core.text import escape
 
 PROJECT_FILE = "aileron.toml"
@@ -63,6 +63,22 @@ def check_project(project: Path, home: Path, aileron_home: Path) -> None:
         )
     if project.is_relative_to(aileron_home.resolve()):
         raise Forbidden(f"{project} is inside Aileron's home. Launch in a project folder.")
+
+
+def refuse_agent_folder(project: Path, home: Path, agents: Iterable[Agent]) -> None:
+    """Refuse a project for a sandbox that is, contains or lies in the own folder of one of *agents*.
+
+    Raises:
+        Forbidden: there is such a folder: an agent could write settings that run programs outside.
+    """
+    for agent in agents:
+        for path in (home.resolve() / folder.path for folder in agent.folders):
+            if path.exists() and (project.is_relative_to(path) or path.is_relative_to(project)):
+                raise Forbidden(
+                    f"{agent.title} takes its settings from {path}, so an agent in {project} could change "
+                    "what runs outside its sandbox. Launch in a folder for the project alone, or with "
+                    "--no-sandbox."
+                )
 
 
 def settings_files(project: Path, agent: Agent) -> Mapping[str, str]:
@@ -140,6 +156,19 @@ def read_project_settings(project: Path, agent: Agent) -> ProjectSettings | None
     return settings_in(project, agent, texts)
 
 
+def hidden_by_project(project: Path) -> tuple[str, ...]:
+    """Return the paths that the `aileron.toml` of *project* hides from agents, relative to it.
+
+    Nobody has to accept them, since hiding gives an agent nothing.
+
+    Raises:
+        FileProblems: it cannot be parsed.
+        Forbidden: it cannot be read.
+    """
+    text = small_text(project / PROJECT_FILE)
+    return () if text is None else parse_project_settings(project / PROJECT_FILE, text)[1]
+
+
 def settings_in(project: Path, agent: Agent, texts: Mapping[str, str]) -> ProjectSettings | None:
     """Return what the files *texts* of *project* ask for, by their paths there; None if it is nothing.
 
@@ -172,7 +201,7 @@ def settings_in(project: Path, agent: Agent, texts: Mapping[str, str]) -> Projec
 
 def _checked(path: Path, text: str, agent: Agent) -> LaunchSettings:
     """Parse the file and return its settings for *agent*, checked against what a project may ask for."""
-    found = parse_launch(path, text).get(agent.name, LaunchSettings())
+    found = parse_project_settings(path, text)[0].get(agent.name, LaunchSettings())
     section = f"launch.{agent.name}"
     problems: list[Problem] = []
     for name, value in found.env:

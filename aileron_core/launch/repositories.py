@@ -3,14 +3,16 @@
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from aileron_core.containment.git.home_config import HomeConfig, home_config
 from aileron_core.containment.git.prepare import prepare_repositories
-from aileron_core.containment.git.repository import scan_project
+from aileron_core.containment.git.repository import find_repository, scan_project
 from aileron_core.containment.git.repository_hider import RepositoryHider
-from aileron_core.containment.git.sandboxed_git import GitFailed
+from aileron_core.containment.git.sandboxed_git import GitFailed, find_git
 from aileron_core.containment.git.session import SessionRepositories, recover_sessions
+from aileron_core.containment.mounts import Mount
 from aileron_core.containment.support import find_bwrap
 
 _POLL_SECONDS = 0.25
@@ -35,6 +37,7 @@ class Repositories:
     ) -> None:
         self._say = say
         self._ended = threading.Event()
+        self._importing, self._hiding = threading.Lock(), threading.Lock()
         self._threads: list[threading.Thread] = []
         self._hider: RepositoryHider | None = None
         self._prepare: Callable[[], SessionRepositories] = lambda: prepare_repositories(
@@ -46,6 +49,8 @@ class Repositories:
             env=env,
         )
         self._session: SessionRepositories | None = None
+        self._imported: list[tuple[str, int, int, int]] = []
+        """The agent's ref files as they were at the last import."""
 
     def __enter__(self) -> "Repositories":
         """Make git directories for the session.
@@ -59,8 +64,8 @@ class Repositories:
         return self
 
     @property
-    def mounts(self) -> tuple[str, ...]:
-        """Arguments for bubblewrap that have to follow the mount of the project."""
+    def mounts(self) -> tuple[Mount, ...]:
+        """The mounts that have to follow that of the project."""
         return self._session.mounts if self._session else ()
 
     def follow(self, bwrap: int) -> None:
@@ -71,42 +76,68 @@ class Repositories:
         """
         assert self._session is not None
         self._hider = RepositoryHider(self._session.folder, self._session.record, bwrap)
+        self._imported = list(_ref_files(self._session))
         for target in (self._follow_refs, self._follow_project):  # an import may take minutes
             thread = threading.Thread(target=target, name="aileron-git", daemon=True)
             self._threads.append(thread)
             thread.start()
 
+    @contextlib.contextmanager
+    def paused(self) -> Generator[None, None, None]:
+        """Import and hide what is new, then leave the person's repositories alone until this is left.
+
+        For as long as nothing runs in the sandbox: nobody follows the agent meanwhile.
+        """
+        with self._importing, self._hiding:
+            self._import_new()
+            self._hide_new()
+            yield
+
     def _follow_refs(self) -> None:
         """Import new commits whenever a ref changes."""
-        assert self._session is not None
-        seen = list(_ref_files(self._session))
         pause = _POLL_SECONDS
         while not self._ended.wait(pause):
-            now = list(_ref_files(self._session))
-            pause = _POLL_SECONDS
-            if now == seen:
-                continue
             began = time.monotonic()
+            with self._importing:
+                imported = self._import_new()
+            pause = (
+                _POLL_SECONDS
+                if imported
+                else max(_POLL_SECONDS, _BACKOFF * (time.monotonic() - began))
+            )
+
+    def _import_new(self) -> bool:
+        """Import what the agent has committed since the last time; return False if that failed."""
+        assert self._session is not None
+        now = list(_ref_files(self._session))
+        if now != self._imported:
             try:
                 self._session.import_changes()
-                seen = now
             except (GitFailed, OSError):  # reported at the end, if it still fails then
-                pause = max(_POLL_SECONDS, _BACKOFF * (time.monotonic() - began))
+                return False
+            self._imported = now
+        return True
 
     def _follow_project(self) -> None:
         """Hide new repositories as soon as they are there."""
-        assert self._session is not None
-        assert self._hider is not None
-        project = Path(self._session.record.project)
         pause = _POLL_SECONDS
         while not self._ended.wait(pause):
             began = time.monotonic()
-            scan = scan_project(project)
-            pause = max(_POLL_SECONDS, _BACKOFF * (time.monotonic() - began))
-            with contextlib.suppress(
-                OSError
-            ):  # a full disk, say: whatever is left is disabled at the end
-                self._hider.hide(scan)
+            with self._hiding:
+                scanned = self._hide_new()
+            pause = max(_POLL_SECONDS, _BACKOFF * (scanned - began))
+
+    def _hide_new(self) -> float:
+        """Hide new repositories; return the moment at which the project was searched (monotonic seconds)."""
+        assert self._session is not None
+        assert self._hider is not None
+        scan = scan_project(Path(self._session.record.project))
+        scanned = time.monotonic()
+        with contextlib.suppress(
+            OSError
+        ):  # a full disk, say: whatever is left is disabled at the end
+            self._hider.hide(scan)
+        return scanned
 
     def __exit__(self, *_: object) -> None:
         """Import everything, and show the person the notices."""
@@ -118,6 +149,17 @@ class Repositories:
         if self._session is not None:
             for sentence in self._session.end():
                 self._say(sentence)
+
+
+def git_home_config(
+    bwrap: str, project: Path, writable: Iterable[Path], env: Mapping[str, str]
+) -> HomeConfig:
+    """Return the git settings for the private home of a launch in *project*; empty without git."""
+    if find_git() is None:
+        return HomeConfig()
+    repository = find_repository(project)
+    git_dir = None if repository is None else repository.git_dir
+    return home_config(bwrap, env, git_dir, (project, *writable))
 
 
 def _ref_files(session: SessionRepositories) -> Iterator[tuple[str, int, int, int]]:

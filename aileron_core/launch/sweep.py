@@ -28,9 +28,13 @@ class LaunchSweep:
         tasks.spawn(asyncio.to_thread(self._clear), name="sweep launches")
 
     def _clear(self) -> None:
-        remove_stale(launch_dir_parents(self._home, os.environ))
         save_notices(
-            self._home, [*import_from_killed_launches(self._home), *finish_sessions(self._home)]
+            self._home,
+            [
+                *remove_stale(launch_dir_parents(self._home, os.environ)),
+                *import_from_killed_launches(self._home),
+                *finish_sessions(self._home),
+            ],
         )
 
     def __call__(self, event: CoreEvent) -> None:

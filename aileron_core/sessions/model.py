@@ -63,6 +63,18 @@ class Session:
     last_record: int = 0
     process: Process | None = None
     """Who opened it, as the kernel described it then; kept in the record of the opening, not in the row."""
+    placeholder_hash: str = ""
+    """Of what its agent sends in place of the API keys of `key_providers`; kept in that record too."""
+    key_providers: tuple[str, ...] = ()
+    """The providers whose keys in the vault its model requests may use."""
+    network: str = ""
+    """What its sandbox reaches, as its launcher reported: `all`, `hosts` or `offline`; kept in that record too."""
+    hosts: tuple[str, ...] = ()
+    """With `hosts`: which. Kept there too, as are `writes` and `containment`."""
+    writes: tuple[str, ...] = ()
+    """What it can write besides its project."""
+    containment: str = ""
+    """The line of its last record that says what contained it."""
 
     @property
     def self_opened(self) -> bool:
@@ -82,6 +94,8 @@ class OpenedSession:
     session: Session
     token: str
     gateway_token: str
+    placeholder: str = ""
+    """Empty where it may use no provider's key."""
 
     def __repr__(self) -> str:
         return f"OpenedSession({self.session.session_id}, tokens hidden)"

@@ -42,6 +42,18 @@ def read_process(pid: int) -> Process | None:
         os.close(folder)
 
 
+def is_stopped(process: Process) -> bool:
+    """Return whether *process* is still there and has been stopped, by Ctrl-Z for example."""
+    with suppress(OSError, ValueError, IndexError):
+        folder = os.open(f"/proc/{process.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fields = _read(folder, "stat").rpartition(")")[2].split()
+            return fields[0] == "T" and _epoch(int(fields[19])) == process.started_at
+        finally:
+            os.close(folder)
+    return False
+
+
 def _stat(folder: int) -> tuple[int, int]:
     """Return the parent's pid and the start in clock ticks since boot (proc(5), fields 4 and 22)."""
     # The name in parentheses may hold blanks and parentheses of its own.

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from aileron_core.clock import Clock
 from aileron_core.containment.detection import Containment, weaker_containment
-from aileron_core.ids import new_session_id, new_token, token_hash
+from aileron_core.ids import new_placeholder, new_session_id, new_token, token_hash
+from aileron_core.sessions.hosts import SessionHosts
 from aileron_core.sessions.model import OpenedSession, Session
 
 HOLD_GRACE_SECONDS = 5.0
@@ -27,6 +28,7 @@ class SessionRegistry:
         self._lost_at: dict[str, float] = {}
         self._claims: dict[str, tuple[tuple[str, str], ...]] = {}
         self._containment: dict[str, Containment] = {}
+        self.hosts = SessionHosts()
 
     def load(self, sessions: Iterable[Session]) -> None:
         """Take sessions over from an earlier process of the console; a held one has `RESTART_GRACE_SECONDS` to come back."""
@@ -46,10 +48,15 @@ class SessionRegistry:
         executable: str,
         ttl: float,
         opened_by: str = "relay",
+        key_providers: tuple[str, ...] = (),
+        network: str = "",
+        hosts: tuple[str, ...] = (),
+        writes: tuple[str, ...] = (),
     ) -> OpenedSession:
         """Return a new session with fresh tokens, not yet registered."""
         now = self._clock.now()
         token, gateway = new_token(), new_token()
+        placeholder = new_placeholder() if key_providers else ""
         session = Session(
             session_id=new_session_id(now),
             agent=agent,
@@ -62,8 +69,15 @@ class SessionRegistry:
             gateway_hash=token_hash(gateway),
             opened_at=now,
             expires_at=now + ttl,
+            placeholder_hash=token_hash(placeholder) if placeholder else "",
+            key_providers=key_providers,
+            network=network,
+            hosts=hosts,
+            writes=writes,
         )
-        return OpenedSession(session=session, token=token, gateway_token=gateway)
+        return OpenedSession(
+            session=session, token=token, gateway_token=gateway, placeholder=placeholder
+        )
 
     def add(self, session: Session) -> None:
         """Put a session whose opening is durable into the registry."""
@@ -83,6 +97,7 @@ class SessionRegistry:
         self._holds.pop(session_id, None)
         self._claims.pop(session_id, None)
         self._containment.pop(session_id, None)
+        self.hosts.remove(session_id)
 
     def get(self, session_id: str) -> Session | None:
         return self._by_id.get(session_id)
@@ -155,6 +170,11 @@ class SessionRegistry:
         left = self._holds.get(session_id, 0) - 1
         self._holds[session_id] = max(left, 0)
         if left <= 0:
+            self._lost_at[session_id] = self._clock.monotonic()
+
+    def wait_longer(self, session_id: str) -> None:
+        """Give a session whose hold stream is lost its time to reconnect once more."""
+        if session_id in self._lost_at:
             self._lost_at[session_id] = self._clock.monotonic()
 
     def overdue(self) -> tuple[tuple[Session, str], ...]:

@@ -9,11 +9,12 @@ from aileron_core.audit.events import Actor, AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.containment.detection import Containment
-from aileron_core.errors import AileronError
+from aileron_core.errors import AileronError, Conflict
 from aileron_core.ids import token_hash
 from aileron_core.sessions import session_table
+from aileron_core.sessions.containment_line import containment_line
 from aileron_core.sessions.model import OpenedSession, Process, Session
-from aileron_core.sessions.processes import is_ancestor, read_process
+from aileron_core.sessions.processes import is_ancestor, is_stopped, read_process
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.storage.database import Database, Tx
 
@@ -51,13 +52,28 @@ class SessionService:
             lambda c: session_table.seen_uncontained(c, still_open)
         ):
             self.registry.observe_containment(session_id, "none")
+        for event, session_id, host, problem in await self._database.read(
+            lambda c: session_table.host_records(c, still_open)
+        ):
+            if event == AuditEvent.SESSION_HOST_ALLOWED:
+                self.registry.hosts.allow(session_id, host)
+            else:
+                self.registry.hosts.refuse(session_id, host, problem)
         stored = await self._database.read(session_table.all_sessions)
         known = {session.session_id: session for session in stored}
         return known | {session.session_id: session for session in self.registry.all()}
 
     async def sweep(self) -> None:
-        """End the sessions whose time or whose agent is gone. Called every half second."""
+        """End the sessions whose time or whose agent is gone. Called every half second.
+
+        A launcher that was stopped (Ctrl-Z) cannot reconnect to a console that restarted meanwhile,
+        so its session waits.
+        """
         for session, why in self.registry.overdue():
+            in_time = session.expires_at > self._clock.now()
+            if in_time and session.process is not None and is_stopped(session.process):
+                self.registry.wait_longer(session.session_id)
+                continue
             await self.end(session.session_id, why)
 
     async def open(
@@ -70,10 +86,20 @@ class SessionService:
         peer_pid: int,
         ttl: float,
         opened_by: Literal["relay", "launch", "contained"] = "relay",
+        key_providers: tuple[str, ...] = (),
+        network: str = "",
+        hosts: tuple[str, ...] = (),
+        writes: tuple[str, ...] = (),
     ) -> OpenedSession:
         """Open a session for the process at the other end of the home's socket.
 
         A pid that it claims counts only if that is the process itself or one of its parents.
+
+        Args:
+            key_providers: those whose keys in the vault its model requests may use.
+            network: what its sandbox reaches, as its launcher reports: `all`, `hosts` or `offline`.
+            hosts: with `hosts`, which.
+            writes: what it can write besides its project.
         """
         pid = claimed_pid if claimed_pid and is_ancestor(claimed_pid, peer_pid) else peer_pid
         process = read_process(pid)
@@ -85,6 +111,10 @@ class SessionService:
             executable=process.executable if process else "",
             ttl=ttl,
             opened_by=opened_by,
+            key_providers=key_providers,
+            network=network,
+            hosts=hosts,
+            writes=writes,
         )
 
         def unit(tx: Tx) -> Session:
@@ -92,7 +122,10 @@ class SessionService:
             session_table.insert(tx, session)
             extra = {"token_hash": session.token_hash, "gateway_hash": session.gateway_hash}
             extra |= {"pid": pid, "opened_by": session.opened_by}
-            extra |= _process_entry(process)
+            if key_providers:
+                extra |= {"placeholder_hash": session.placeholder_hash}
+                extra |= {"key_providers": list(key_providers)}
+            extra |= self._containment_entry(session) | _process_entry(process)
             record = _record(self._clock, AuditEvent.SESSION_OPENED, "A session was opened", extra)
             tx.record(replace(record, session=session.session_id))
             return session
@@ -118,7 +151,7 @@ class SessionService:
 
         def unit(tx: Tx) -> None:
             session_table.end(tx, session_id, self._clock.now())
-            extra = _process_entry(session.process)
+            extra = self._containment_entry(session) | _process_entry(session.process)
             record = _record(
                 self._clock, AuditEvent.SESSION_ENDED, f"A session ended: {why}", extra
             )
@@ -131,6 +164,15 @@ class SessionService:
         self._changed()
         self._ended(session_id)
         return True
+
+    def _containment_entry(self, session: Session) -> dict[str, Any]:
+        """Return what a record keeps of the session's containment: a line for people, and what it is made from."""
+        seen = self.registry.containment(session)
+        found: dict[str, Any] = {"containment": containment_line(session, seen)}
+        if session.network:
+            found |= {"network": session.network}
+            found |= {"hosts": list(session.hosts), "writes": list(session.writes)}
+        return found
 
     def set_claims(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> None:
         """Keep what the session's client claims about itself, as (our label, its text); in memory only."""
@@ -156,6 +198,51 @@ class SessionService:
 
         with suppress(AileronError):  # then only the screen shows it
             await self._database.write(unit)
+
+    async def note_refused_host(self, session_id: str, host: str, problem: str) -> None:
+        """Note that the session's sandbox refused its agent a host; each is recorded once, up to a limit.
+
+        Args:
+            host: `name:port`, as the agent named it.
+            problem: why a person cannot allow it, as a clause; empty where it is merely not listed.
+        """
+        if self.registry.get(session_id) is None:
+            return
+        if self.registry.hosts.refuse(session_id, host, problem):
+            extra = {"host": host, "problem": problem}
+            try:
+                await self._record_host(
+                    AuditEvent.SESSION_HOST_REFUSED, "The sandbox refused a host", session_id, extra
+                )
+            except AileronError:
+                self.registry.hosts.forget_refusal(session_id, host)  # it is reported again
+                raise
+        self._changed()
+
+    async def allow_host(self, session_id: str, host: str) -> None:
+        """Have a person allow a refused host to a session until it ends. It is on record before it counts.
+
+        Raises:
+            Conflict: the session has ended, or the host was not refused to it, or cannot be allowed.
+            StorageUnavailable: it could not be recorded; nothing is allowed.
+        """
+        if self.registry.get(session_id) is None or not self.registry.hosts.can_be_allowed(
+            session_id, host
+        ):
+            raise Conflict("This host is not one that the session asks for. Nothing was allowed.")
+        summary = "A host was allowed to the session until it ends"
+        await self._record_host(
+            AuditEvent.SESSION_HOST_ALLOWED, summary, session_id, {"host": host}
+        )
+        if self.registry.get(session_id) is not None:
+            self.registry.hosts.allow(session_id, host)
+            self._changed()
+
+    async def _record_host(
+        self, event: AuditEvent, summary: str, session_id: str, extra: dict[str, Any]
+    ) -> None:
+        record = replace(_record(self._clock, event, summary, extra), session=session_id)
+        await self._database.write(lambda tx: tx.record(record))
 
     async def has_ended(self, session_id: str, token: str) -> bool:
         """Return whether *token* was this session's own and the session has ended."""

@@ -4,16 +4,22 @@ import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, cast
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.sessions.model import Process, Session
 from aileron_core.storage.database import Tx
 
-_COLUMNS = tuple(field.name for field in fields(Session) if field.name != "process")
+_LISTS = ("key_providers", "hosts", "writes")
+_TEXTS = ("placeholder_hash", "network", "containment")
+_IN_RECORD = ("process", *_TEXTS, *_LISTS)
+"""What the record of the opening keeps of a session, and its row does not."""
+_COLUMNS = tuple(field.name for field in fields(Session) if field.name not in _IN_RECORD)
+_EXTRACTED = ", ".join(
+    f"CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.{name}') END" for name in _IN_RECORD
+)
 _SELECT = (
-    f"SELECT {', '.join(f's.{name}' for name in _COLUMNS)}, "  # noqa: S608 - our own names
-    "CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.process') END "
+    f"SELECT {', '.join(f's.{name}' for name in _COLUMNS)}, {_EXTRACTED} "  # noqa: S608 - our own names
     "FROM sessions AS s LEFT JOIN audit AS a ON a.seq = s.last_record "
 )
 
@@ -77,15 +83,48 @@ def seen_uncontained(connection: sqlite3.Connection, sessions: Iterable[Session]
     return {session_id for (session_id,) in rows if session_id in first}
 
 
+def host_records(
+    connection: sqlite3.Connection, sessions: Iterable[Session]
+) -> tuple[tuple[str, str, str, str], ...]:
+    """Return the records of hosts that *sessions* were refused or allowed: event, session, host, problem."""
+    first = {
+        session.session_id: session.last_record for session in sessions if session.claims_contained
+    }
+    if not first:
+        return ()
+    rows = connection.execute(
+        "SELECT event, json_extract(body, '$.session'), json_extract(body, '$.host'), "
+        "json_extract(body, '$.problem') FROM audit "
+        "WHERE seq > ? AND event IN (?, ?) AND json_valid(body) ORDER BY seq",
+        (
+            min(first.values()),
+            AuditEvent.SESSION_HOST_REFUSED,
+            AuditEvent.SESSION_HOST_ALLOWED,
+        ),
+    )
+    return tuple(
+        (str(event), session_id, str(host), str(problem or ""))
+        for event, session_id, host, problem in rows
+        if session_id in first and host
+    )
+
+
 def _session(values: tuple[Any, ...]) -> Session:
-    *columns, process = values
-    session = Session(**dict(zip(_COLUMNS, columns, strict=True)))
-    return replace(session, held=bool(session.held), process=_process(process))
+    session = Session(**dict(zip(_COLUMNS, values[: len(_COLUMNS)], strict=True)))
+    recorded = dict(zip(_IN_RECORD, values[len(_COLUMNS) :], strict=True))
+    texts = {name: value if isinstance(value := recorded[name], str) else "" for name in _TEXTS}
+    lists = {name: _words(_parsed(recorded[name])) for name in _LISTS}
+    process = Process.from_json(_parsed(recorded["process"]))
+    return replace(session, held=bool(session.held), process=process, **texts, **lists)
 
 
-def _process(stored: object) -> Process | None:
+def _words(stored: object) -> tuple[str, ...]:
+    return tuple(map(str, cast("list[object]", stored))) if isinstance(stored, list) else ()
+
+
+def _parsed(stored: object) -> object:
     try:
-        return Process.from_json(json.loads(stored)) if isinstance(stored, str) else None
+        return json.loads(stored) if isinstance(stored, str) else None
     except (ValueError, RecursionError):
         return None
 

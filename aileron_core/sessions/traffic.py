@@ -47,6 +47,10 @@ class GatewayRequest:
     """Bytes of the answer's body."""
     is_own_error: bool = False
     """The answer was an error of our own."""
+    needs_vault: bool = False
+    """That error said that the vault is locked."""
+    had_key: bool = False
+    """It carried its provider's key from the vault."""
     totals: "_Totals"
 
 
@@ -61,6 +65,8 @@ class _Totals:
     faults: int = 0
     status: int | None = None
     route: str = ""
+    needs_vault: bool = False
+    """Of the request that ended last."""
     unrecorded: deque[GatewayRequest] = field(default_factory=deque[GatewayRequest])
     since: float = 0.0
     """Monotonic time of the oldest one that is not on record."""
@@ -129,6 +135,7 @@ class TrafficMeter:
         totals = request.totals
         totals.in_flight -= 1
         totals.status = request.status
+        totals.needs_vault = request.needs_vault
         totals.route = f"{request.method} {request.path}"
         totals.faults += request.is_own_error
         if not totals.unrecorded:
@@ -151,6 +158,11 @@ class TrafficMeter:
             last_route=totals.route,
             gateway_errors=totals.faults,
         )
+
+    def was_refused_for_vault(self, session_id: str) -> bool:
+        """Whether the session's request that ended last was refused because the vault was locked."""
+        totals = self._totals.get(session_id)
+        return totals is not None and totals.needs_vault
 
     def _notify_soon(self) -> None:
         if not self._notify_scheduled:
@@ -214,4 +226,5 @@ def _entry(request: GatewayRequest) -> Json:
         request.status,
         request.bytes_up,
         request.bytes_down,
+        *(("key",) if request.had_key else ()),
     ]

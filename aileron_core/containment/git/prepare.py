@@ -27,6 +27,7 @@ from aileron_core.containment.git.session import SessionRepositories, has_empty_
 from aileron_core.containment.git.session_git_dir import make_session_git_dir
 from aileron_core.containment.git.session_repository import SessionRepository, parse_entries
 from aileron_core.containment.git.settings import GitSetting, included_files, read_settings
+from aileron_core.containment.mounts import Mount
 from aileron_core.containment.safe_paths import remove_tree
 from aileron_core.errors import AileronError, Forbidden
 from aileron_core.text import escape
@@ -35,6 +36,7 @@ _MAX_REPOSITORIES = 32
 """More repositories of a project than this stay read-only."""
 _MAX_MOUNTS = 1000
 """More mounts than this slow bubblewrap down, and a few thousand break it."""
+GIT_WHY = "a git folder of its own"
 
 
 def prepare_repositories(
@@ -57,13 +59,7 @@ def prepare_repositories(
     """
     refuse_git_dir(project)
     covered = _put_empty_git_dir(parent, project)
-    scan = scan_project(project)
-    links = [name for name in scan.git_entries if (project / name).is_symlink()]
-    if links:
-        raise Forbidden(
-            f"{escape(links[0])} is a symbolic link, which an agent could replace with another. "
-            "Replace it with its target, or with a file that contains the line `gitdir: FOLDER`."
-        )
+    scan = _scan(project)
     folder, handle = _locked_folder(parent, session)
     record = SessionRecord(
         session=session,
@@ -89,6 +85,37 @@ def prepare_repositories(
         os.close(handle)
         raise
     return prepared
+
+
+def check_repositories(*, bwrap: str, project: Path, env: Mapping[str, str]) -> None:
+    """Refuse what `prepare_repositories` would refuse; makes nothing.
+
+    Raises:
+        Forbidden: as there.
+    """
+    refuse_git_dir(project)
+    for name in _scan(project).git_entries[:_MAX_REPOSITORIES]:
+        paths = find_repository((project / name).parent) if name.endswith(".git") else None
+        if paths is not None and find_git() is not None:
+            with contextlib.suppress(GitFailed, OSError):  # it would be read-only
+                settings = read_settings(bwrap, paths.git_dir, env)
+                _included_project_files(settings, project, env)
+
+
+def _scan(project: Path) -> RepositoryScan:
+    """Look for the project's repositories.
+
+    Raises:
+        Forbidden: a `.git` is a symbolic link.
+    """
+    scan = scan_project(project)
+    links = [name for name in scan.git_entries if (project / name).is_symlink()]
+    if links:
+        raise Forbidden(
+            f"{escape(links[0])} is a symbolic link, which an agent could replace with another. "
+            "Replace it with its target, or with a file that contains the line `gitdir: FOLDER`."
+        )
+    return scan
 
 
 def _put_empty_git_dir(parent: Path, project: Path) -> bool:
@@ -245,7 +272,7 @@ def _missing_submodules(
 
 def _mounts(
     session: SessionRepositories, project: Path, read_only: tuple[str, ...]
-) -> tuple[str, ...]:
+) -> tuple[Mount, ...]:
     """Return the mounts in order, parent folders first, so that none of them can be moved away."""
     names = [*session.record.entries, *read_only]
     above = {parent for name in names for parent in PurePosixPath(name).parents} - {
@@ -256,33 +283,40 @@ def _mounts(
             f"{escape(str(project))} contains {len(names)} repositories, more than Aileron can "
             "protect from an agent. Launch in one of them."
         )
-    args: list[str] = []
-    for each in sorted(above, key=lambda path: len(path.parts)):
-        args += ["--bind", str(project / each), str(project / each)]
+    mounts = [
+        Mount(path=project / each, how="writable", why="above a repository, so that it stays there")
+        for each in sorted(above, key=lambda path: len(path.parts))
+    ]
     for record in session.record.repositories:
         repository = SessionRepository(session.bwrap, session.folder, record)
-        git = str(project / record.worktree / ".git")
-        inside = f"{SANDBOX_GIT_DIR}/{record.number}" if record.is_file else git
-        args += ["--bind", str(repository.session_git_dir), inside]
+        git = project / record.worktree / ".git"
+        inside = Path(SANDBOX_GIT_DIR, str(record.number)) if record.is_file else git
+        mounts.append(
+            Mount(path=inside, how="copy", why=GIT_WHY, source=repository.session_git_dir)
+        )
         if record.is_file:
-            args += ["--ro-bind", str(repository.folder / "gitfile"), git]
-        args += _object_mounts(repository)
+            file = repository.folder / "gitfile"
+            mounts.append(Mount(path=git, how="read-only", why=GIT_WHY, source=file))
+        mounts += _object_mounts(repository)
     for name in sorted(set(read_only)):
-        args += ["--ro-bind", str(project / name), str(project / name)]
-    return tuple(args)
+        mounts.append(Mount(path=project / name, how="read-only", why="git acts on it"))
+    return tuple(mounts)
 
 
-def _object_mounts(repository: SessionRepository) -> list[str]:
+def _object_mounts(repository: SessionRepository) -> list[Mount]:
     """Mount the person's object stores read-only, their `alternates` empty: the session's own file lists them all."""
-    args: list[str] = []
+    mounts: list[Mount] = []
     empty = repository.folder / "empty"
     empty.touch()
-    for number, folder in enumerate(repository.record.objects):
-        inside = repository.objects_inside(number)
-        args += ["--ro-bind", folder, inside]
-        if Path(folder, "info", "alternates").exists():
-            args += ["--ro-bind", str(empty), f"{inside}/info/alternates"]
-    return args
+    for number, folder in enumerate(map(Path, repository.record.objects)):
+        inside = Path(repository.objects_inside(number))
+        mounts.append(Mount(path=inside, how="read-only", why="your git objects", source=folder))
+        alternates = Path("info", "alternates")
+        if (folder / alternates).exists():
+            mounts.append(
+                Mount(path=inside / alternates, how="read-only", why=GIT_WHY, source=empty)
+            )
+    return mounts
 
 
 def _locked_folder(parent: Path, session: str) -> tuple[Path, int]:

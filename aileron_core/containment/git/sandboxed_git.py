@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from aileron_core.containment.bubblewrap import proc_mask_arguments, system_mount_arguments
+from aileron_core.containment.bubblewrap import process_mounts, system_mounts
+from aileron_core.containment.mounts import mount_arguments
 from aileron_core.containment.support import machine_filter
 from aileron_core.errors import AileronError
 from aileron_core.text import escape
@@ -130,9 +131,9 @@ class SandboxedGit:
             "ALL",
             "--seccomp",
             str(filter_fd),
-            *system_mount_arguments(),
+            *mount_arguments([*system_mounts(), *process_mounts()]),
         ]
-        command += ["--proc", "/proc", *proc_mask_arguments(), "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108 - the sandbox's own
+        command += ["--tmpfs", "/tmp"]  # noqa: S108 - the sandbox's own
         for path, inside in self.read_only:
             command += ["--ro-bind", str(path), inside]
         for path, inside in self.writable:

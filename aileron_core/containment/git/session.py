@@ -24,6 +24,7 @@ from aileron_core.containment.git.session_report import (
     repository_notices,
 )
 from aileron_core.containment.git.session_repository import SessionRepository
+from aileron_core.containment.mounts import Mount
 from aileron_core.containment.safe_paths import open_folder, remove_tree, restore_owner_rights
 from aileron_core.errors import AileronError
 from aileron_core.text import escape
@@ -37,8 +38,8 @@ class SessionRepositories:
     folder: Path
     leftovers: Path
     record: SessionRecord
-    mounts: tuple[str, ...]
-    """Arguments of bubblewrap, to follow the mount of the project."""
+    mounts: tuple[Mount, ...]
+    """To follow the mount of the project."""
     notices: list[str] = field(default_factory=list[str])
     """What a person has to know before the agent starts."""
     lock_descriptor: int = -1

@@ -38,10 +38,10 @@ class GitSetting:
     """The file that says so; a relative path of an `include` is relative to its folder."""
 
 
-def read_settings(bwrap: str, git_dir: Path, env: Mapping[str, str]) -> list[GitSetting]:
+def read_settings(bwrap: str, git_dir: Path | None, env: Mapping[str, str]) -> list[GitSetting]:
     """Return the person's settings for a repository, global and system ones included, in git's order.
 
-    They are read in a sandbox without write access or network; no setting takes effect except
+    Without a repository (None) they are those that count everywhere. They are read in a sandbox without write access or network; no setting takes effect except
     `include`.
 
     Raises:
@@ -67,16 +67,17 @@ def included_files(settings: Iterable[GitSetting], env: Mapping[str, str]) -> li
     return list(dict.fromkeys(files))
 
 
-def _git_config(bwrap: str, git_dir: Path, env: Mapping[str, str], *args: str) -> str:
+def _git_config(bwrap: str, git_dir: Path | None, env: Mapping[str, str], *args: str) -> str:
     command = [bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-net"]
     command += ["--disable-userns", "--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
     command += ["--proc", "/proc", "--dev", "/dev", "--chdir", "/", "--"]
     passed = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in env}
+    if git_dir is not None:
+        passed |= {"GIT_DIR": str(git_dir), "GIT_WORK_TREE": "/"}
     try:
         result = subprocess.run(
             [*command, "git", "--no-pager", "config", *args],
-            env={**passed, "PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C",
-                 "GIT_DIR": str(git_dir), "GIT_WORK_TREE": "/"},
+            env={**passed, "PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C"},
             cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -124,13 +125,19 @@ def config_text(settings: Iterable[tuple[str, str]]) -> str:
     formats = any(name == "extensions.objectformat" for name, _ in settings)
     lines = ["[core]", f"\trepositoryformatversion = {int(formats)}", "\tbare = false"]
     lines.append("\tlogallrefupdates = true")
+    return "\n".join(lines) + "\n" + settings_text(settings)
+
+
+def settings_text(settings: Iterable[tuple[str, str]]) -> str:
+    """Return *settings* in the form of a git config file."""
+    lines: list[str] = []
     for name, value in settings:
         section, _, rest = name.partition(".")
         below, _, key = rest.rpartition(".")
         lines.append(f'[{section} "{_escaped(below)}"]' if below else f"[{section}]")
         quoted = _escaped(value).replace("\n", "\\n").replace("\t", "\\t")
         lines.append(f'\t{key} = "{quoted}"')
-    return "\n".join(lines) + "\n"
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _escaped(text: str) -> str:

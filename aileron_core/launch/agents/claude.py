@@ -1,21 +1,33 @@
 """Launching Claude Code (Anthropic): `--mcp-config` and `--settings` add to the person's own settings."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from aileron_core.launch.agents.claude_programs import CLAUDE_MANAGED, claude_programs
+from aileron_core.launch.agents.claude_routes import CLAUDE_ROUTES
 from aileron_core.launch.agents.settings_files import (
     home_path,
     json_table,
     names_in_effect,
     option_value,
+    settings_in,
     table_at,
 )
 from aileron_core.launch.model_traffic import bypass_proxies
-from aileron_core.launch.plan import MCP_SERVER_NAME, AgentFolder, ModelTraffic, Plan, PlanContext
+from aileron_core.launch.named_programs import HomeSettings, NamedProgram
+from aileron_core.launch.plan import (
+    MCP_SERVER_NAME,
+    AgentFolder,
+    ModelTraffic,
+    Plan,
+    PlanContext,
+    ProviderName,
+)
+from aileron_core.launch.routes import Route, RouteSetting
 
 _ELSEWHERE = (
     "ANTHROPIC_BASE_URL", "ANTHROPIC_UNIX_SOCKET", "CLAUDE_CODE_USE_ANTHROPIC_AWS",
@@ -23,7 +35,9 @@ _ELSEWHERE = (
     "CLAUDE_CODE_USE_GATEWAY", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_VERTEX",
 )  # fmt: skip
 """Variables that send its model's traffic to another place, as its program names them."""
-_MANAGED = PurePosixPath("/etc/claude-code/managed-settings.json")
+_LOGINS = ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+_MODES = ("default", "manual", "plan", "acceptEdits", "auto", "dontAsk")
+"""Permission modes that settings may choose; the one that bypasses permissions is left to its own option."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,22 +50,38 @@ class _Claude:
     folders: tuple[AgentFolder, ...] = (
         AgentFolder(
             path=PurePosixPath(".claude"),
+            settings=(
+                "settings.json", "settings.local.json", "*.md", "keybindings.json", "agents",
+                "commands", "hooks", "output-styles", "routines", "rules", "skills", "themes",
+                "workflows", "agent-memory", "remote-settings.json*", "policy-limits.json*",
+                "plugins/*.json",
+            ),
             credentials=(".credentials.json",),
-            leave_out=("projects", "shell-snapshots", "todos", "statsig", "debug", "file-history"),
+            read_only=("local", "plugins/cache/*/*/*", "plugins/marketplaces/*"),
+            state=(
+                "projects", "todos", "tasks", "plans", "file-history", "paste-cache", "image-cache",
+            ),
+            state_files=("history.jsonl",),
+            conversations=("projects/*/*.jsonl",),
         ),
         AgentFolder(path=PurePosixPath(".claude.json")),
-    )
-    env_names: tuple[str, ...] = (
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "CLAUDE_CODE_OAUTH_TOKEN",
-        "CLAUDE_CODE_MAX_RETRIES",
-        "ANTHROPIC_BASE_URL",
+    )  # fmt: skip
+    env_names: tuple[str, ...] = ("CLAUDE_CODE_MAX_RETRIES",)
+    routes: tuple[Route, ...] = field(default_factory=lambda: CLAUDE_ROUTES)
+    hosts: tuple[str, ...] = ("api.anthropic.com", "platform.claude.com")
+    key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
+        default_factory=lambda: {"anthropic": ("ANTHROPIC_API_KEY",)}
     )
     project_files: tuple[str, ...] = (
         ".mcp.json",
         ".claude/settings.json",
         ".claude/settings.local.json",
+    )
+    program_settings: str = (
+        "hooks, `statusLine` and helpers such as `apiKeyHelper` in "
+        "`~/.claude/settings.json` and `/etc/claude-code`, MCP servers in "
+        "`~/.claude.json`, hooks and MCP servers of enabled plugins, and of your agents, "
+        "commands and skills"
     )
     denied_args: tuple[str, ...] = (
         "--mcp-config", "--strict-mcp-config", "--settings", "--setting-sources", "--add-dir",
@@ -73,7 +103,10 @@ class _Claude:
             "Its shell and file tools: in the sandbox they can reach the project; without it, "
             "everything you can."
         ),
-        "MCP servers, hooks and plugins in your own ~/.claude: they run alongside Aileron's.",
+        (
+            "MCP servers, hooks and plugins in your own settings: they run alongside Aileron's, in "
+            "the sandbox as far as it has their programs."
+        ),
         (
             "The first prompt: in interactive use it may be sent before Claude Code has "
             "connected to its MCP servers."
@@ -115,6 +148,8 @@ class _Claude:
             "--settings",
             f"{context.launch_dir}/claude-settings.json",
         )
+        if context.contained and (mode := _chosen_mode(context)):
+            flags = (*flags, f"--permission-mode={mode}")
         return Plan(
             argv=(self.program, *flags, *context.all_args),
             files={
@@ -124,13 +159,46 @@ class _Claude:
             call_seconds=float(context.call_seconds),
         )
 
-    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+    def settings_paths(
+        self, env: Mapping[str, str], args: tuple[str, ...] = ()
+    ) -> tuple[PurePosixPath, ...]:
         own = home_path(env, "CLAUDE_CONFIG_DIR", ".claude")
-        return (own / "settings.json", PurePosixPath(".claude.json"), _MANAGED)
+        logins = own / ".credentials.json"
+        return (logins, own / "settings.json", PurePosixPath(".claude.json"), CLAUDE_MANAGED)
+
+    def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
+        """Return the variables in its settings files, and the settings themselves."""
+        found: list[RouteSetting] = []
+        for path, text in context.settings.items():
+            if path.endswith(("/.credentials.json", ".mcp.json")):
+                continue
+            table = json_table(text) or {}
+            plain = {key: value for key, value in table.items() if isinstance(value, str)}
+            found += settings_in(path, {**table_at(table, "env"), **plain})
+        return tuple(found)
+
+    def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
+        """Return its account, or a key in its settings: these count over its environment, or would no more count."""
+        del provider
+        if found := names_in_effect(context.env, _LOGINS):
+            return f"{found[0]} is set"
+        for path, text in context.settings.items():
+            table = json_table(text) or {}
+            if found := names_in_effect(table_at(table, "env"), (*_LOGINS, "ANTHROPIC_API_KEY")):
+                return f"{path} sets env.{found[0]}"
+            for key in ("apiKeyHelper", "primaryApiKey"):
+                if table.get(key):
+                    return f"{path} sets {key}"
+            if table.get("claudeAiOauth") or table.get("oauthAccount"):
+                return "it is signed in with an account"
+        return None
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Let Anthropic's models pass; an account login passes just like an API key."""
         return ModelTraffic.for_provider("anthropic", _elsewhere(context))
+
+    def programs(self, settings: HomeSettings, project: PurePosixPath) -> Iterator[NamedProgram]:
+        yield from claude_programs(settings, project)
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Report settings that redirect model traffic, replace Aileron's server, or run commands unseen."""
@@ -159,6 +227,23 @@ class _Claude:
         return tuple(found)
 
 
+def _chosen_mode(context: PlanContext) -> str | None:
+    """Return the permission mode that the person's settings choose, None if they choose none.
+
+    Only an option counts over the mode that a conversation of an earlier launch has recorded, where
+    the agent could have put another.
+    """
+    modes = {
+        path: table_at(json_table(text) or {}, "permissions").get("defaultMode")
+        for path, text in context.settings.items()
+    }
+    if any(modes[path] for path in modes if not path.startswith(("~/", "/"))):
+        return None  # the project's, which Claude Code itself reads by its own rules
+    chosen = [mode for mode in modes.values() if mode in _MODES]
+    typed = option_value(context.all_args, "--permission-mode") is not None
+    return None if typed or not chosen else str(chosen[-1])
+
+
 def _variables(context: PlanContext) -> dict[str, str]:
     """Return the environment variables set in its settings files, later files over earlier ones."""
     found: dict[str, str] = {}
@@ -176,6 +261,8 @@ def _elsewhere(context: PlanContext) -> str | None:
     if found := names_in_effect(context.env, _ELSEWHERE):
         return f"{found[0]} is set"
     for path, text in context.settings.items():
+        if path.endswith("/.credentials.json"):
+            continue
         table = json_table(text)
         if table is None:
             return f"{path} cannot be parsed"

@@ -2,24 +2,40 @@
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, Literal, cast
 
+from aileron_core.launch.agents.codex_programs import CODEX_SYSTEM, codex_programs
+from aileron_core.launch.agents.codex_routes import CODEX_ROUTES
 from aileron_core.launch.agents.settings_files import (
+    ARGUMENTS,
     home_path,
-    is_in_effect,
     json_table,
     names_in_effect,
+    option_value,
+    parse_env_file,
+    settings_in,
     table_at,
     toml_table,
 )
-from aileron_core.launch.plan import MCP_SERVER_NAME, AgentFolder, ModelTraffic, Plan, PlanContext
+from aileron_core.launch.named_programs import HomeSettings, NamedProgram
+from aileron_core.launch.plan import (
+    MCP_SERVER_NAME,
+    AgentFolder,
+    ModelTraffic,
+    Plan,
+    PlanContext,
+    ProviderName,
+)
+from aileron_core.launch.routes import Route, RouteSetting, flat, is_in_effect
 
-_SYSTEM = (PurePosixPath("/etc/codex/config.toml"), PurePosixPath("/etc/codex/managed_config.toml"))
+_POLICIES = ("untrusted", "on-failure", "on-request", "never")
 _CHATGPT = "it is signed in with a ChatGPT account, which the gateway does not support"
+_OTHER_ACCOUNT = "CODEX_ACCESS_TOKEN is set, for an account, which the gateway does not support"
 _NO_KEY = "Codex has no API key yet (set OPENAI_API_KEY, or run `codex login --with-api-key`)"
+_PAYING = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +48,30 @@ class _Codex:
     folders: tuple[AgentFolder, ...] = (
         AgentFolder(
             path=PurePosixPath(".codex"),
-            variable="CODEX_HOME",
-            credentials=("auth.json",),
-            leave_out=("log", "sessions", "archived_sessions", "tmp"),
+            settings=(
+                "config.toml", "*.config.toml", "managed_config.toml", "requirements.toml", "*.md",
+                "hooks.json", "hooks", "rules", "prompts", "skills", "agents", "themes",
+                "models_cache.json", "version.json", "installation_id", ".personality_migration",
+                ".sandbox_migration",
+            ),
+            credentials=("auth.json", ".credentials.json"),
+            read_only=("packages",),
+            state=("sessions", "archived_sessions", "thread-writer-locks"),
+            state_files=("history.jsonl", "session_index.jsonl"),
+            conversations=("sessions/*/*/*/*.jsonl", "archived_sessions/*.jsonl"),
         ),
+    )  # fmt: skip
+    env_names: tuple[str, ...] = ()
+    routes: tuple[Route, ...] = field(default_factory=lambda: CODEX_ROUTES)
+    hosts: tuple[str, ...] = ("api.openai.com", "auth.openai.com", "chatgpt.com")
+    key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
+        default_factory=lambda: {"openai": ("OPENAI_API_KEY", "CODEX_API_KEY")}
     )
-    env_names: tuple[str, ...] = ("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL")
     project_files: tuple[str, ...] = (".codex/config.toml",)
+    program_settings: str = (
+        "`hooks`, `notify`, `mcp_servers` and providers' `auth` in `~/.codex/config.toml`"
+        " and `/etc/codex`, `~/.codex/hooks.json`"
+    )
     denied_args: tuple[str, ...] = (
         "-c", "--config", "--enable", "--disable", "-p", "--profile", "--profile-v2", "--full-auto",
         "-s", "-a", "--ask-for-approval", "--add-dir", "-C", "--cd", "--remote", "--oss",
@@ -49,7 +82,7 @@ class _Codex:
         "Aileron's actions are available from the first turn: Codex waits for Aileron's MCP server.",
         "Codex does not ask before it calls an action; Aileron's console does.",
         "A call can take up to 600 seconds.",
-        "Telemetry, update checks, plugins and apps are off for this run.",
+        "Telemetry, update checks, plugins, apps and the background server are off for this run.",
     )
     not_controlled: tuple[str, ...] = (
         (
@@ -60,7 +93,10 @@ class _Codex:
             "Its own sandbox: it cannot start inside Aileron's, so Codex's shell needs "
             "`--sandbox danger-full-access`."
         ),
-        "MCP servers in your own ~/.codex/config.toml: they run alongside Aileron's.",
+        (
+            "MCP servers and hooks in your own ~/.codex: they run alongside Aileron's, in the sandbox "
+            "as far as it has their programs."
+        ),
         (
             "Programs: models in code mode call tools from a program that they write. Each gated "
             "action still needs its own approval."
@@ -91,6 +127,10 @@ class _Codex:
             }
             login = _login(context)
             provider |= {"requires_openai_auth": True} if login == "file" else {"env_key": login}
+            if paying := {
+                header: name for header, name in _PAYING.items() if context.env.get(name)
+            }:
+                provider["env_http_headers"] = paying  # as its own provider sends them
             settings += [
                 f"model_providers.{MCP_SERVER_NAME}={_toml(provider)}",
                 f'model_provider="{MCP_SERVER_NAME}"',
@@ -100,21 +140,68 @@ class _Codex:
             "suppress_unstable_features_warning=true",
             "analytics.enabled=false",
             "check_for_update_on_startup=false",
+            "features.daemon_auto_start=false",
             "features.plugins=false",
             "features.apps=false",
         ]
+        if context.contained and (policy := _chosen_approval(context)):
+            settings.insert(0, f'approval_policy="{policy}"')
         flags = [word for setting in settings for word in ("-c", setting)]
         return Plan(
             argv=(self.program, *flags, *context.all_args), call_seconds=float(context.call_seconds)
         )
 
-    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+    def settings_paths(
+        self, env: Mapping[str, str], args: tuple[str, ...] = ()
+    ) -> tuple[PurePosixPath, ...]:
         own = home_path(env, "CODEX_HOME", ".codex")
-        return (own / "config.toml", own / "auth.json", *_SYSTEM)
+        profile = option_value(args, "-p", "--profile", "--profile-v2")
+        named = [f"{profile}.config.toml"] if profile and "/" not in profile else []
+        names = ("config.toml", *named, "auth.json", ".env")
+        return (*(own / name for name in names), *CODEX_SYSTEM)
+
+    def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
+        """Return its settings with those of the chosen profile and provider; the latter without the name."""
+        found: list[RouteSetting] = []
+        tables = [
+            *((path, toml_table(text) or {}) for path, text in context.settings.items()
+              if path.endswith(".toml")),
+            (ARGUMENTS, _typed_settings(context.all_args)),
+        ]  # fmt: skip
+        provider = "openai"
+        for _, table in tables:
+            provider = str(_with_profile(table).get("model_provider") or provider)
+        for path, table in tables:
+            top = _with_profile(table)
+            plain = {key: each for key, each in top.items() if isinstance(each, str)}
+            of_provider = {
+                f"model_providers.*.{key}": value
+                for key, value in flat(table_at(table, "model_providers", provider))
+            }
+            found += settings_in(path, {**plain, **of_provider})
+        for path, text in context.settings.items():
+            if path.endswith("/.env"):
+                found += [
+                    replace(each, outside=True) for each in settings_in(path, parse_env_file(text))
+                ]
+        return tuple(found)
+
+    def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
+        """Return what its login file holds: that counts over its environment."""
+        del provider
+        kinds = {"key": "auth.json holds a key", "account": "it is signed in with an account"}
+        kind = _login_file(context)
+        if names_in_effect(context.env, ("CODEX_ACCESS_TOKEN",)):
+            return "CODEX_ACCESS_TOKEN is set"
+        return None if kind is None else kinds[kind]
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Let OpenAI's models pass, unless another provider or kind of login is configured."""
         return ModelTraffic.for_provider("openai", _elsewhere(context))
+
+    def programs(self, settings: HomeSettings, project: PurePosixPath) -> Iterator[NamedProgram]:
+        del project
+        yield from codex_programs(settings)
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         found: list[str] = []
@@ -187,6 +274,33 @@ def _typed(words: Iterable[str]) -> str | None:
     return None
 
 
+def _with_profile(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings at the top of a configuration, under those of the profile that it chooses."""
+    profile = table.get("profile")
+    chosen = table_at(table, "profiles", profile) if isinstance(profile, str) else {}
+    return {**table, **chosen}
+
+
+def _typed_settings(words: Iterable[str]) -> dict[str, Any]:
+    """Return the settings that arguments set (`-c key=value`), as a configuration has them."""
+    found: dict[str, Any] = {}
+    before = ""
+    for word in words:
+        text = word if before in ("-c", "--config") else ""
+        if word.startswith("--config="):
+            text = word.removeprefix("--config=")
+        elif word.startswith("-c") and word != "-c":
+            text = word.removeprefix("-c")
+        key, _, value = text.partition("=")
+        if key:
+            typed = toml_table(f"{key} = {value}") or toml_table(f"{key} = {json.dumps(value)}")
+            found |= typed or {}
+        before = word
+    if "--oss" in (given := [*words]) or "--local-provider" in given:
+        found["model_provider"] = "oss"
+    return found
+
+
 def _login(context: PlanContext) -> str:
     """Return the source of its API key: `file` for the login file, or a variable; else why there is none.
 
@@ -194,6 +308,8 @@ def _login(context: PlanContext) -> str:
     """
     if "exec" in context.all_args and names_in_effect(context.env, ("CODEX_API_KEY",)):
         return "CODEX_API_KEY"
+    if names_in_effect(context.env, ("CODEX_ACCESS_TOKEN",)):
+        return _OTHER_ACCOUNT
     kind = _login_file(context)
     if kind == "key":
         return "file"
@@ -217,6 +333,24 @@ def _login_file(context: PlanContext) -> Literal["key", "account"] | None:
         if mode or table.get("tokens"):
             return "account"
     return None
+
+
+def _chosen_approval(context: PlanContext) -> str | None:
+    """Return the approval policy that the person's settings choose, None if they choose none, or a profile.
+
+    Only an option counts over the policy that a conversation of an earlier launch has recorded, where
+    the agent could have put another.
+    """
+    tables = [
+        toml_table(text) or {}
+        for path, text in context.settings.items()
+        if path.startswith("~/") and path.endswith("config.toml")
+    ]
+    policy = next((table.get("approval_policy") for table in tables), None)
+    profiled = any(table.get("profile") for table in tables) or any(
+        word.startswith(("-p", "--profile")) for word in context.all_args
+    )
+    return policy if isinstance(policy, str) and policy in _POLICIES and not profiled else None
 
 
 def _toml(value: object) -> str:

@@ -1,19 +1,28 @@
 """Launching Gemini CLI (Google): a temporary extension, because it accepts an MCP server no other way."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from aileron_core.launch.agents.program_settings import (
+    hook_programs,
+    line_program,
+    server_programs,
+    words_in,
+)
+from aileron_core.launch.agents.provider_routes import google
 from aileron_core.launch.agents.settings_files import (
     home_path,
     json_table,
     names_in_effect,
     option_value,
     parse_env_file,
+    settings_in,
     table_at,
 )
+from aileron_core.launch.named_programs import HomeSettings, NamedProgram
 from aileron_core.launch.plan import (
     MCP_SERVER_NAME,
     AgentFolder,
@@ -21,7 +30,9 @@ from aileron_core.launch.plan import (
     ModelTraffic,
     Plan,
     PlanContext,
+    ProviderName,
 )
+from aileron_core.launch.routes import Condition, Route, RouteSetting, flat
 
 _ELSEWHERE = (
     "GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "CODE_ASSIST_ENDPOINT",
@@ -29,7 +40,73 @@ _ELSEWHERE = (
 )  # fmt: skip
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 _KEY = "gemini-api-key"
+_SYSTEM = PurePosixPath("/etc/gemini-cli/settings.json")
+_REFUSING_EVENTS = frozenset(("BeforeTool", "BeforeAgent", "BeforeModel", "BeforeToolSelection"))
+"""The events of which a hook can refuse what is about to happen, as its documentation has them."""
 _LOGINS = {"oauth-personal": "Google", "vertex-ai": "Vertex AI"}
+
+_VERTEX = Condition(
+    "Vertex AI is chosen", ("GOOGLE_GENAI_USE_VERTEXAI", "security.auth.selectedType=vertex-ai")
+)
+_ROUTES = (
+    *(
+        Route(name=name, chooses=chooses)
+        for name, chooses in (
+            ("GEMINI_API_KEY", "the key"),
+            ("GOOGLE_API_KEY", "the key"),
+            ("GEMINI_API_KEY_AUTH_MECHANISM", "the header with the key"),
+            ("GEMINI_CLI_CUSTOM_HEADERS", "headers of each request"),
+            ("GEMINI_MODEL", "the model"),
+            ("GOOGLE_GEMINI_BASE_URL", "the address"),
+            ("GOOGLE_GENAI_API_VERSION", "the address"),
+            ("CODE_ASSIST_*", "the address for Google accounts"),
+            ("GOOGLE_GENAI_USE_VERTEXAI", "the provider"),
+            ("GOOGLE_GENAI_USE_GCA", "the provider"),
+            ("GEMINI_DEFAULT_AUTH_TYPE", "the provider"),
+            ("GEMINI_CLI_USE_COMPUTE_ADC", "the Google Cloud login of this machine"),
+            ("GOOGLE_VERTEX_BASE_URL", "the address"),
+            ("GOOGLE_CLOUD_PROJECT*", "the Google Cloud project"),
+            ("GCLOUD_PROJECT", "the Google Cloud project"),
+            ("GOOGLE_CLOUD_QUOTA_PROJECT", "the Google Cloud project"),
+            ("GOOGLE_CLOUD_LOCATION", "the region"),
+            ("GOOGLE_CLOUD_UNIVERSE_DOMAIN", "the address"),
+        )
+    ),
+    *(
+        Route(name=name, chooses=chooses, source="settings")
+        for name, chooses in (
+            ("model.name", "the model"),
+            ("security.auth.selectedType", "the login"),
+        )
+    ),
+    *google("gemini", _VERTEX, "Set GOOGLE_API_KEY", unless=("GOOGLE_API_KEY",)),
+    Route(
+        name="GOOGLE_CLOUD_ACCESS_TOKEN",
+        chooses="the Google Cloud login",
+        refused=(
+            "It gives access to more than models, so the sandbox does not contain it. Set "
+            "GEMINI_API_KEY instead, or set it yourself, under `env` of `[launch.gemini]` in config.toml."
+        ),
+        only_while=Condition(
+            "a Google account is chosen",
+            ("GOOGLE_GENAI_USE_GCA", "security.auth.selectedType=oauth-personal"),
+        ),
+    ),
+    Route(
+        name="GEMINI_CLI_HOME",
+        chooses="its settings and its login",
+        path=".",
+        refused="The sandbox contains a copy of ~/.gemini only. Put the settings there and unset it for this launch.",
+    ),
+    *(
+        Route(
+            name=name,
+            chooses="its settings",
+            refused="The file is not in the sandbox. Unset it for this launch.",
+        )
+        for name in ("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH")
+    ),
+)
 
 _POLICY = f"""\
 [[rule]]
@@ -50,18 +127,32 @@ class _Gemini:
     folders: tuple[AgentFolder, ...] = (
         AgentFolder(
             path=PurePosixPath(".gemini"),
+            settings=(
+                "settings.json", ".env", "*.md", "commands", "skills", "agents", "policies",
+                "extensions", "keybindings.json", "trustedFolders.json", "google_accounts.json",
+                "gemini-credentials.json", "mcp-oauth-tokens*.json", "a2a-oauth-tokens.json",
+                "mcp-server-enablement.json", "installation_id", "user_id", "state.json",
+            ),
             credentials=("oauth_creds.json",),
-            leave_out=("tmp", "history"),
+            state=("tmp/{slug}/chats", "tmp/{slug}/logs", "tmp/{slug}/plans", "tmp/{slug}/tasks"),
+            conversations=("tmp/*/chats/*.jsonl",),
         ),
+    )  # fmt: skip
+    env_names: tuple[str, ...] = ()
+    routes: tuple[Route, ...] = field(default_factory=lambda: _ROUTES)
+    hosts: tuple[str, ...] = (
+        "generativelanguage.googleapis.com",
+        "cloudcode-pa.googleapis.com",
+        "oauth2.googleapis.com",
     )
-    env_names: tuple[str, ...] = (
-        "GEMINI_API_KEY",
-        "GOOGLE_API_KEY",
-        "GOOGLE_CLOUD_PROJECT",
-        "GEMINI_MODEL",
-        *_ELSEWHERE,
+    key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
+        default_factory=lambda: {"gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY")}
     )
     project_files: tuple[str, ...] = (".gemini/settings.json", ".gemini/.env")
+    program_settings: str = (
+        "`hooks`, `mcpServers` and commands for tools in `~/.gemini/settings.json` and "
+        "`/etc/gemini-cli`, hooks and MCP servers of extensions"
+    )
     denied_args: tuple[str, ...] = (
         "--policy", "--admin-policy", "-y", "-s", "--extensions", "-e", "--include-directories",
         "--acp", "--experimental-acp", "--prompt", "-p", "--prompt-interactive", "-i", "--worktree",
@@ -79,7 +170,10 @@ class _Gemini:
             "Its shell and file tools: in the sandbox they can reach the project; without it, "
             "everything you can."
         ),
-        "MCP servers and extensions in your own ~/.gemini: they run alongside Aileron's.",
+        (
+            "MCP servers, hooks and extensions in your own ~/.gemini: they run alongside Aileron's, in "
+            "the sandbox as far as it has their programs."
+        ),
         "Usage statistics: your own settings.json decides whether they are sent.",
     )
     passes_gateway: str = "With an API key, its model traffic goes through the gateway."
@@ -122,14 +216,55 @@ class _Gemini:
             call_seconds=float(context.call_seconds),
         )
 
-    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+    def settings_paths(
+        self, env: Mapping[str, str], args: tuple[str, ...] = ()
+    ) -> tuple[PurePosixPath, ...]:
         """Return its settings, and the `.env` files that it reads."""
         own = home_path(env, "GEMINI_CLI_HOME", ".") / ".gemini"
         return (own / "settings.json", own / ".env", PurePosixPath(".env"))
 
+    def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
+        """Return its settings, and the variables of the `.env` files that it reads.
+
+        Of ~/.env no copy is in the sandbox; it counts where there is no other such file.
+        """
+        found: list[RouteSetting] = []
+        files = {path: parse_env_file(text) for path, text in context.settings.items()
+                 if path.endswith(".env")}  # fmt: skip
+        for path, text in context.settings.items():
+            if path not in files:
+                found += settings_in(path, dict(flat(json_table(text) or {})))
+            elif path != "~/.env":
+                found += settings_in(path, files[path])
+            elif len(files) == 1:
+                found += [replace(each, outside=True) for each in settings_in(path, files[path])]
+        return tuple(found)
+
+    def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
+        """Return nothing: its environment counts over its `.env` files, and `traffic` knows of accounts."""
+        del context, provider
+        return None
+
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Let the Gemini API with an API key pass; Google accounts use another endpoint."""
         return ModelTraffic.for_provider("gemini", _elsewhere(context))
+
+    def programs(self, settings: HomeSettings, project: PurePosixPath) -> Iterator[NamedProgram]:
+        del project
+        own = PurePosixPath(".gemini")
+        for path in (own / "settings.json", _SYSTEM):
+            table, file = settings.table(path, json_table), settings.shown(path)
+            yield from _hooks(file, table)
+            yield from server_programs(file, "mcpServers", table.get("mcpServers"))
+            yield from line_program(
+                file, "mcp.serverCommand", table_at(table, "mcp").get("serverCommand"), "server"
+            )
+            for key in ("discoveryCommand", "callCommand"):
+                line = table_at(table, "tools").get(key)
+                yield from line_program(file, f"tools.{key}", line, "tool source")
+        for name in settings.names(own / "extensions"):
+            if name != MCP_SERVER_NAME:
+                yield from _extension(settings, own / "extensions" / name)
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         found: list[str] = []
@@ -172,6 +307,37 @@ def _elsewhere(context: PlanContext) -> str | None:
         return "~/.gemini/settings.json does not choose how to sign in yet"
     named = _LOGINS.get(chosen, "another kind of account")
     return f"it is signed in with {named}, which the gateway does not support"
+
+
+def _hooks(file: str, table: Mapping[str, Any]) -> Iterator[NamedProgram]:
+    """Yield the hooks in a settings file, less those that it switches off."""
+    switches = table_at(table, "hooksConfig")
+    if switches.get("enabled") is False:
+        return
+    off = words_in(switches.get("disabled"))
+    for each in hook_programs(file, table.get("hooks"), _REFUSING_EVENTS):
+        if each.command not in off:
+            yield each
+
+
+def _extension(settings: HomeSettings, folder: PurePosixPath) -> Iterator[NamedProgram]:
+    """Yield what an extension names; one that is only linked is elsewhere."""
+    linked = settings.table(folder / ".gemini-extension-install.json", json_table)
+    if linked.get("type") == "link" and isinstance(linked.get("source"), str):
+        folder = PurePosixPath(linked["source"])
+    root = str(settings.absolute(folder))
+    variables = {"extensionPath": root}
+    servers = settings.table(folder / "gemini-extension.json", json_table).get("mcpServers")
+    file = settings.shown(folder / "gemini-extension.json")
+    yield from server_programs(file, "mcpServers", servers, folder=root, variables=variables)
+    hooks = folder / "hooks" / "hooks.json"
+    yield from hook_programs(
+        settings.shown(hooks),
+        settings.table(hooks, json_table).get("hooks"),
+        _REFUSING_EVENTS,
+        folder=root,
+        variables=variables,
+    )
 
 
 GEMINI = _Gemini()

@@ -1,17 +1,25 @@
 """Launching Goose (Block): `--with-extension` and environment variables of its own."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from aileron_core.launch.agents.program_settings import hook_programs, server_programs
+from aileron_core.launch.agents.provider_routes import GOOSE_KEYS, amazon, google
 from aileron_core.launch.agents.settings_files import (
+    ARGUMENTS,
     home_path,
-    is_in_effect,
+    json_table,
     names_in_effect,
     option_value,
+    settings_in,
+    yaml_table,
     yaml_value,
+    yaml_values,
 )
+from aileron_core.launch.named_programs import HomeSettings, NamedProgram
 from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, ProviderName
+from aileron_core.launch.routes import Condition, Route, RouteSetting, is_in_effect
 
 _TAKES_EXTENSIONS = ("run", "session")
 _HOSTS: Mapping[ProviderName, str] = {
@@ -25,7 +33,103 @@ _NAMES: Mapping[str, ProviderName] = {
     "google": "gemini",
 }
 """Goose's name of a provider -> the provider whose API it uses."""
+_REFUSING_EVENTS = frozenset(("PreToolUse", "BeforeReadFile", "BeforeShellExecution"))
+"""The events of a plugin's hooks that come before what they can refuse."""
 _CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_LEAD_PROVIDER", "GOOSE_PLANNER_PROVIDER")
+
+
+_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_*",),
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_HOST", "ANTHROPIC_CUSTOM_HEADERS"),
+    "google": ("GOOGLE_API_KEY", "GOOGLE_HOST"),
+    "ollama": ("OLLAMA_*",),
+    "openrouter": ("OPENROUTER_*",),
+    "groq": ("GROQ_*",),
+    "xai": ("XAI_*",),
+    "litellm": ("LITELLM_*",),
+    "lmstudio": ("LMSTUDIO_*",),
+    "venice": ("VENICE_*",),
+    "tetrate": ("TETRATE_*",),
+    "azure_openai": ("AZURE_OPENAI_*",),
+    "databricks": ("DATABRICKS_*",),
+    "snowflake": ("SNOWFLAKE_*",),
+    "gcp_vertex_ai": ("GCP_*",),
+}
+"""A provider -> its variables: address, key, headers. Those of the first three may be chosen during a session."""
+_PROGRAMS = ("claude-code", "codex", "cursor-agent", "gemini-cli")
+
+
+def _while_used(*providers: str, text: str = "its provider is chosen") -> Condition:
+    names = (*_CHOSEN, "GOOSE_SUBAGENT_PROVIDER")
+    return Condition(text, tuple(f"{name}={provider}" for provider in providers for name in names))
+
+
+_ROUTES = (
+    *(
+        Route(name=name, chooses=chooses)
+        for name, chooses in (
+            ("GOOSE_PROVIDER", "the provider"),
+            ("GOOSE_MODEL", "the model"),
+            ("GOOSE_LEAD_*", "provider and model of the first turns"),
+            ("GOOSE_PLANNER_*", "provider and model of plans"),
+            ("GOOSE_SUBAGENT_[MP]*", "provider and model of subagents"),
+            ("GOOSE_PREDEFINED_MODELS", "the models that it offers"),
+        )
+    ),
+    *(
+        Route(
+            name=name,
+            chooses=f"address and key of {provider}",
+            only_while=None if provider in _NAMES else _while_used(provider),
+        )
+        for provider, names in _VARIABLES.items()
+        for name in names
+    ),
+    *(
+        Route(
+            name=name, chooses="the key of the chosen provider", only_while=_while_used(f"*{own}*")
+        )
+        for name in GOOSE_KEYS
+        if (own := name.removesuffix("_API_KEY").lower()) not in _VARIABLES
+    ),
+    Route(
+        name="*PROVIDER",
+        chooses="the provider",
+        only_while=_while_used(*_PROGRAMS, text="it is one of " + ", ".join(_PROGRAMS)),
+        refused=(
+            "It starts the program of another agent, which the sandbox does not contain. Choose a "
+            "provider that has an API (GOOSE_PROVIDER, --provider)."
+        ),
+    ),
+    *amazon("goose", _while_used("aws_bedrock", "sagemaker_tgi")),
+    *google("goose", _while_used("gcp_vertex_ai"), "Choose the provider google with a key"),
+    *(
+        Route(
+            name=name,
+            chooses="its settings and its login",
+            path=path,
+            refused="The sandbox contains copies of ~/.config/goose and ~/.local/share/goose only. Put the settings there and unset it for this launch.",
+        )
+        for name, path in (
+            ("GOOSE_PATH_ROOT", ""),
+            ("XDG_CONFIG_HOME", ".config"),
+            ("XDG_DATA_HOME", ".local/share"),
+        )
+    ),
+    Route(
+        name="GOOSE_ADDITIONAL_CONFIG_FILES",
+        chooses="its settings",
+        refused="Those files are not in the sandbox. Put the settings into ~/.config/goose/config.yaml.",
+    ),
+    *(
+        Route(
+            name=name,
+            chooses="the client certificate",
+            refused="The file is not in the sandbox. Unset it for this launch.",
+        )
+        for name in ("GOOSE_CLIENT_CERT_PATH", "GOOSE_CLIENT_KEY_PATH")
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,22 +137,42 @@ class _Goose:
     name: str = "goose"
     title: str = "Goose"
     program: str = "goose"
-    package: str = "npm install -g @aaif/goose"
+    package: str = (  # npm's @aaif/goose brings the program goose-tui, not goose
+        "curl -fsSL https://github.com/aaif-goose/goose/releases/download/stable/download_cli.sh | bash"
+    )
     tested_versions: tuple[str, ...] = ("1.34.0",)
     folders: tuple[AgentFolder, ...] = (
-        AgentFolder(path=PurePosixPath(".config/goose"), credentials=("secrets.yaml",)),
-        AgentFolder(path=PurePosixPath(".local/share/goose"), leave_out=("sessions",)),
+        AgentFolder(
+            path=PurePosixPath(".config/goose"),
+            settings=(
+                "config.yaml", "permission.yaml", "permissions", "custom_providers",
+                "declarative_providers", "recipes", "prompts", "skills", "agents", "memory",
+                ".goosehints", "*.md",
+            ),
+            credentials=("secrets.yaml",),
+        ),
+        AgentFolder(
+            path=PurePosixPath(".local/share/goose"), settings=("permissions", "recipes", "skills")
+        ),
+    )  # fmt: skip
+    env_names: tuple[str, ...] = ()
+    routes: tuple[Route, ...] = field(default_factory=lambda: _ROUTES)
+    hosts: tuple[str, ...] = (
+        "api.anthropic.com",
+        "api.openai.com",
+        "generativelanguage.googleapis.com",
     )
-    env_names: tuple[str, ...] = (
-        "OPENAI_API_KEY",
-        "ANTHROPIC_API_KEY",
-        "GOOGLE_API_KEY",
-        "GOOSE_PROVIDER",
-        "GOOSE_MODEL",
-        "OPENAI_BASE_PATH",
-        *_HOSTS.values(),
+    key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
+        default_factory=lambda: {
+            "openai": ("OPENAI_API_KEY",),
+            "anthropic": ("ANTHROPIC_API_KEY",),
+            "gemini": ("GOOGLE_API_KEY",),
+        }
     )
     project_files: tuple[str, ...] = ()
+    program_settings: str = (
+        "`extensions` in `~/.config/goose/config.yaml`, hooks of plugins in `~/.agents/plugins`"
+    )
     denied_args: tuple[str, ...] = (
         "--with-extension", "--with-builtin", "--with-remote-extension", "--container",
         "--with-streamable-http-extension", "--no-profile", "--recipe", "--sub-recipe",
@@ -99,10 +223,26 @@ class _Goose:
             }
         return Plan(argv=(self.program, *args), env=env, call_seconds=300.0)
 
-    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+    def settings_paths(
+        self, env: Mapping[str, str], args: tuple[str, ...] = ()
+    ) -> tuple[PurePosixPath, ...]:
         if root := env.get("GOOSE_PATH_ROOT"):
             return (PurePosixPath(root, "config", "config.yaml"),)
         return (home_path(env, "XDG_CONFIG_HOME", ".config") / "goose" / "config.yaml",)
+
+    def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
+        """Return its settings, which have the names of variables, and the providers that it may use."""
+        found: list[RouteSetting] = []
+        for path, text in context.settings.items():
+            found += settings_in(path, yaml_values(text))
+        if typed := option_value(context.all_args, "--provider"):
+            found += settings_in(ARGUMENTS, {"GOOSE_PROVIDER": typed})
+        return tuple(found)
+
+    def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
+        """Return nothing: its environment counts over its file of secrets."""
+        del context, provider
+        return None
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Let OpenAI, Anthropic and Google pass, except those whose host is already configured."""
@@ -117,6 +257,8 @@ class _Goose:
         through = set(_HOSTS)
         for provider, host in _HOSTS.items():
             where = _place(context, host)
+            if provider == "openai" and where is None:
+                where = _place(context, "OPENAI_BASE_URL")
             if where is not None:
                 past.append(where)
                 through.discard(provider)
@@ -126,6 +268,24 @@ class _Goose:
             if name not in _NAMES
         ]
         return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
+
+    def programs(self, settings: HomeSettings, project: PurePosixPath) -> Iterator[NamedProgram]:
+        """Return the extensions of its profile, and the hooks of plugins, which several agents share."""
+        del project
+        path = PurePosixPath(".config/goose/config.yaml")
+        servers = settings.table(path, yaml_table).get("extensions")
+        yield from server_programs(settings.shown(path), "extensions", servers)
+        plugins = PurePosixPath(".agents/plugins")
+        for name in settings.names(plugins):
+            hooks = plugins / name / "hooks" / "hooks.json"
+            root = str(settings.absolute(plugins / name))
+            yield from hook_programs(
+                settings.shown(hooks),
+                settings.table(hooks, json_table).get("hooks"),
+                _REFUSING_EVENTS,
+                folder=root,
+                variables={"PLUGIN_ROOT": root},
+            )
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return nothing: Goose reads no settings from a project."""

@@ -1,20 +1,29 @@
 """Launching OpenCode: a JSON document in the environment, merged over the person's configuration."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, cast
 
 from aileron_core.errors import InvalidRequest
+from aileron_core.launch.agents.opencode_programs import opencode_programs
+from aileron_core.launch.agents.opencode_routes import (
+    CONFIG_VARIABLE,
+    OPENCODE_ROUTES,
+    PROVIDER_KEYS,
+)
 from aileron_core.launch.agents.settings_files import (
+    ARGUMENTS,
     home_path,
-    is_in_effect,
     json_table,
     names_in_effect,
     option_value,
+    settings_in,
     table_at,
 )
+from aileron_core.launch.named_programs import HomeSettings, NamedProgram
 from aileron_core.launch.plan import (
     MCP_SERVER_NAME,
     PROVIDER_NAMES,
@@ -24,15 +33,15 @@ from aileron_core.launch.plan import (
     PlanContext,
     ProviderName,
 )
+from aileron_core.launch.routes import Route, RouteSetting, flat, is_in_effect
 
-_VARIABLE = "OPENCODE_CONFIG_CONTENT"
-_KEYS: Mapping[str, tuple[str, ...]] = {
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "openai": ("OPENAI_API_KEY",),
-    "google": ("GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
-}
 _VERSIONS = {"anthropic": "v1", "openai": "v1", "google": "v1beta"}
 """What stands between a provider's address and the paths that OpenCode puts behind it."""
+
+
+_REFERENCE = re.compile(r"\{(env|file):\s*([^}]+?)\s*\}")
+_SHARED = ("./", "~/.config/opencode/", "/etc/", "/usr/")
+"""Where a file that its settings refer to is in the sandbox too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,22 +52,42 @@ class _OpenCode:
     package: str = "npm install -g opencode-ai"
     tested_versions: tuple[str, ...] = ("1.18.33",)
     folders: tuple[AgentFolder, ...] = (
-        AgentFolder(path=PurePosixPath(".config/opencode"), leave_out=("node_modules",)),
+        AgentFolder(
+            path=PurePosixPath(".config/opencode"),
+            settings=(
+                "opencode.json", "opencode.jsonc", "config.json", "tui.json", "tui.jsonc", "*.md",
+                "agent", "agents", "command", "commands", "mode", "modes", "plugin", "plugins",
+                "skill", "skills", "tool", "tools", "themes", "package.json", "package-lock.json",
+                "bun.lock", ".gitignore",
+            ),
+            read_only=("node_modules",),
+        ),
         AgentFolder(
             path=PurePosixPath(".local/share/opencode"),
+            settings=("mcp-auth.json",),
             credentials=("auth.json",),
-            leave_out=("log", "storage", "snapshot", "project", "bin"),
+            read_only=("bin",),
         ),
+        AgentFolder(
+            path=PurePosixPath(".cache/opencode"),
+            settings=("models.json", "version"),
+            read_only=("bin", "node_modules", "packages"),
+        ),
+    )  # fmt: skip
+    env_names: tuple[str, ...] = ()
+    routes: tuple[Route, ...] = field(default_factory=lambda: OPENCODE_ROUTES)
+    hosts: tuple[str, ...] = (
+        "api.anthropic.com",
+        "api.openai.com",
+        "generativelanguage.googleapis.com",
     )
-    env_names: tuple[str, ...] = (
-        "ANTHROPIC_API_KEY",
-        "OPENAI_API_KEY",
-        "GEMINI_API_KEY",
-        "GOOGLE_GENERATIVE_AI_API_KEY",
-        "OPENROUTER_API_KEY",
-        _VARIABLE,
+    key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
+        default_factory=lambda: {PROVIDER_NAMES[name]: keys for name, keys in PROVIDER_KEYS.items()}
     )
     project_files: tuple[str, ...] = ("opencode.json", "opencode.jsonc", ".opencode/opencode.json")
+    program_settings: str = (
+        "`mcp`, `formatter`, `lsp` and `plugin` in `~/.config/opencode`, and its folder of plugins"
+    )
     denied_args: tuple[str, ...] = (
         "--port", "--hostname", "--mdns", "--mdns-domain", "--cors", "--attach", "--share", "--agent",
         "--dir", "--command", "--continue", "-c", "--session", "-s", "--fork", "--prompt", "--file",
@@ -77,7 +106,10 @@ class _OpenCode:
             "Its shell and file tools: in the sandbox they can reach the project; without it, "
             "everything you can."
         ),
-        "MCP servers and plugins in your own configuration: they run alongside Aileron's.",
+        (
+            "MCP servers and plugins in your own configuration: they run alongside Aileron's, in the "
+            "sandbox as far as it has their programs."
+        ),
         (
             "Its plugin package: OpenCode installs it from the npm registry at each start, and "
             "has no setting against that."
@@ -114,14 +146,16 @@ class _OpenCode:
         return Plan(
             argv=(self.program, *context.all_args),
             env={
-                _VARIABLE: _merged(context.env.get(_VARIABLE, ""), settings),
+                CONFIG_VARIABLE: _merged(context.env.get(CONFIG_VARIABLE, ""), settings),
                 "OPENCODE_DISABLE_AUTOUPDATE": "1",
                 "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
             },
             call_seconds=float(context.call_seconds),
         )
 
-    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+    def settings_paths(
+        self, env: Mapping[str, str], args: tuple[str, ...] = ()
+    ) -> tuple[PurePosixPath, ...]:
         own = home_path(env, "XDG_CONFIG_HOME", ".config") / "opencode"
         more = [PurePosixPath(env["OPENCODE_CONFIG"])] if env.get("OPENCODE_CONFIG") else []
         if folder := env.get("OPENCODE_CONFIG_DIR"):
@@ -129,6 +163,43 @@ class _OpenCode:
         logins = home_path(env, "XDG_DATA_HOME", ".local/share") / "opencode" / "auth.json"
         names = ("config.json", "opencode.json", "opencode.jsonc")
         return (logins, *(own / name for name in names), *more)
+
+    def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
+        """Return its configuration, the variables and files that it refers to, and the typed model."""
+        found: list[RouteSetting] = []
+        for path, text in (
+            *context.settings.items(),
+            (CONFIG_VARIABLE, context.env.get(CONFIG_VARIABLE, "")),
+        ):
+            if _is_logins(path):
+                continue
+            where = ARGUMENTS if path == CONFIG_VARIABLE else path
+            found += [
+                each
+                for name, value in flat(json_table(text) or {})
+                for each in settings_in(where, {name: value})
+            ]
+            for kind, name in _REFERENCE.findall(text):
+                if kind == "env" or not name.startswith(_SHARED):
+                    found += settings_in(where, {f"{{{kind}:...}}": name})
+        if typed := option_value(context.all_args, "-m", "--model"):
+            found += settings_in(ARGUMENTS, {"model": typed})
+        return tuple(found)
+
+    def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
+        """Return a login, or a key in a configuration: these count over its environment."""
+        name = next(each for each, used in PROVIDER_NAMES.items() if used == provider)
+        for path, text in (
+            *context.settings.items(),
+            (CONFIG_VARIABLE, context.env.get(CONFIG_VARIABLE, "")),
+        ):
+            table = json_table(text) or {}
+            if _is_logins(path):
+                if table_at(table, name):
+                    return f"{path} has a login for {name}"
+            elif table_at(table, "provider", name, "options").get("apiKey"):
+                return f"{path} sets provider.{name}.options.apiKey"
+        return None
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Let the providers with an API key and no configured address pass."""
@@ -138,7 +209,7 @@ class _OpenCode:
             path: json_table(text)
             for path, text in (
                 *context.settings.items(),
-                (_VARIABLE, context.env.get(_VARIABLE, "")),
+                (CONFIG_VARIABLE, context.env.get(CONFIG_VARIABLE, "")),
             )
         }
         for path, table in tables.items():
@@ -150,6 +221,8 @@ class _OpenCode:
         for name, provider in PROVIDER_NAMES.items():
             if (reason := _elsewhere(name, known)) is not None:
                 past.append(reason)
+            elif names_in_effect(context.env, (moved := f"{name.upper()}_BASE_URL",)):
+                past.append(f"{moved} is set")
             elif _has_key(name, known, context):
                 # One without a key stays out: OpenCode would offer its models, and they would fail.
                 through.add(provider)
@@ -159,6 +232,10 @@ class _OpenCode:
         if not through and not past:
             past.append("OpenCode has no API key for Anthropic, OpenAI or Google")
         return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
+
+    def programs(self, settings: HomeSettings, project: PurePosixPath) -> Iterator[NamedProgram]:
+        del project
+        yield from opencode_programs(settings)
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         found: list[str] = []
@@ -193,7 +270,7 @@ def _elsewhere(name: str, tables: _Tables) -> str | None:
 
 
 def _has_key(name: str, tables: _Tables, context: PlanContext) -> bool:
-    return bool(names_in_effect(context.env, _KEYS[name])) or any(
+    return bool(names_in_effect(context.env, PROVIDER_KEYS[name])) or any(
         table_at(table, name) if _is_logins(path) else table_at(table, "provider", name)
         for path, table in tables.items()
     )
@@ -219,10 +296,12 @@ def _merged(person: str, ours: Mapping[str, Any]) -> str:
         table: Any = json.loads(person)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(
-            f"Your own {_VARIABLE} is not JSON ({error}). Fix it, or unset it for this launch."
+            f"Your own {CONFIG_VARIABLE} is not JSON ({error}). Fix it, or unset it for this launch."
         ) from None
     if not isinstance(table, dict):
-        raise InvalidRequest(f"Your own {_VARIABLE} is not a JSON object. Fix it, or unset it.")
+        raise InvalidRequest(
+            f"Your own {CONFIG_VARIABLE} is not a JSON object. Fix it, or unset it."
+        )
     return json.dumps(_over(cast("dict[str, Any]", table), ours))
 
 

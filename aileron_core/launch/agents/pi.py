@@ -1,19 +1,135 @@
 """Launching Pi: it has no MCP client and no permissions, so an extension of Aileron's is the client."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import PurePosixPath
+from typing import cast
 from urllib.parse import urlsplit
 
-from aileron_core.launch.agents.settings_files import home_path, json_table, option_value, table_at
+from aileron_core.launch.agents.program_settings import line_program, list_in, tables_in, words_in
+from aileron_core.launch.agents.provider_routes import PI_KEYS, amazon, google
+from aileron_core.launch.agents.settings_files import (
+    ARGUMENTS,
+    home_path,
+    json_table,
+    option_value,
+    settings_in,
+    table_at,
+)
 from aileron_core.launch.model_traffic import bypass_proxies
-from aileron_core.launch.plan import PROVIDER_NAMES, AgentFolder, ModelTraffic, Plan, PlanContext
+from aileron_core.launch.named_programs import HomeSettings, NamedProgram
+from aileron_core.launch.plan import (
+    PROVIDER_NAMES,
+    AgentFolder,
+    ModelTraffic,
+    Plan,
+    PlanContext,
+    ProviderName,
+)
+from aileron_core.launch.routes import Condition, Route, RouteSetting, flat
 
 _FILE = "aileron-pi.mjs"
 _SUFFIXES = {"anthropic": "", "openai": "/v1", "google": "/v1beta"}
 """What stands between a provider's address and the paths that Pi puts behind it."""
+
+
+_CONFIGURED = re.compile(r"(^|\.)(apiKey|key)$|(^|\.)headers\.|(^|\.)env\.")
+"""Keys of its settings and logins whose values may refer to a variable, or be a command."""
+_REFERENCE = re.compile(r"(?<!\$)\$\{?([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def _while_used(provider: str) -> Condition:
+    return Condition("its provider is chosen", (f"defaultProvider={provider}",))
+
+
+_WIDE = {
+    "github-copilot": "COPILOT_GITHUB_TOKEN",
+    "huggingface": "HF_TOKEN",
+    "cloudflare-workers-ai": "CLOUDFLARE_API_KEY",
+    "cloudflare-ai-gateway": "CLOUDFLARE_API_KEY",
+}
+"""A provider -> the variable with a key that opens more than models."""
+_ROUTES = (
+    *(
+        Route(name=name, chooses=chooses, source="settings")
+        for name, chooses in (
+            ("defaultProvider", "the provider"),
+            ("defaultModel", "the model"),
+            ("providers.*.baseUrl", "the address"),
+            ("providers.*.apiKey", "the key"),
+            ("providers.*.headers.*", "headers of each request"),
+            ("httpProxy", "the proxy"),
+        )
+    ),
+    Route(
+        name="$VARIABLE",
+        chooses="a variable with a key or a header",
+        source="settings",
+        names_variables=True,
+    ),
+    Route(
+        name="!COMMAND",
+        chooses="the key",
+        source="settings",
+        refused=(
+            "It runs a program that is not in the sandbox. Name a variable instead "
+            '("$VARIABLE"), or log in with /login.'
+        ),
+        runs_program=True,
+    ),
+    *(
+        Route(name=name, chooses=f"the key of {provider}")
+        for provider, name in (
+            ("anthropic", "ANTHROPIC_API_KEY"),
+            ("anthropic", "ANTHROPIC_AUTH_TOKEN"),
+            ("anthropic", "ANTHROPIC_OAUTH_TOKEN"),
+            ("openai", "OPENAI_API_KEY"),
+            ("google", "GEMINI_API_KEY"),
+            ("google-vertex", "GOOGLE_CLOUD_API_KEY"),
+        )
+    ),
+    *(Route(name=name, chooses="the key of its provider") for name in PI_KEYS),
+    Route(name="LLAMA_BASE_URL", chooses="the address of a local model"),
+    Route(
+        name="AZURE_OPENAI_*",
+        chooses="key and address of Azure",
+        only_while=_while_used("azure-openai-responses"),
+    ),
+    *google(
+        "pi",
+        _while_used("google-vertex"),
+        "Set GOOGLE_CLOUD_API_KEY",
+        unless=("GOOGLE_CLOUD_API_KEY",),
+    ),
+    Route(
+        name="AWS_BEDROCK_SKIP_AUTH",
+        chooses="that a proxy signs",
+        only_while=_while_used("amazon-bedrock"),
+    ),
+    *amazon("pi", _while_used("amazon-bedrock"), unless=("AWS_BEDROCK_SKIP_AUTH",)),
+    *(
+        Route(
+            name=name,
+            chooses="the key of its provider",
+            only_while=_while_used(provider),
+            refused=(
+                "It gives access to more than models, so the sandbox does not contain it. Log in with "
+                "/login, or set it yourself, under `env` of `[launch.pi]` in config.toml."
+            ),
+        )
+        for provider, name in _WIDE.items()
+    ),
+    Route(
+        name="PI_CODING_AGENT_DIR",
+        chooses="its settings and its login",
+        path=".pi/agent",
+        refused="The sandbox contains a copy of ~/.pi only. Put the settings there and unset it for this launch.",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,17 +141,37 @@ class _Pi:
     tested_versions: tuple[str, ...] = ("0.87.1", "0.74.2")
     folders: tuple[AgentFolder, ...] = (
         AgentFolder(
-            path=PurePosixPath(".pi"), credentials=("agent/auth.json",), leave_out=("sessions",)
+            path=PurePosixPath(".pi/agent"),
+            settings=(
+                "settings.json", "models.json", "models-store.json", "keybindings.json", "trust.json",
+                "*.md", "agents", "extensions", "skills", "prompts", "themes", "tools",
+            ),
+            credentials=("auth.json",),
+            read_only=("bin", "npm", "git/*/*/*"),
+            state=("sessions",),
+            conversations=("sessions/*/*.jsonl",),
         ),
+    )  # fmt: skip
+    env_names: tuple[str, ...] = ()
+    routes: tuple[Route, ...] = field(default_factory=lambda: _ROUTES)
+    hosts: tuple[str, ...] = (
+        "api.anthropic.com",
+        "api.openai.com",
+        "generativelanguage.googleapis.com",
     )
-    env_names: tuple[str, ...] = (
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_OAUTH_TOKEN",
-        "OPENAI_API_KEY",
-        "GEMINI_API_KEY",
-        "OPENROUTER_API_KEY",
+    key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
+        default_factory=lambda: {
+            "anthropic": ("ANTHROPIC_API_KEY",),
+            "openai": ("OPENAI_API_KEY",),
+            "gemini": ("GEMINI_API_KEY",),
+        }
     )
     project_files: tuple[str, ...] = (".pi/settings.json",)
+    program_settings: str = (
+        "`extensions`, `packages`, `shellPath` and `npmCommand` in "
+        "`~/.pi/agent/settings.json`, its folder of extensions, commands for keys in "
+        "`auth.json` and `models.json`"
+    )
     denied_args: tuple[str, ...] = (
         "-e", "--extension", "--no-extensions", "--system-prompt", "--append-system-prompt",
         "--tools", "-t", "--exclude-tools", "--no-tools", "--provider", "--api-key", "--skill", "--prompt-template",
@@ -86,10 +222,45 @@ class _Pi:
             call_seconds=float(context.call_seconds),
         )
 
-    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+    def settings_paths(
+        self, env: Mapping[str, str], args: tuple[str, ...] = ()
+    ) -> tuple[PurePosixPath, ...]:
         """Return its settings and its list of models; a login passes just like an API key."""
         own = home_path(env, "PI_CODING_AGENT_DIR", ".pi/agent")
-        return (own / "settings.json", own / "models.json")
+        return (own / "auth.json", own / "settings.json", own / "models.json")
+
+    def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
+        """Return its settings and models, the variables that these refer to, and the typed provider."""
+        found: list[RouteSetting] = []
+        for path, text in context.settings.items():
+            for name, value in flat(json_table(text) or {}):
+                found += settings_in(path, {name: value})
+                if _CONFIGURED.search(name) and value.startswith("!"):
+                    found += settings_in(path, {"!COMMAND": value})
+                elif _CONFIGURED.search(name):
+                    for variable in _REFERENCE.findall(value):
+                        found += settings_in(path, {"$VARIABLE": variable})
+        model = option_value(context.all_args, "--model") or ""
+        typed = option_value(context.all_args, "--provider") or model.partition("/")[0]
+        if typed and ("/" in model or typed != model):
+            found += settings_in(ARGUMENTS, {"defaultProvider": typed})
+        return tuple(found)
+
+    def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
+        """Return a login, or a key in its settings or arguments: these count over its environment."""
+        name = next(each for each, used in PROVIDER_NAMES.items() if used == provider)
+        if option_value(context.all_args, "--api-key") is not None:
+            return "its arguments contain --api-key"
+        for token in ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_OAUTH_TOKEN"):
+            if provider == "anthropic" and context.env.get(token):
+                return f"{token} is set"
+        for path, text in context.settings.items():
+            table = json_table(text) or {}
+            if path.endswith("/auth.json") and table_at(table, name):
+                return f"{path} has a login for {name}"
+            if table_at(table, "providers", name).get("apiKey"):
+                return f"{path} sets providers.{name}.apiKey"
+        return None
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Let Anthropic, OpenAI and Google pass, except those with a configured address."""
@@ -97,6 +268,8 @@ class _Pi:
         past: list[str] = []
         chosen = ""
         for path, text in context.settings.items():
+            if path.endswith("/auth.json"):
+                continue
             table = json_table(text)
             if table is None:
                 return ModelTraffic(
@@ -116,6 +289,36 @@ class _Pi:
             past.append(f"the gateway does not support its provider {chosen}")
         return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
 
+    def programs(self, settings: HomeSettings, project: PurePosixPath) -> Iterator[NamedProgram]:
+        del project
+        own = PurePosixPath(".pi/agent")
+        for name in settings.names(own / "extensions"):
+            if name.endswith((".js", ".mjs", ".ts")):
+                yield _extension(settings, own / "extensions" / name, own / "extensions" / name, "")
+        path = own / "settings.json"
+        table, file = settings.table(path, json_table), settings.shown(path)
+        for key in ("extensions", "packages"):
+            for each in list_in(table.get(key)):
+                source = (
+                    cast("dict[str, object]", each).get("source")
+                    if isinstance(each, dict)
+                    else each
+                )
+                if isinstance(source, str) and source.startswith(("/", "./", "../", "~/")):
+                    yield _extension(settings, path, _resource(own, source), key)
+                # Any other is a package that Pi installs itself, or excludes one.
+        if isinstance(shell := table.get("shellPath"), str):
+            words = (str(settings.absolute(_resource(own, shell))),)
+            yield NamedProgram(file=file, key="shellPath", command=words, kind="shell")
+        if words := words_in(table.get("npmCommand")):
+            yield NamedProgram(file=file, key="npmCommand", command=words, kind="helper")
+        for path, keys in ((own / "auth.json", "key"), (own / "models.json", "apiKey")):
+            table = settings.table(path, json_table)
+            for name, each in tables_in(table.get("providers", table)):
+                if isinstance(key := each.get(keys), str) and key.startswith("!"):
+                    where = f"{name}.{keys}"
+                    yield from line_program(settings.shown(path), where, key[1:], "helper")
+
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Report extensions, which would run inside Pi."""
         return tuple(
@@ -128,6 +331,23 @@ def _proxy(context: PlanContext) -> str:
     tables = [json_table(text) or {} for text in context.settings.values()]
     own = [str(table["httpProxy"]) for table in tables if table.get("httpProxy")]
     return own[-1] if own else context.env.get("HTTP_PROXY", "")
+
+
+def _resource(own: PurePosixPath, source: str) -> PurePosixPath:
+    """Return a path of its settings, relative to the home or absolute."""
+    return PurePosixPath(source[2:]) if source.startswith("~/") else own / source
+
+
+def _extension(
+    settings: HomeSettings, file: PurePosixPath, extension: PurePosixPath, key: str
+) -> NamedProgram:
+    return NamedProgram(
+        file=settings.shown(file),
+        key=key,
+        command=(os.path.normpath(settings.absolute(extension)),),
+        kind="extension",
+        module=True,
+    )
 
 
 PI = _Pi()

@@ -10,21 +10,18 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, cast
 
+import yaml
+
+from aileron_core.launch.routes import RouteSetting, is_in_effect
+
 _STRING = r'("(?:\\.|[^"\\])*")'
 _COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LAST_COMMA = re.compile(_STRING + r"|,(?=\s*[}\]])")
 _ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$", re.MULTILINE)
-_OFF = frozenset(("", "0", "false", "no", "off"))
-_PROVIDERS_OWN = frozenset(
-    f"https://{host}{path}"
-    for host in (
-        "api.anthropic.com",
-        "api.openai.com",
-        "generativelanguage.googleapis.com",
-    )
-    for path in ("", "/v1", "/v1beta")
-)
-"""The gateway's own upstreams: a setting that names one of them changes no destination."""
+
+
+ARGUMENTS = "Its arguments"
+"""Where a `RouteSetting` was found that is typed, or comes from config.toml or aileron.toml."""
 
 
 def home_path(env: Mapping[str, str], variable: str, default: str) -> PurePosixPath:
@@ -50,6 +47,15 @@ def toml_table(text: str) -> dict[str, Any] | None:
         return None
 
 
+def yaml_table(text: str) -> dict[str, Any] | None:
+    """Return the table in *text*, YAML; None if it is none."""
+    try:
+        found: Any = yaml.safe_load(text) or {}
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
 def table_at(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     """Return the table under *keys*, an empty one if there is none."""
     found: Any = table
@@ -66,10 +72,18 @@ def names_in_effect(values: Mapping[str, Any], names: Collection[str]) -> list[s
     return [name for name in names if is_in_effect(values.get(name))]
 
 
-def is_in_effect(value: object) -> bool:
-    """Return whether a setting is on, or names an address other than a provider's own."""
-    text = str(value or "").strip().lower().rstrip("/")
-    return text not in _OFF and text not in _PROVIDERS_OWN
+def is_project_file(path: str) -> bool:
+    """Return whether *path*, a key of `PlanContext.settings`, is a file of the project's."""
+    return not path.startswith(("~", "/")) and path != ARGUMENTS
+
+
+def settings_in(path: str, values: Mapping[str, object]) -> list[RouteSetting]:
+    """Return *values*, which the file *path* sets."""
+    return [
+        RouteSetting(name=name, value=str(value), where=path, from_project=is_project_file(path))
+        for name, value in values.items()
+        if value is not None
+    ]
 
 
 def parse_env_file(text: str) -> dict[str, str]:
@@ -81,6 +95,15 @@ def yaml_value(text: str, key: str) -> str | None:
     found = re.search(rf"^{re.escape(key)}[ \t]*:[ \t]*(.*?)[ \t]*(?:#.*)?$", text, re.MULTILINE)
     value = found[1].strip("\"'") if found else ""
     return value or None
+
+
+def yaml_values(text: str) -> dict[str, str]:
+    """Return the plain values at the top of a YAML file."""
+    return {
+        key: value
+        for key in re.findall(r"^([A-Za-z_][A-Za-z0-9_]*)[ \t]*:", text, re.MULTILINE)
+        if (value := yaml_value(text, key)) is not None
+    }
 
 
 def option_value(words: Iterable[str], *names: str) -> str | None:

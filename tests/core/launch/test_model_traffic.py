@@ -99,6 +99,7 @@ def test_the_gateway_token_is_in_no_command_line_but_codexs(agent: str) -> None:
         ("claude", "ANTHROPIC_BASE_URL", "https://mine"),
         ("claude", "CLAUDE_CODE_USE_BEDROCK", "1"),
         ("claude", "CLAUDE_CODE_USE_VERTEX", "true"),
+        ("codex", "CODEX_ACCESS_TOKEN", "token"),
         ("gemini", "GOOGLE_GEMINI_BASE_URL", "https://mine"),
         ("gemini", "GOOGLE_GENAI_USE_VERTEXAI", "true"),
         ("gemini", "HTTPS_PROXY", "http://proxy:3128"),
@@ -339,6 +340,14 @@ def test_a_providers_own_host_leaves_the_others_to_pass(
     found = traffic(agent, {path: text})
     assert found.providers == ALL - {left}
     assert path in found.bypass_reasons[0]
+
+
+@pytest.mark.parametrize("agent", ["goose", "opencode"])
+def test_a_base_url_of_yours_leaves_the_others_to_pass(agent: str) -> None:
+    """OpenCode and Goose know OPENAI_BASE_URL; the agent gets it as it is."""
+    found = traffic(agent, env={"OPENAI_BASE_URL": "https://mine"})
+    assert found.providers == ALL - {"openai"}
+    assert found.bypass_reasons == ("OPENAI_BASE_URL is set",)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from aileron_core.errors import Forbidden
-from aileron_core.launch.project import check_project
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.project import check_project, refuse_agent_folder
 
 
 def homes(tmp_path: Path) -> tuple[Path, Path]:
@@ -62,3 +63,15 @@ def test_aileron_stays_out(tmp_path: Path) -> None:
         check_project(home / "x", home, home / "x" / "aileron")
     with pytest.raises(Forbidden, match="inside Aileron's home"):
         check_project(own / "actions", home, own)
+
+
+@pytest.mark.parametrize("project", [".claude", ".claude/skills/mine", ".config", ".config/goose"])
+def test_no_sandbox_has_an_agents_own_folder_as_its_project(tmp_path: Path, project: str) -> None:
+    """Hooks and servers that an agent writes there run outside any sandbox, also another agent's."""
+    home, _ = homes(tmp_path)
+    for name in (".claude/skills/mine", ".config/goose"):
+        (home / name).mkdir(parents=True)
+    with pytest.raises(Forbidden, match="could change what runs outside its sandbox"):
+        refuse_agent_folder(home / project, home, AGENTS.values())
+    for other in ("src/app", ".config/nvim", ".codex"):
+        refuse_agent_folder(home / other, home, AGENTS.values())

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from aileron_core.errors import FileProblems, Forbidden
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.project import denied_argument, person_settings, read_project_settings
+from aileron_core.launch.project import (
+    denied_argument,
+    hidden_by_project,
+    person_settings,
+    read_project_settings,
+)
 from aileron_core.settings import LaunchSettings
 
 CODEX = AGENTS["codex"]
@@ -27,6 +32,22 @@ def test_a_project_without_settings_asks_for_nothing(project: Path) -> None:
     assert (
         read_project_settings(says(project, '[launch.pi]\nargs = ["--verbose"]\n'), CODEX) is None
     )
+
+
+def test_a_project_may_hide_and_name_no_other_path(project: Path) -> None:
+    """Hiding gives an agent nothing, so nobody is asked; reading and writing are the person's to allow."""
+    says(project, '[launch]\nhide = [".env", "a/b"]\n')
+    assert hidden_by_project(project) == (".env", "a/b")
+    assert read_project_settings(project, CODEX) is None
+    for text in (
+        'read = ["~/.ssh"]',
+        'write = ["/"]',
+        'hide = ["../x"]',
+        'hide = ["/etc"]',
+        "hide = 1",
+    ):
+        with pytest.raises(FileProblems, match=f"aileron.toml: launch.{text.split()[0]}: "):
+            hidden_by_project(says(project, f"[launch]\n{text}\n"))
 
 
 def test_looks_language_and_model_may_be_set(project: Path) -> None:

@@ -1,6 +1,8 @@
 """Sessions: who a token belongs to, and when it opens nothing any more."""
 
+import signal
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from aileron_core.sessions.model import OpenedSession
 from aileron_core.sessions.registry import SessionRegistry
 from tests.support.core_harness import Core
 from tests.support.frozen_clock import FrozenClock
+from tests.support.terminal import stop_process
 
 
 def opened(registry: SessionRegistry, ttl: float = 3600.0) -> OpenedSession:
@@ -100,6 +103,39 @@ async def test_a_session_lives_over_a_restart_and_its_end_does_too(home: Path) -
     async with Core.open(home) as core:
         assert core.app.sessions.authenticate(token) is None
         assert token not in str(await core.records())
+
+
+async def test_a_stopped_launcher_keeps_its_session_over_a_restart(home: Path) -> None:
+    """It cannot reconnect before `fg`; then it has its seconds once more."""
+    clock = FrozenClock()
+    launcher = subprocess.Popen(["sleep", "600"])
+    try:
+        async with Core.open(home, clock=clock) as core:
+            opened = await core.app.session_service.open(
+                agent="codex",
+                label="",
+                cwd="/",
+                claimed_pid=None,
+                peer_pid=launcher.pid,
+                ttl=3600.0,
+            )
+            session_id = opened.session.session_id
+            await core.app.session_service.hold(session_id)
+        stop_process(launcher.pid)
+        async with Core.open(home, clock=clock) as core:
+            clock.advance(1000)
+            await core.app.session_service.sweep()
+            assert core.app.sessions.get(session_id) is not None
+            launcher.send_signal(signal.SIGCONT)
+            clock.advance(4.9)
+            await core.app.session_service.sweep()
+            assert core.app.sessions.get(session_id) is not None
+            clock.advance(0.2)
+            await core.app.session_service.sweep()
+            assert core.app.sessions.get(session_id) is None
+    finally:
+        launcher.kill()
+        launcher.wait()
 
 
 async def test_an_end_that_cannot_be_written_is_made_up_for_before_a_restart(home: Path) -> None:

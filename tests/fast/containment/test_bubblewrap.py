@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
+from aileron_core.containment import bubblewrap
+from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv, sandbox_mounts
 from aileron_core.containment.git.repository import find_repository
+from aileron_core.containment.mounts import Mount
 from aileron_core.containment.programs import find_program, mount_roots, own_code_folders
 from aileron_core.errors import Forbidden, NotFound
 from aileron_core.launch.protected_paths import ProtectedPaths
+from aileron_tui.cli.dry_run import mount_table
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
 
@@ -30,6 +33,66 @@ def mounts(project: Path) -> list[tuple[str, str]]:
     )
     argv = bwrap_argv(spec, ["agent"])
     return [(how, argv[at + 2]) for at, how in enumerate(argv) if how in ("--bind", "--ro-bind")]
+
+
+def test_the_table_of_a_dry_run_is_what_bubblewrap_gets(project: Path) -> None:
+    """One list: nothing is mounted that the table does not show, and a folder comes before what is in it."""
+    inner = Mount(path=Path("/opt/tool/bin"), how="hidden", why="b")
+    outer = Mount(path=Path("/opt/tool"), how="read-only", why="a")
+    spec = SandboxSpec(
+        bwrap="bwrap",
+        project=project,
+        home=project.parent / "home",
+        private_home=project.parent / "own",
+        launch_dir=project.parent / "private",
+        socket=project.parent / "s.sock",
+        mounts=(inner, outer),
+    )
+    listed = sandbox_mounts(spec)
+    argv = bwrap_argv(spec, ["agent"])
+    flags = {"--ro-bind": 2, "--bind": 2, "--symlink": 2, "--tmpfs": 1, "--proc": 1, "--dev": 1}
+    mounted = [argv[at + flags[word]] for at, word in enumerate(argv) if word in flags]
+    assert mounted == [str(each.path) for each in listed]
+    assert listed.index(outer) < listed.index(inner)
+    table = "\n".join(mount_table(listed, spec.home))
+    assert all(str(each.path) in table for each in listed if each.path != spec.home)
+    assert "\n~ " in table
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_sandbox_with_a_network_of_its_own_has_no_resolvers_socket(
+    offline: bool, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """systemd-resolved answers over a socket, whose network is not the sandbox's."""
+    monkeypatch.setattr(bubblewrap, "_RESOLVED", tmp_path)
+    given = project.parent / "resolv.conf" if offline else None
+    spec = SandboxSpec(
+        bwrap="bwrap",
+        project=project,
+        home=project.parent / "home",
+        private_home=project.parent / "own",
+        launch_dir=project.parent / "private",
+        socket=None,
+        offline=offline,
+        resolv_conf=given,
+    )
+    listed = sandbox_mounts(spec)
+    assert any(each.path == tmp_path for each in listed) != offline
+    assert any(each.source == given for each in listed if given is not None) == offline
+
+
+def test_the_resolvers_settings_are_mounted_where_links_lead_out_of_etc(
+    tmp_path: Path,
+) -> None:
+    """Nothing can be mounted over a link; in the sandbox it leads to what is mounted at its end."""
+    etc, run = tmp_path / "etc", tmp_path / "run"
+    etc.mkdir()
+    (etc / "resolv.conf").symlink_to("other.conf")
+    (etc / "other.conf").symlink_to("../run/stub-resolv.conf")
+    assert bubblewrap.resolv_conf_path(etc) == run / "stub-resolv.conf"
+    (etc / "other.conf").unlink()
+    (etc / "other.conf").touch()
+    assert bubblewrap.resolv_conf_path(etc) == etc / "other.conf"
 
 
 @pytest.fixture

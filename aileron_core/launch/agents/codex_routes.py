@@ -1,0 +1,86 @@
+"""The rows of Codex: what chooses its model, where its requests go and with which key."""
+
+from aileron_core.launch.agents.provider_routes import amazon, google
+from aileron_core.launch.routes import Condition, Route
+
+_BEDROCK = Condition("the provider is amazon-bedrock", ("model_provider=amazon-bedrock",))
+_VERTEX = Condition("the provider is gcp", ("model_provider=gcp",))
+_OWN_PROVIDER = "model_providers.*"
+_OWN_KEY = "Name a variable with the key instead (`env_key`)"
+CODEX_ROUTES = (
+    *(
+        Route(name=name, chooses=chooses)
+        for name, chooses in (
+            ("OPENAI_API_KEY", "the key"),
+            ("CODEX_API_KEY", "the key of `codex exec`"),
+            ("CODEX_ACCESS_TOKEN", "the account"),
+            ("OPENAI_BASE_URL", "the address"),
+            ("OPENAI_ORGANIZATION", "the organization that pays"),
+            ("OPENAI_PROJECT", "the project that pays"),
+            ("CODEX_OSS_BASE_URL", "the address of a local model"),
+            ("CODEX_OSS_PORT", "the address of a local model"),
+        )
+    ),
+    *(
+        Route(name=name, chooses=chooses, source="settings")
+        for name, chooses in (
+            ("model", "the model"),
+            ("model_provider", "the provider"),
+            ("profile", "the settings"),
+            ("openai_base_url", "the address"),
+            ("chatgpt_base_url", "the address"),
+            (f"{_OWN_PROVIDER}.base_url", "the address"),
+            (f"{_OWN_PROVIDER}.http_headers", "headers of each request"),
+            (f"{_OWN_PROVIDER}.query_params", "the address"),
+            (f"{_OWN_PROVIDER}.experimental_bearer_token", "the key"),
+        )
+    ),
+    *(
+        Route(name=name, chooses=chooses, source="settings", names_variables=True)
+        for name, chooses in (
+            (f"{_OWN_PROVIDER}.env_key", "the variable with the key"),
+            (f"{_OWN_PROVIDER}.env_http_headers.*", "variables with headers"),
+        )
+    ),
+    *(
+        Route(name=name, chooses=chooses, source="settings", refused=f"{why} {instead}.")
+        for name, chooses, why, instead in (
+            (f"{_OWN_PROVIDER}.aws.profile", "the AWS account",
+             "Profiles are in ~/.aws, which is not in the sandbox.",
+             "Set AWS_BEARER_TOKEN_BEDROCK to a Bedrock API key instead"),
+            (f"{_OWN_PROVIDER}.aws.credential_export.*", "the AWS account",
+             "It is a program of yours, which the sandbox does not contain.",
+             "Set AWS_BEARER_TOKEN_BEDROCK to a Bedrock API key instead"),
+            (f"{_OWN_PROVIDER}.credential_file", "the Google Cloud login",
+             "The file is not in the sandbox.", "Choose a provider with a key instead"),
+            ("model_catalog_json", "the list of models",
+             "The file is not in the sandbox.", "Remove it for this launch"),
+        )
+    ),
+    Route(
+        name=f"{_OWN_PROVIDER}.auth.command",
+        chooses="the key",
+        source="settings",
+        refused=f"It is a program that is not in the sandbox. {_OWN_KEY}.",
+        runs_program=True,
+    ),
+    Route(
+        name="cli_auth_credentials_store",
+        chooses="where its login is",
+        source="settings",
+        only_while=Condition("it is \"keyring\"", ("cli_auth_credentials_store=keyring",)),
+        refused=(
+            "The keyring is not in the sandbox. Remove that setting and log in again (`codex login`)."
+        ),
+    ),
+    *amazon("codex", _BEDROCK, unless=(f"{_OWN_PROVIDER}.aws.*",)),
+    *google(
+        "codex", _VERTEX, "Choose a provider with a key", unless=(f"{_OWN_PROVIDER}.credential_file",)
+    ),
+    Route(
+        name="CODEX_HOME",
+        chooses="its settings and its login",
+        path=".codex",
+        refused="The sandbox contains a copy of ~/.codex only. Put the settings there and unset it for this launch.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,119 @@
+"""The rows of OpenCode: what chooses its model, where its requests go and with which key."""
+
+from collections.abc import Mapping
+
+from aileron_core.launch.agents.provider_routes import OPENCODE_KEYS, amazon, google
+from aileron_core.launch.routes import Condition, Route
+
+CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
+PROVIDER_KEYS: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "openai": ("OPENAI_API_KEY",),
+    "google": ("GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
+}
+
+
+def _while_used(*providers: str) -> Condition:
+    names = ("model", "small_model", "agent.*.model", "mode.*.model")
+    patterns = tuple(f"{name}={provider}/*" for provider in providers for name in names)
+    return Condition("a model of its provider is chosen", patterns)
+
+
+_WIDE = {
+    "github-copilot": "GITHUB_TOKEN",
+    "github-models": "GITHUB_TOKEN",
+    "gitlab": "GITLAB_TOKEN",
+    "huggingface": "HF_TOKEN",
+    "digitalocean": "DIGITALOCEAN_ACCESS_TOKEN",
+    "cloudflare-workers-ai": "CLOUDFLARE_API_KEY",
+    "cloudflare-ai-gateway": "CLOUDFLARE_API_TOKEN",
+    "databricks": "DATABRICKS_TOKEN",
+    "sap-ai-core": "AICORE_SERVICE_KEY",
+}
+"""A provider -> the variable with a key that opens more than models."""
+_VERTEX = _while_used("google-vertex", "google-vertex-anthropic")
+OPENCODE_ROUTES = (
+    *(
+        Route(name=name, chooses=chooses, source="settings")
+        for name, chooses in (
+            ("model", "provider and model"),
+            ("small_model", "provider and model of titles"),
+            ("provider.*.options.baseURL", "the address"),
+            ("provider.*.api", "the address"),
+            ("provider.*.options.apiKey", "the key"),
+            ("provider.*.options.headers.*", "headers of each request"),
+        )
+    ),
+    Route(
+        name="{env:...}",
+        chooses="a variable with a key or an address",
+        source="settings",
+        names_variables=True,
+    ),
+    Route(
+        name="{file:...}",
+        chooses="a file with a key",
+        source="settings",
+        refused=(
+            "The file is not in the sandbox. Move it to ~/.config/opencode, or name a variable instead "
+            "({env:NAME})."
+        ),
+    ),
+    *(
+        Route(name=name, chooses="the key of its provider")
+        for names in PROVIDER_KEYS.values()
+        for name in names
+    ),
+    *(Route(name=name, chooses="the key of its provider") for name in OPENCODE_KEYS),
+    *(
+        Route(name=name, chooses="the key and resource of Azure", only_while=_while_used("azure*"))
+        for name in ("AZURE_API_KEY", "AZURE_RESOURCE_NAME", "AZURE_COGNITIVE_SERVICES_*")
+    ),
+    *(
+        Route(name=name, chooses="project and region", only_while=_VERTEX)
+        for name in ("GOOGLE_VERTEX_PROJECT", "GOOGLE_VERTEX_LOCATION", "VERTEX_LOCATION")
+    ),
+    *google("opencode", _VERTEX, "Choose a model of the provider google, which takes a key"),
+    *amazon("opencode", _while_used("amazon-bedrock")),
+    *(
+        Route(
+            name=name,
+            chooses="the key of its provider",
+            only_while=_while_used(provider),
+            refused=(
+                "It gives access to more than models, so the sandbox does not contain it. Log in with "
+                "`opencode auth login`, or set it yourself, under `env` of `[launch.opencode]` in "
+                "config.toml."
+            ),
+        )
+        for provider, name in _WIDE.items()
+    ),
+    *(
+        Route(name=name, chooses="the address of its provider")
+        for name in ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL")
+    ),
+    Route(name="OPENCODE_AUTH_CONTENT", chooses="its logins"),
+    Route(name=CONFIG_VARIABLE, chooses="its settings"),
+    Route(name="OPENCODE_MODELS_URL", chooses="the list of models"),
+    Route(name="OPENCODE_DISABLE_PROJECT_CONFIG", chooses="whether the project's settings count"),
+    *(
+        Route(
+            name=name,
+            chooses="its settings",
+            refused=(
+                "The sandbox contains a copy of ~/.config/opencode only. Put the settings there, or into "
+                "OPENCODE_CONFIG_CONTENT, and unset it for this launch."
+            ),
+        )
+        for name in ("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_MODELS_PATH")
+    ),
+    *(
+        Route(
+            name=name,
+            chooses="its settings and its login",
+            path=path,
+            refused=f"The sandbox contains a copy of ~/{path}/opencode only. Put the settings there and unset it for this launch.",
+        )
+        for name, path in (("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share"))
+    ),
+)

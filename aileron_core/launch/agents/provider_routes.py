@@ -1,0 +1,141 @@
+"""Rows that several agents' tables share: keys of model providers, and the clouds of Amazon, Google and Microsoft.
+
+Keys for models alone are carried into the sandbox. What gives access to a whole cloud account is not.
+"""
+
+from aileron_core.launch.routes import Condition, Route
+
+_SHARED_KEYS = (
+    "AI_GATEWAY_API_KEY", "BASETEN_API_KEY", "CEREBRAS_API_KEY", "DEEPSEEK_API_KEY",
+    "FIREWORKS_API_KEY", "GROQ_API_KEY", "KIMI_API_KEY", "MINIMAX_API_KEY", "MISTRAL_API_KEY",
+    "MOONSHOT_API_KEY", "NVIDIA_API_KEY", "OPENCODE_API_KEY", "OPENROUTER_API_KEY",
+    "TOGETHER_API_KEY", "XAI_API_KEY", "XIAOMI_API_KEY",
+)  # fmt: skip
+OPENCODE_KEYS = (
+    *_SHARED_KEYS,
+    "AIHUBMIX_API_KEY", "ALIBABA_CODING_PLAN_API_KEY", "CHUTES_API_KEY", "COHERE_API_KEY",
+    "DASHSCOPE_API_KEY", "DEEPINFRA_API_KEY", "FASTROUTER_API_KEY", "HELICONE_API_KEY",
+    "INCEPTION_API_KEY", "LLAMA_API_KEY", "LLMGATEWAY_API_KEY", "META_MODEL_API_KEY",
+    "MODELSCOPE_API_KEY", "MORPH_API_KEY", "NANO_GPT_API_KEY", "NEBIUS_API_KEY",
+    "NOVITA_API_KEY", "OLLAMA_API_KEY", "PERPLEXITY_API_KEY", "POE_API_KEY", "REQUESTY_API_KEY",
+    "SILICONFLOW_API_KEY", "STEPFUN_API_KEY", "SYNTHETIC_API_KEY", "UPSTAGE_API_KEY",
+    "VENICE_API_KEY", "ZENMUX_API_KEY", "ZHIPU_API_KEY",
+)  # fmt: skip
+PI_KEYS = (
+    *_SHARED_KEYS,
+    "ANT_LING_API_KEY", "META_API_KEY", "MINIMAX_CN_API_KEY", "QWEN_TOKEN_PLAN_API_KEY",
+    "QWEN_TOKEN_PLAN_CN_API_KEY", "RADIUS_API_KEY", "XIAOMI_TOKEN_PLAN_AMS_API_KEY",
+    "XIAOMI_TOKEN_PLAN_CN_API_KEY", "XIAOMI_TOKEN_PLAN_SGP_API_KEY", "ZAI_API_KEY",
+    "ZAI_CODING_CN_API_KEY",
+)  # fmt: skip
+GOOSE_KEYS = (
+    "AI_GATEWAY_API_KEY", "ALIBABA_CODING_PLAN_API_KEY", "BASETEN_API_KEY", "CEREBRAS_API_KEY",
+    "CHUTES_API_KEY", "DASHSCOPE_API_KEY", "DEEPSEEK_API_KEY", "FASTROUTER_API_KEY",
+    "FIREWORKS_API_KEY", "GROQ_API_KEY", "HELICONE_API_KEY", "INCEPTION_API_KEY",
+    "KIMI_API_KEY", "LLAMA_API_KEY", "LLMGATEWAY_API_KEY", "MINIMAX_API_KEY", "MISTRAL_API_KEY",
+    "MODELSCOPE_API_KEY", "MOONSHOT_API_KEY", "MORPH_API_KEY", "NANO_GPT_API_KEY",
+    "NEBIUS_API_KEY", "NOVITA_API_KEY", "NVIDIA_API_KEY", "OLLAMA_API_KEY", "OPENCODE_API_KEY",
+    "OPENROUTER_API_KEY", "PERPLEXITY_API_KEY", "POE_API_KEY", "REQUESTY_API_KEY",
+    "SILICONFLOW_API_KEY", "STEPFUN_API_KEY", "SYNTHETIC_API_KEY", "UPSTAGE_API_KEY",
+    "VENICE_API_KEY", "XAI_API_KEY", "XIAOMI_API_KEY", "ZENMUX_API_KEY", "ZHIPU_API_KEY",
+)  # fmt: skip
+"""Variables that an agent knows, with the key of a provider that sells nothing but models."""
+_WIDE = "gives access to more than models"
+_WHOLE = f"{_WIDE}, so the sandbox does not contain it"
+_YOURSELF = "or set it yourself, under `env` of `[launch.{agent}]` in config.toml"
+
+
+def amazon(agent: str, only_while: Condition, *, unless: tuple[str, ...] = ()) -> list[Route]:
+    """Return the rows of Amazon Bedrock, which *agent* uses while *only_while* holds.
+
+    Args:
+        unless: settings with which it needs no AWS account.
+    """
+    instead = "Set AWS_BEARER_TOKEN_BEDROCK to a Bedrock API key"
+    without = ("AWS_BEARER_TOKEN_BEDROCK", *unless)
+
+    def carried(name: str, chooses: str) -> Route:
+        return Route(name=name, chooses=chooses, only_while=only_while)
+
+    def refused(name: str, why: str) -> Route:
+        advice = f"{why}. {instead}, {_YOURSELF.format(agent=agent)}."
+        chooses = "the AWS account"
+        return Route(
+            name=name, chooses=chooses, refused=advice, only_while=only_while, unless=without
+        )
+
+    return [
+        carried("AWS_BEARER_TOKEN_BEDROCK", "the key for Bedrock"),
+        carried("AWS_REGION", "the region"),
+        carried("AWS_DEFAULT_REGION", "the region"),
+        carried("AWS_ENDPOINT_URL*", "the address of AWS"),
+        refused("AWS_ACCESS_KEY_ID", f"It {_WHOLE}"),
+        refused("AWS_PROFILE", "Profiles are in ~/.aws, which is not in the sandbox"),
+        refused("AWS_CONFIG_FILE", "The file is not in the sandbox"),
+        refused("AWS_SHARED_CREDENTIALS_FILE", "The file is not in the sandbox"),
+        refused("AWS_WEB_IDENTITY_TOKEN_FILE", "The file is not in the sandbox"),
+        refused("AWS_CONTAINER_CREDENTIALS_*", f"It {_WHOLE}"),
+        Route(
+            name="~/.aws",
+            source="login",
+            chooses="the AWS account",
+            path=".aws",
+            refused=f"That {_WHOLE}. {instead}.",
+            only_while=only_while,
+            unless=(*without, "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_CONFIG_FILE",
+                    "AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+                    "AWS_CONTAINER_CREDENTIALS_*"),
+        ),
+    ]  # fmt: skip
+
+
+def google(
+    agent: str, only_while: Condition, instead: str, *, unless: tuple[str, ...] = ()
+) -> list[Route]:
+    """Return the rows of Vertex AI, which *agent* uses while *only_while* holds.
+
+    Args:
+        instead: what to do without a Google Cloud login, the beginning of a sentence.
+        unless: settings with which it needs no Google Cloud login.
+    """
+
+    def carried(name: str, chooses: str) -> Route:
+        return Route(name=name, chooses=chooses, only_while=only_while)
+
+    advice = f"{instead}, {_YOURSELF.format(agent=agent)}."
+    return [
+        carried("GOOGLE_CLOUD_PROJECT", "the Google Cloud project"),
+        carried("GCLOUD_PROJECT", "the Google Cloud project"),
+        carried("GOOGLE_CLOUD_LOCATION", "the region"),
+        Route(
+            name="GOOGLE_APPLICATION_CREDENTIALS",
+            chooses="the Google Cloud login",
+            refused=f"The file is not in the sandbox, because it {_WIDE}. {advice}",
+            only_while=only_while,
+            unless=unless,
+        ),
+        Route(
+            name="~/.config/gcloud",
+            source="login",
+            chooses="the Google Cloud login",
+            path=".config/gcloud",
+            refused=f"That {_WHOLE}. {instead}.",
+            only_while=only_while,
+            unless=(*unless, "GOOGLE_APPLICATION_CREDENTIALS"),
+        ),
+    ]
+
+
+def microsoft(only_while: Condition, instead: str, *, unless: tuple[str, ...] = ()) -> list[Route]:
+    """Return the row of an Azure login; parameters as of `google`."""
+    return [
+        Route(
+            name="~/.azure",
+            source="login",
+            chooses="the Azure login",
+            path=".azure",
+            refused=f"That {_WHOLE}. {instead}.",
+            only_while=only_while,
+            unless=unless,
+        )
+    ]

@@ -1,0 +1,71 @@
+"""The environment that an agent is launched with, and what of the person's it would miss in the sandbox."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from aileron_core.containment.bubblewrap import sandbox_environment
+from aileron_core.launch.model_traffic import AgentSettings
+from aileron_core.launch.plan import Agent, PlanContext
+from aileron_core.launch.routes import judge_routes
+from aileron_core.settings import LaunchSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentEnvironment:
+    """What an agent gets of the person's environment and settings."""
+
+    env: Mapping[str, str] = field(repr=False)
+    settings: AgentSettings = field(repr=False)
+    refusals: tuple[str, ...] = ()
+    """Why it cannot be started in a sandbox, a sentence or more each, not yet escaped."""
+
+
+def agent_environment(
+    agent: Agent,
+    env: Mapping[str, str],
+    *,
+    home: Path,
+    project: Path,
+    of_person: LaunchSettings,
+    of_project: LaunchSettings,
+    args: tuple[str, ...],
+    contained: bool,
+    programs: Collection[tuple[str, str]] = (),
+) -> AgentEnvironment:
+    """Return the environment for *agent*, from the person's *env* and what settings add to it.
+
+    Args:
+        args: those that are typed.
+        programs: see `judge_routes`.
+    """
+    chosen, asked = dict(of_person.env), dict(of_project.env)
+    all_args = (*of_person.args, *of_project.args, *args)
+    if not contained:
+        given = {name: value for name, value in env.items() if not name.startswith("AILERON_")}
+        given = {**given, **chosen, **asked}
+        settings = AgentSettings.read(agent, given, home, project, all_args)
+        return AgentEnvironment(env=given, settings=settings)
+    known = {name: value for name, value in env.items() if not name.startswith("AILERON_")}
+    given = {**sandbox_environment(env, agent.env_names), **chosen, **asked}
+    settings = AgentSettings.read(agent, given, home, project, all_args)
+    context = PlanContext(
+        relay="",
+        launch_dir=PurePosixPath("/"),
+        env={**known, **chosen},
+        args=args,
+        settings_args=of_person.args,
+        settings=settings.texts,
+        contained=True,
+    )
+    judged = judge_routes(
+        agent.title,
+        agent.routes,
+        known,
+        agent.route_settings(context),
+        chosen=chosen,
+        home=home,
+        programs=programs,
+    )
+    given = {**judged.carried, **given}
+    return AgentEnvironment(env=given, settings=settings, refusals=judged.refusals)

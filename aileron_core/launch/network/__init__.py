@@ -1,0 +1,1 @@
+"""The network of a sandbox that reaches listed hosts only: its resolver, and connections by the name in TLS."""

@@ -1,0 +1,213 @@
+"""What the person's shell finds, run in a real sandbox: toolchains of the home, and programs on PATH."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
+from aileron_core.containment.toolchains import Tools, find_tools
+
+BWRAP = shutil.which("bwrap", path="/usr/bin:/bin")
+SYSTEM = "/usr/local/bin:/usr/bin:/bin"
+
+
+def program(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def write(path: Path, text: str = "secret\n") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+class Person:
+    """A home with tools, and a project."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "person"
+        self.project = folder / "project"
+        self.aileron = self.home / ".aileron"
+        self.folder = folder
+        for each in (self.home, self.project, self.aileron, folder / "private"):
+            each.mkdir()
+        self.path: list[str] = []
+
+    def tools(self, **env: str) -> Tools:
+        path = os.pathsep.join([*self.path, SYSTEM])
+        return find_tools({"PATH": path, **env}, self.home, self.project, excluded=(self.aileron,))
+
+    def inside(self, tools: Tools, script: str, env: Mapping[str, str] | None = None) -> str:
+        """Return what a shell script prints in the sandbox."""
+        assert BWRAP is not None
+        own = self.folder / "own"
+        own.mkdir(exist_ok=True)
+        for name, text in tools.files.items():
+            write(own / name, text)
+        spec = SandboxSpec(
+            bwrap=BWRAP, project=self.project, home=self.home, private_home=own,
+            launch_dir=self.folder / "private", socket=None, mounts=tools.mounts,
+        )  # fmt: skip
+        done = subprocess.run(
+            bwrap_argv(spec, ["/bin/sh", "-c", script]),
+            env={"HOME": str(self.home), "PATH": os.pathsep.join(tools.path), **tools.env, **(env or {})},
+            cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return (done.stdout + done.stderr).strip()
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    if BWRAP is None:
+        pytest.skip("needs bubblewrap")
+    return Person(tmp_path)
+
+
+def test_toolchains_and_programs_run_and_what_lies_beside_them_does_not_exist(
+    person: Person,
+) -> None:
+    """By the table: the parts of each toolchain, and programs with what they need; no credential, no cache."""
+    home = person.home
+    node = program(
+        home / ".nvm/versions/node/v22.1.0/bin/node", "#!/bin/sh\necho nvm-node\n"
+    ).parent
+    write(home / ".nvm/.cache/x")
+    program(home / ".rustup/toolchains/stable/bin/cargo", "#!/bin/sh\necho real-cargo\n")
+    program(
+        home / ".cargo/bin/rustup",
+        '#!/bin/sh\nexec "$HOME/.rustup/toolchains/stable/bin/$(basename "$0")"\n',
+    )
+    (home / ".cargo/bin/cargo").symlink_to("rustup")
+    write(home / ".cargo/credentials.toml")
+    venv = home / ".local/share/uv/tools/demo"
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", venv], check=True)
+    (site,) = venv.glob("lib/python3*/site-packages")
+    write(site / "demo.py", "WORD = 'uv-tool'\n")
+    program(venv / "bin/demo", f"#!{venv}/bin/python\nimport demo; print(demo.WORD)\n")
+    (home / ".local/bin").mkdir(parents=True)
+    (home / ".local/bin/demo").symlink_to(venv / "bin/demo")
+    write(
+        home / ".local/lib" / site.parent.name / "site-packages/of_user.py", "WORD = 'pip-user'\n"
+    )
+    program(
+        home / ".local/bin/of-user", "#!/usr/bin/python3\nimport of_user; print(of_user.WORD)\n"
+    )
+    write(home / ".local/share/keyrings/login.keyring")
+    package = home / ".npm-global/lib/node_modules/tool"
+    write(package / "word", "npm-package\n")
+    program(package / "cli", '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/word"\n')
+    (home / ".npm-global/bin").mkdir()
+    (home / ".npm-global/bin/tool").symlink_to("../lib/node_modules/tool/cli")
+    program(home / "bin/mine", "#!/bin/sh\necho mine\n")
+    write(home / "bin/passwords.txt")
+    program(person.project / ".venv/bin/of-project", "#!/bin/sh\necho of-project\n")
+    person.path = [str(person.project / ".venv/bin"), str(home / "bin"), str(node)]
+    person.path += [str(home / each) for each in (".local/bin", ".cargo/bin", ".npm-global/bin")]
+    tools = person.tools()
+    assert tools.path == (*person.path, *SYSTEM.split(":"))
+    assert tools.left_out == ()
+    names = "node cargo demo of-user tool mine of-project"
+    printed = person.inside(tools, f"for name in {names}; do $name; done")
+    assert printed.split() == [
+        "nvm-node", "real-cargo", "uv-tool", "pip-user", "npm-package", "mine", "of-project"
+    ]  # fmt: skip
+    assert person.inside(tools, 'grep -rsl secret "$HOME"; echo >> "$(which mine)"').endswith(
+        "Read-only file system"
+    )
+
+
+def test_a_shim_finds_the_versions_that_the_person_chose(person: Person) -> None:
+    """mise's settings choose versions and may hold secrets: only the versions are in the sandbox."""
+    home = person.home
+    program(home / ".local/bin/mise", '#!/bin/sh\ncat "$HOME/.config/mise/config.toml"\n')
+    (home / ".local/share/mise/installs/node/22/bin").mkdir(parents=True)
+    (home / ".local/share/mise/shims").mkdir()
+    (home / ".local/share/mise/shims/node").symlink_to(home / ".local/bin/mise")
+    write(
+        home / ".config/mise/config.toml",
+        '[env]\nTOKEN = "secret"\n[tools]\nnode = "22"\npython = ["3.12", "3.11"]\n'
+        'go = { version = "1.22", postinstall = "secret" }\n"odd\\"" = "1"\n',
+    )
+    person.path = [str(home / ".local/share/mise/shims"), str(home / ".local/bin")]
+    printed = person.inside(person.tools(), "node; echo $MISE_TRUSTED_CONFIG_PATHS")
+    assert printed.split("\n") == [
+        "[tools]", '"node" = ["22"]', '"python" = ["3.12", "3.11"]', '"go" = ["1.22"]',
+        str(person.project),
+    ]  # fmt: skip
+
+
+def test_a_toolchain_that_a_variable_moved_is_found_and_a_variable_brings_in_nothing_else(
+    person: Person,
+) -> None:
+    """A project's `.envrc` can set these: a folder that is none of that tool's shows nothing."""
+    elsewhere = person.folder / "data"
+    program(elsewhere / "cpython-3.12.1-linux/bin/python3.12", "#!/bin/sh\necho moved\n")
+    write(person.home / ".ssh/id_ed25519")
+    (person.home / ".ssh/id_ed25519").chmod(0o600)
+    tools = person.tools(UV_PYTHON_INSTALL_DIR=str(elsewhere))
+    script = "$UV_PYTHON_INSTALL_DIR/cpython-3.12.1-linux/bin/python3.12"
+    assert person.inside(tools, script) == "moved"
+    person.path = [str(person.home / ".ssh"), str(person.home)]
+    secret = str(person.home / ".ssh")
+    names = ("UV_PYTHON_INSTALL_DIR", "NVM_DIR", "PYENV_ROOT", "MISE_DATA_DIR", "ASDF_DATA_DIR",
+             "RUSTUP_HOME", "XDG_DATA_HOME", "VIRTUAL_ENV", "GOROOT")  # fmt: skip
+    tools = person.tools(**dict.fromkeys(names, secret))
+    assert tools.mounts == ()
+    assert dict(tools.env) == {}
+    assert tools.path == tuple(SYSTEM.split(":"))
+
+
+def test_no_folder_beside_credentials_is_mounted_as_a_whole(person: Person) -> None:
+    """An npm whose prefix is `~/.local` looks like an installation; so may the home itself."""
+    home = person.home
+    write(home / ".local/lib/node_modules/npm/package.json")
+    write(home / "lib/node_modules/npm/package.json")
+    write(home / ".local/share/keyrings/login.keyring")
+    one = program(home / ".local/bin/one", "#!/bin/sh\necho one\n")
+    two = program(home / "bin/two", "#!/bin/sh\necho two\n")
+    person.path = [str(one.parent), str(two.parent)]
+    tools = person.tools()
+    assert [each.path for each in tools.mounts] == [one, two]
+    assert person.inside(tools, "one; two") == "one\ntwo"
+
+
+def test_nothing_comes_in_from_the_project_or_from_aileron(person: Person) -> None:
+    """By a link on PATH, say. What is left out is named, and so is a folder with too many programs."""
+    key = program(person.aileron / "vault.json", "secret\n")
+    inside = program(person.project / "evil", "#!/bin/sh\n")
+    bin_ = person.home / "bin"
+    bin_.mkdir()
+    (bin_ / "a").symlink_to(key)
+    (bin_ / "b").symlink_to(inside)
+    many = person.home / "many"
+    many.mkdir()
+    for number in range(601):
+        program(many / f"p{number}", "")
+    person.path = [str(bin_), str(many), str(person.aileron)]
+    tools = person.tools()
+    assert tools.left_out == (
+        f"{bin_ / 'a'} (it is in {key})",
+        f"{many} (601 programs, more than fit)",
+    )
+    assert [each.path for each in tools.mounts] == [
+        bin_ / "b"
+    ]  # a link; the project has its target
+    assert person.inside(tools, f"ls {person.aileron} {many}").count("No such file") == 2
+
+
+def test_a_link_in_a_folder_that_is_mounted_for_it_is_not_made_once_more(person: Person) -> None:
+    """`node_modules/.bin` on PATH: its links lead into the packages, which are mounted as a whole."""
+    packages = person.home / "apps" / "node_modules"
+    for name in ("one", "two"):
+        program(packages / name / "cli", f"#!/bin/sh\necho {name}\n")
+        (packages / ".bin").mkdir(exist_ok=True)
+        (packages / ".bin" / name).symlink_to(f"../{name}/cli")
+    person.path = [str(packages / ".bin")]
+    tools = person.tools()
+    assert person.inside(tools, "one; two") == "one\ntwo"

@@ -1,0 +1,173 @@
+"""What a sandbox gets of the agent's own folder."""
+
+import os
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from aileron_core.errors import AileronError
+from aileron_core.launch.agent_folders import AgentFiles
+from aileron_core.launch.plan import AgentFolder
+from tests.support.ordinary import as_ordinary, ordinary_folder
+
+FOLDER = AgentFolder(
+    path=PurePosixPath(".codex"),
+    settings=("config.toml", "*.md", "skills", "plugins/*.json"),
+    credentials=("auth.json",),
+    read_only=("packages", "clones/*"),
+)
+BEFORE = '{"tokens": {"access": "old", "expires": 1}, "kind": "chatgpt"}'
+
+
+def homes(tmp_path: Path) -> tuple[Path, Path]:
+    person, own = tmp_path / "person", tmp_path / "own"
+    (person / ".codex").mkdir(parents=True)
+    own.mkdir()
+    (person / ".codex" / "auth.json").write_text(BEFORE)
+    return person, own
+
+
+def found(person: Path, *folders: AgentFolder) -> AgentFiles:
+    return AgentFiles.find(person, folders or [FOLDER], "Codex")
+
+
+def copy_in(person: Path, own: Path, *folders: AgentFolder) -> None:
+    found(person, *folders).copy_to(own)
+
+
+def fill(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+
+
+def files_in(folder: Path) -> set[str]:
+    return {str(each.relative_to(folder)) for each in folder.rglob("*") if not each.is_dir()}
+
+
+def test_nothing_is_copied_in_through_a_link_that_an_agent_could_have_made(tmp_path: Path) -> None:
+    """One that lies deeper than the home itself, or behind the person's: refused with a sentence."""
+    person, own = homes(tmp_path)
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "id").write_text("a key")
+    deep = AgentFolder(path=PurePosixPath(".config/opencode"))
+    (person / ".config").mkdir()
+    (person / ".config" / "opencode").symlink_to(tmp_path / "secrets")
+    (person / ".codex").rename(tmp_path / "kept")
+    (person / ".codex").symlink_to("dotfiles/codex")
+    (person / "dotfiles").mkdir()
+    (person / "dotfiles" / "codex").symlink_to(tmp_path / "secrets")
+    for folder in (deep, FOLDER):
+        with pytest.raises(AileronError, match="is behind a link"):
+            copy_in(person, own, folder)
+    assert list(own.iterdir()) == []
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_folder_that_the_person_keeps_elsewhere_is_copied_in(
+    tmp_path: Path, absolute: bool
+) -> None:
+    """By a link in the home itself, where no agent can put one; nothing comes back, and that is told."""
+    person, own = homes(tmp_path)
+    (person / "dotfiles").mkdir()
+    (person / ".codex").rename(person / "dotfiles" / "codex")
+    (person / ".codex").symlink_to(person / "dotfiles" / "codex" if absolute else "dotfiles/codex")
+    files = found(person)
+    files.copy_to(own)
+    assert (own / ".codex" / "auth.json").read_text() == BEFORE
+    assert not (own / ".codex").is_symlink()
+    (only,) = files.notices
+    assert "a login that the agent renews is not copied back" in only
+
+
+def test_links_in_an_agents_folder_stay_links(tmp_path: Path) -> None:
+    """What they lead to is not copied; modes and times of files are."""
+    person, own = homes(tmp_path)
+    fill(person / ".codex/skills/mine", "run")
+    (person / ".codex/AGENTS.md").symlink_to("/etc/passwd")
+    (person / ".codex/skills/link").symlink_to("/etc/passwd")
+    (person / ".codex/skills/mine/run").chmod(0o755)
+    os.utime(person / ".codex/skills/mine/run", (1, 1))
+    files = found(person)
+    files.copy_to(own)
+    assert (own / ".codex/AGENTS.md").readlink() == Path("/etc/passwd")
+    assert (own / ".codex/skills/link").readlink() == Path("/etc/passwd")
+    assert (own / ".codex/skills/mine/run").stat().st_mode & 0o777 == 0o755
+    assert (own / ".codex/skills/mine/run").stat().st_mtime == 1
+    (only,) = files.notices
+    assert only.endswith(f"does not get what these lead to: {person}/.codex/AGENTS.md.")
+
+
+def test_only_what_the_module_names_is_copied(tmp_path: Path) -> None:
+    """An agent's folder holds history, sockets and downloads too; a clone's own git folder may hold a login."""
+    person, own = homes(tmp_path)
+    fill(
+        person / ".codex",
+        "config.toml", "NOTES.md", ".hidden.md", "notes.txt", "history.jsonl", "sessions/1.jsonl",
+        "skills/a/SKILL.md", "skills/a/.git/config", "plugins/known.json", "plugins/cache/x.js",
+        "packages/bin/codex",
+    )  # fmt: skip
+    os.mkfifo(person / ".codex/skills/pipe")
+    files = found(person)
+    files.copy_to(own)
+    expected = {"config.toml", "NOTES.md", "skills/a/SKILL.md", "plugins/known.json", "auth.json"}
+    assert files_in(own / ".codex") == expected
+    top = {"config.toml", "NOTES.md", "skills", "plugins/known.json", "auth.json"}
+    assert {str(path.relative_to(".codex")) for path in files.copied} == top
+
+
+def test_downloads_are_mounted_read_only_and_a_clone_without_its_git_folder(
+    tmp_path: Path,
+) -> None:
+    """At the same path; of a clone each entry by itself; nothing that is reached through a link."""
+    person, own = homes(tmp_path)
+    fill(person / ".codex", "packages/bin/codex", "clones/one/.git/config", "clones/one/main.js")
+    fill(person / ".codex", "clones/two/main.js")
+    (person / ".codex/clones/three").symlink_to(tmp_path)
+    files = found(person)
+    files.copy_to(own)
+    assert {str(each.path.relative_to(person / ".codex")) for each in files.mounts} == {
+        "packages", "clones/one/main.js", "clones/two",
+    }  # fmt: skip
+    assert {each.how for each in files.mounts} == {"read-only"}
+    assert all(each.source == each.path for each in files.mounts)
+    assert files_in(own / ".codex") == {"auth.json"}
+
+
+def huge(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.truncate(65 * 1024 * 1024)
+
+
+def test_what_is_not_copied_may_be_as_large_as_it_likes(tmp_path: Path) -> None:
+    """Downloads, history and logs do not count."""
+    person, own = homes(tmp_path)
+    for name in ("packages/bin", "sessions/1.jsonl", "log/1"):
+        huge(person / ".codex" / name)
+    copy_in(person, own)
+    assert files_in(own) == {".codex/auth.json"}
+
+
+def test_settings_may_not_be_huge_and_that_is_said_before_anything_is_copied(
+    tmp_path: Path,
+) -> None:
+    """A sentence instead of a minute of copying; a dry run and `doctor` say it too."""
+    person, _ = homes(tmp_path)
+    huge(person / ".codex/skills/a/model.bin")
+    with pytest.raises(AileronError, match="are larger than 64 MiB"):
+        found(person)
+
+
+def test_an_unreadable_setting_is_named_before_anything_is_copied() -> None:
+    """By the same look that a dry run and `doctor` take."""
+
+    def looks() -> None:
+        person, _ = homes(folder)
+        fill(person / ".codex", "config.toml")
+        (person / ".codex/config.toml").chmod(0)
+        with pytest.raises(AileronError, match=r"\.codex cannot be used \(Permission denied\)"):
+            found(person)
+
+    with ordinary_folder() as folder:
+        as_ordinary(looks)

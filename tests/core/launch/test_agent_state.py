@@ -1,0 +1,158 @@
+"""An agent's history in Aileron's home: where it is, who shares it, and how one conversation leaves it."""
+
+import json
+import os
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from aileron_core.containment.mounts import Mount, refuse_nested
+from aileron_core.errors import AileronError, Forbidden, NotFound
+from aileron_core.launch.agent_state import export_conversation, make_state, state_mounts
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.plan import PlanContext
+
+CLAUDE = AGENTS["claude"]
+HOME = Path("/home/ana")
+
+
+def test_history_is_kept_by_agent_and_project_for_the_owner_alone(tmp_path: Path) -> None:
+    """Two projects of one name have two; what is made is what is mounted."""
+    projects = Path("/a/My App"), Path("/b/My App")
+    sources: list[set[Path]] = []
+    for project in projects:
+        make_state(tmp_path, CLAUDE, project)
+        mounts = state_mounts(tmp_path, HOME, CLAUDE, project)
+        assert {each.how for each in mounts} == {"writable"}
+        assert HOME / ".claude/projects" in {each.path for each in mounts}
+        sources.append({each.source for each in mounts if each.source})
+        assert all(each.exists() for each in sources[-1])
+    assert not sources[0] & sources[1]
+    for path in (tmp_path / "agents").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0
+    assert {each.name[:7] for each in (tmp_path / "agents/claude").iterdir()} == {"My-App-"}
+
+
+def test_a_link_in_the_place_of_history_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/agents").symlink_to(tmp_path)
+    with pytest.raises(AileronError, match="cannot be used"):
+        make_state(tmp_path / "home", CLAUDE, Path("/a/app"))
+    assert [each.name for each in tmp_path.iterdir()] == ["home"]
+
+
+def test_what_an_agent_closed_is_open_again_in_the_next_launch(tmp_path: Path) -> None:
+    """Or it could keep every later launch of its project from starting."""
+    make_state(tmp_path, CLAUDE, Path("/a/app"))
+    mounts = state_mounts(tmp_path, HOME, CLAUDE, Path("/a/app"))
+    for each in mounts:
+        assert each.source is not None
+        each.source.chmod(0)
+    make_state(tmp_path, CLAUDE, Path("/a/app"))
+    assert {oct(each.source.stat().st_mode & 0o777) for each in mounts if each.source} == {
+        "0o600", "0o700",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_no_setting_no_program_and_no_login_is_in_what_is_kept(agent: str) -> None:
+    """What an agent writes there it finds again: history, never what it takes as settings."""
+    for folder in AGENTS[agent].folders:
+        kept = [PurePosixPath(name) for name in (*folder.state, *folder.state_files)]
+        named = (*folder.settings, *folder.credentials, *folder.read_only)
+        for pattern in map(PurePosixPath, named):
+            for path in kept:
+                assert not pattern.is_relative_to(path), (pattern, path)
+                assert not path.is_relative_to(pattern), (pattern, path)
+                assert not path.match(str(pattern)), (pattern, path)
+
+
+def test_nothing_is_mounted_into_what_an_agent_could_write() -> None:
+    """bubblewrap would follow a link that an earlier agent left in the way."""
+    kept = Mount(path=HOME / ".claude/projects", how="writable", why="", source=Path("/kept"))
+    hook = Mount(path=HOME / ".claude/projects/x/hook", how="read-only", why="")
+    refuse_nested([kept], Path("/work/app"))
+    with pytest.raises(Forbidden, match="where an agent may have put links"):
+        refuse_nested([kept, hook], Path("/work/app"))
+    with pytest.raises(Forbidden, match="where an agent may have put links"):
+        refuse_nested([kept], HOME / ".claude/projects/app")
+
+
+def conversation(home: Path, name: str, at: int) -> Path:
+    (mount,) = (
+        each
+        for each in state_mounts(home, HOME, CLAUDE, Path("/a/app"))
+        if each.path.name == "projects"
+    )
+    assert mount.source is not None
+    path = mount.source / "-a-app" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(name)
+    os.utime(path, (at, at))
+    return path
+
+
+def test_the_newest_conversation_leaves_or_the_one_that_is_named(tmp_path: Path) -> None:
+    """A copy for the owner alone, in a folder that was empty; the rest stays."""
+    make_state(tmp_path, CLAUDE, Path("/a/app"))
+    for at, name in enumerate(("one-11.jsonl", "two-22.jsonl", "notes.txt"), 1000):
+        conversation(tmp_path, name, at)
+    out = tmp_path / "out"
+    found = export_conversation(tmp_path, CLAUDE, Path("/a/app"), "", out)
+    assert (found.path, found.count) == (out / "two-22.jsonl", 2)
+    assert [each.read_text() for each in out.iterdir()] == ["two-22.jsonl"]
+    assert found.path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(AileronError, match="Name a new or empty folder"):
+        export_conversation(tmp_path, CLAUDE, Path("/a/app"), "", out)
+    named = export_conversation(tmp_path, CLAUDE, Path("/a/app"), "one-1", tmp_path / "other")
+    assert named.path.name == "one-11.jsonl"
+    with pytest.raises(NotFound, match="no conversation named 33"):
+        export_conversation(tmp_path, CLAUDE, Path("/a/app"), "33", tmp_path / "more")
+    with pytest.raises(NotFound, match="no conversation from a contained launch in /b/app"):
+        export_conversation(tmp_path, CLAUDE, Path("/b/app"), "", tmp_path / "more")
+    with pytest.raises(NotFound, match="no conversation from a contained launch"):
+        export_conversation(tmp_path / "none", CLAUDE, Path("/a/app"), "", tmp_path / "more")
+    with pytest.raises(NotFound, match="keeps no conversations of Goose"):
+        export_conversation(tmp_path, AGENTS["goose"], Path("/a/app"), "", tmp_path / "more")
+
+
+def test_a_name_or_a_link_of_an_agents_brings_nothing_else_out(tmp_path: Path) -> None:
+    """The file's name is the agent's too: a plain one, or one of ours."""
+    make_state(tmp_path, CLAUDE, Path("/a/app"))
+    (tmp_path / "secret").write_text("a key")
+    conversation(tmp_path, "\x1b[2J.jsonl", 1000)
+    link = conversation(tmp_path, "link.jsonl", 2000)
+    link.unlink()
+    link.symlink_to(tmp_path / "secret")
+    (link.parent.parent / "away").symlink_to(tmp_path)
+    found = export_conversation(tmp_path, CLAUDE, Path("/a/app"), "", tmp_path / "out")
+    assert (found.path.name, found.count) == ("conversation.jsonl", 1)
+    assert found.path.read_text() == "\x1b[2J.jsonl"
+
+
+def argv(agent: str, settings: dict[str, str], *args: str, contained: bool = True) -> str:
+    context = PlanContext(
+        relay="/r",
+        launch_dir=PurePosixPath("/p"),
+        env={},
+        args=args,
+        settings=settings,
+        contained=contained,
+    )
+    return " ".join(AGENTS[agent].plan(context).argv)
+
+
+def test_what_a_person_chose_counts_over_what_a_conversation_recorded() -> None:
+    """Both agents go on in the mode of the conversation, which the agent wrote, unless an option says otherwise."""
+    plan = json.dumps({"permissions": {"defaultMode": "plan"}})
+    unsafe = json.dumps({"permissions": {"defaultMode": "bypassPermissions"}})
+    theirs = {"~/.claude/settings.json": plan}
+    assert "--permission-mode=plan" in argv("claude", theirs)
+    assert "--permission-mode=plan" not in argv("claude", theirs, "--permission-mode", "auto")
+    assert "--permission-mode" not in argv("claude", theirs, contained=False)
+    assert "--permission-mode" not in argv("claude", {"~/.claude/settings.json": unsafe})
+    assert "--permission-mode" not in argv("claude", {**theirs, ".claude/settings.json": unsafe})
+    config = {"~/.codex/config.toml": 'approval_policy = "on-request"\n'}
+    assert 'approval_policy="on-request"' in argv("codex", config)
+    assert "approval_policy" not in argv("codex", config, "--profile=fast")
+    assert "approval_policy" not in argv("codex", {"~/.codex/config.toml": 'model = "x"\n'})

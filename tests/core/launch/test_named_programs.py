@@ -1,0 +1,549 @@
+"""The programs that an agent's own settings name: which of them a sandbox can contain, and what is said of the others."""
+
+import json
+import shlex
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.environment import agent_environment
+from aileron_core.launch.named_programs import (
+    HomeSettings,
+    Kind,
+    NamedProgram,
+    ResolvedProgram,
+    missing_checks_digest,
+    missing_sentences,
+    program_settings,
+)
+from aileron_core.launch.resolve_programs import SandboxPaths, literal_words, resolve_programs
+from aileron_core.settings import LaunchSettings
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "me" / "bin").mkdir(parents=True)
+    (tmp_path / "me" / "work").mkdir()
+    return tmp_path / "me"
+
+
+def program(path: Path, text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def resolved(
+    home: Path, command: str | tuple[str, ...], kind: Kind = "check", **more: str | bool
+) -> ResolvedProgram:
+    named = NamedProgram(file="f", key="k", command=command, kind=kind, **more)  # type: ignore[arg-type]
+    paths = SandboxPaths(
+        home=home,
+        project=home / "work",
+        own_folders=(home / ".claude",),
+        copied=(home / ".claude" / "settings.json", home / ".claude" / "skills"),
+        mounted=(Path("/usr"), Path("/bin"), Path("/etc"), home / "work"),
+        excluded=(home / ".aileron", home / "aileron"),
+        search_path=f"{home}/work:{home}/bin:{home}/.local/bin:relative:/usr/bin:/bin",
+    )
+    (found,) = resolve_programs([named], paths)
+    return found
+
+
+def test_a_program_of_the_home_is_mounted_at_its_path(home: Path) -> None:
+    """By its path, from the home, or by its name on PATH; nothing else of its folder."""
+    check = program(home / "bin" / "check")
+    for command in (
+        str(check),
+        "~/bin/check -v",
+        "$HOME/bin/check",
+        '"${HOME}/bin/check" x',
+        "check",
+    ):
+        found = resolved(home, command)
+        assert (found.problem, found.mounts) == ("", ((check, check),)), command
+    assert resolved(home, (str(check), "a b;c")).mounts == ((check, check),)
+
+
+@pytest.mark.parametrize("command", ["/bin/sh", "sh -x", ("env",), "/usr/bin/env sh"])
+def test_a_program_of_the_system_is_there_already(
+    home: Path, command: str | tuple[str, ...]
+) -> None:
+    """Nothing to mount, nothing to say."""
+    found = resolved(home, command)
+    assert (found.problem, found.mounts) == ("", ())
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["~/bin/check | tee log", "~/bin/check; true", "FOO=1 ~/bin/check", "~/bin/$X", "~/bin/chec*",
+     "`~/bin/check`", "~/bin/check &", "~/bin/check > /dev/null", "(~/bin/check)", "~other/bin/check",
+     "~/bin/check \\n", "~/bin/check\ntrue", '"~/bin/check"', "'$HOME/bin/check'", "~/bin/check #x",
+     "{~/bin/check,}", "=check", "!~/bin/check", "~/bin/check 'open", "", "  ", "~", '"$HOME" x',
+     "~/bin/check \u200b", "bash -c '~/bin/check'", "python3 -c 'import os'"],
+)  # fmt: skip
+def test_only_literal_words_bring_a_program_in(home: Path, command: str) -> None:
+    """Whatever a shell would make something else of names nothing that is mounted."""
+    program(home / "bin" / "check")
+    found = resolved(home, command)
+    assert found.problem
+    assert found.mounts == ()
+
+
+@given(st.text(alphabet=st.sampled_from("ab/.-_ '\"$`\\|;&<>(){}*?[]~#!=\n\t"), max_size=24))
+def test_what_counts_as_literal_is_what_a_shell_reads(line: str) -> None:
+    """Python's own shell splitter agrees on every line that is accepted, and no active sign is outside of quotes."""
+    words = literal_words(line, Path("/home/me"))
+    if words is not None:
+        plain = line.replace('"$HOME/', '"/home/me/').replace("$HOME/", "/home/me/")
+        expected = [
+            f"/home/me{word[1:]}" if word[:2] == "~/" else word for word in shlex.split(plain)
+        ]
+        assert list(words) == expected
+
+
+def test_a_dot_folder_stays_outside_but_for_the_agents_own(home: Path) -> None:
+    """A hook could name a private key; the agent's own folder is there anyway."""
+    for name in (".ssh/id_rsa", ".local/bin/tool", ".config/x/y", "a/.b/c", ".netrc"):
+        program(home / name)
+        found = resolved(home, f"~/{name}")
+        assert "dot folder" in found.problem
+        assert found.mounts == ()
+    own = program(home / ".claude" / "hooks" / "check")
+    assert resolved(home, "~/.claude/hooks/check").mounts == ((own, own),)
+    assert "dot folder" in resolved(home, "tool").problem
+
+
+def test_what_is_no_executable_regular_file_stays_outside(home: Path) -> None:
+    """A folder, a file without the bit, a missing one, Aileron's own home."""
+    program(home / "bin" / "text", mode=0o644)
+    program(home / "aileron" / "token")
+    for command, why in (
+        ("~/bin/text", "not executable"),
+        ("~/bin", "not a regular file"),
+        ("~/bin/none", "does not exist"),
+        ("~/aileron/token", "does not mount"),
+        ("~/bin/../aileron/token", "does not mount"),
+        ("no-such-program", "not on your PATH"),
+    ):
+        found = resolved(home, command)
+        assert why in found.problem, command
+        assert found.mounts == ()
+
+
+def test_no_link_is_followed_that_an_agent_could_have_made(home: Path) -> None:
+    """Not in a project, nor anywhere else below the home; one directly in the home was made by its owner."""
+    secret = program(home / ".ssh" / "id_rsa")
+    real = program(home / "dotfiles" / "bin" / "check")
+    (home / "work" / "tool").symlink_to(secret)
+    (home / "bin" / "check").symlink_to(real)
+    (home / "scripts").symlink_to("dotfiles/bin")
+    (home / "keys").symlink_to(".ssh")
+    for command in ("~/work/tool", "./tool", "~/bin/check", "~/bin/check/../check"):
+        found = resolved(home, command)
+        assert "link" in found.problem, command
+        assert found.mounts == ()
+    assert resolved(home, "~/scripts/check").mounts == ((home / "scripts" / "check", real),)
+    assert "dot folder" in resolved(home, "~/keys/id_rsa").problem
+
+
+def test_the_interpreter_of_a_script_comes_with_it(home: Path) -> None:
+    """The system's is there; a virtual environment is mounted as a whole; without one the script is missing."""
+    venv = home / "venvs" / "x"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "pyvenv.cfg").touch()
+    (venv / "bin" / "python").symlink_to("/bin/sh")
+    tool = program(venv / "bin" / "tool", f"#!{venv}/bin/python\n")
+    assert dict(resolved(home, str(tool)).mounts) == {venv: venv, tool: tool}
+    lost = program(home / "bin" / "lost", "#!/opt/none/bin/python\n")
+    assert "is a script for /opt/none/bin/python" in resolved(home, str(lost)).problem
+    hidden = program(home / "bin" / "hidden", f"#!{home}/.pyenv/bin/python\n")
+    program(home / ".pyenv" / "bin" / "python", "\x7fELF")
+    assert "dot folder" in resolved(home, str(hidden)).problem
+    whole = program(home / "bin" / "whole", f"#!{home}/bin/mine\n")
+    program(home / "bin" / "mine", "\x7fELF")
+    found = resolved(home, str(whole))
+    assert found.problem
+    assert home not in dict(found.mounts)
+
+
+def test_the_script_that_an_interpreter_is_given_counts_as_the_program(home: Path) -> None:
+    """`python3 guard.py`; any other file among the arguments is named, for the program needs it."""
+    guard = program(home / "bin" / "guard.py", mode=0o644)
+    own = program(home / ".claude" / "hooks" / "guard", mode=0o644)
+    data = program(home / "notes.txt", mode=0o644)
+    assert resolved(home, "sh -x ~/bin/guard.py").mounts == ((guard, guard),)
+    assert resolved(home, "sh ~/.claude/hooks/guard").mounts == ((own, own),)
+    assert "not a script by its name" in resolved(home, "sh ~/notes.txt").problem
+    for command in ("sh ~/bin/guard.py ~/notes.txt", f"sh ~/bin/guard.py --data={data}"):
+        found = resolved(home, command)
+        assert f"the argument {data}" in found.problem
+        assert found.is_missing_check
+        assert found.unknown
+        assert found.mounts == ((guard, guard),)
+    assert "the argument" in resolved(home, "env ~/bin/guard.py").problem
+
+
+def test_an_extension_is_a_script_and_no_folder(home: Path) -> None:
+    """What an agent loads itself is not executable; it is known by its name."""
+    plugin = program(home / "dev" / "mine.ts", mode=0o644)
+    key = program(home / "dev" / "key", mode=0o600)
+    assert resolved(home, (str(plugin),), "extension", module=True).mounts == ((plugin, plugin),)
+    assert resolved(home, (str(key),), "extension", module=True).is_missing_check
+    assert "folder" in resolved(home, (str(home / "dev"),), "extension", module=True).problem
+
+
+def test_a_plugin_needs_its_folder(home: Path) -> None:
+    """Its programs alone would not be run: the agent finds them by the plugin's own files."""
+    check = program(home / "dev" / "plugin" / "check")
+    assert "the folder" in resolved(home, str(check), folder=str(check.parent)).problem
+    skills = program(home / ".claude" / "skills" / "check")
+    assert not resolved(home, str(skills), folder=str(skills.parent)).problem
+
+
+def test_what_is_missing_is_said_with_what_follows(home: Path) -> None:
+    """Checks first; the digest covers these alone, and changes with them."""
+    found = [
+        resolved(home, "~/none", "status line"),
+        resolved(home, "~/none"),
+        resolved(home, ("none", "x"), "server"),
+        resolved(home, "sh", "hook"),
+    ]
+    first, *others = missing_sentences(found)
+    assert first.endswith("does not exist; this check does not run, so it refuses nothing.")
+    assert "f, k (~/none)" in first
+    assert any("the status line stays empty" in each for each in others)
+    assert len(others) == 2
+    digest = missing_checks_digest("claude", found)
+    assert digest == missing_checks_digest("claude", found[1:2]) is not None
+    assert digest != missing_checks_digest("codex", found)
+    assert digest != missing_checks_digest("claude", [resolved(home, "~/other")])
+    assert missing_checks_digest("claude", [found[0], found[3]]) is None
+
+
+@pytest.mark.parametrize(
+    ("agent", "file", "text"),
+    [
+        ("claude", ".claude/settings.json", '{"apiKeyHelper": "~/bin/key"}'),
+        (
+            "codex",
+            ".codex/config.toml",
+            'model_provider = "x"\n[model_providers.x.auth]\ncommand = "~/bin/key"\nargs = ["y"]\n',
+        ),
+        (
+            "pi",
+            ".pi/agent/auth.json",
+            '{"anthropic": {"type": "api_key", "key": "!~/bin/key get"}}',
+        ),
+    ],
+)
+def test_a_program_that_prints_a_key_is_refused_only_where_it_is_missing(
+    agent: str, file: str, text: str, home: Path
+) -> None:
+    """Such a setting chooses with which key a request goes: without its program the launch would change that."""
+    write(home, file, text.replace("~", str(home)))
+    settings = HomeSettings(home)
+    paths = SandboxPaths(
+        home=home, project=home / "work", own_folders=(), copied=(), mounted=(Path("/bin"), Path("/usr")),
+        excluded=(), search_path="",
+    )  # fmt: skip
+
+    def refusals() -> tuple[str, ...]:
+        named = AGENTS[agent].programs(settings, PurePosixPath(home / "work"))
+        there = program_settings(resolve_programs(named, paths))
+        none = LaunchSettings()
+        return agent_environment(
+            AGENTS[agent], {}, home=home, project=home / "work", of_person=none, of_project=none,
+            args=(), contained=True, programs=there,
+        ).refusals  # fmt: skip
+
+    assert [each for each in refusals() if "program that is not in the sandbox" in each]
+    program(home / "bin" / "key")
+    assert refusals() == ()
+
+
+def names(agent: str, home: Path, project: str = "/p") -> dict[str, tuple[str, Kind]]:
+    """Return what an agent's settings in *home* name: where -> command, and what for."""
+    settings = HomeSettings(home)
+    found = settings.complete(AGENTS[agent].programs(settings, PurePosixPath(project)))
+    return {f"{each.file} {each.key}".strip(): (each.shown_command, each.kind) for each in found}
+
+
+def write(home: Path, name: str, value: object) -> None:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+
+
+def hook(command: str, **more: object) -> list[object]:
+    return [{"matcher": "Bash", "hooks": [{"type": "command", "command": command, **more}]}]
+
+
+def test_claude_code(home: Path) -> None:
+    """Settings, servers for all projects and for this one, and the plugins that are switched on."""
+    hooks = {
+        "PreToolUse": hook("~/bin/check"),
+        "UserPromptSubmit": hook("later", **{"async": True}),
+        "PermissionRequest": hook("exec", args=["a b"]),
+        "Stop": [*hook("bell"), {"hooks": [{"type": "prompt", "prompt": "done?"}]}],
+    }
+    settings = {
+        "hooks": hooks, "statusLine": {"type": "command", "command": "line"}, "apiKeyHelper": "key",
+        "enabledPlugins": {"on@shop": True, "off@shop": False},
+    }  # fmt: skip
+    write(home, ".claude/settings.json", settings)
+    server = {"type": "stdio", "command": "npx", "args": ["-y", "x"]}
+    servers = {"one": server, "aileron": server, "far": {"type": "http", "url": "https://x"}}
+    here = {
+        "projects": {"/p": {"mcpServers": {"two": server}}, "/q": {"mcpServers": {"no": server}}}
+    }
+    write(home, ".claude.json", {"mcpServers": servers, **here})
+    root = home / ".claude/plugins/cache/shop/on/1"
+    listed = {
+        each: [{"scope": "user", "installPath": str(root)}] for each in ("on@shop", "off@shop")
+    }
+    write(home, ".claude/plugins/installed_plugins.json", {"version": 2, "plugins": listed})
+    inner = {"PreToolUse": hook("${CLAUDE_PLUGIN_ROOT}/guard.sh")}
+    write(root, "hooks/hooks.json", {"hooks": inner})
+    write(root, ".mcp.json", {"mcpServers": {"plugged": {"command": "$CLAUDE_PLUGIN_ROOT/s"}}})
+    text = "---\nname: x\nhooks:\n  PreToolUse:\n  - hooks:\n    - {type: command, command: own}\n---\ntext"
+    write(home, ".claude/agents/x.md", text)
+    write(home, ".claude/skills/y/SKILL.md", text.replace("own", "skilled"))
+    write(home, ".claude/commands/none.md", "---\n: [\n---\n")
+    plugin = "~/.claude/plugins/cache/shop/on/1"
+    assert names("claude", home) == {
+        "~/.claude/settings.json hooks.PreToolUse": ("~/bin/check", "check"),
+        "~/.claude/settings.json hooks.UserPromptSubmit": ("later", "hook"),
+        "~/.claude/settings.json hooks.PermissionRequest": ("exec a b", "check"),
+        "~/.claude/settings.json hooks.Stop": ("bell", "hook"),
+        "~/.claude/settings.json statusLine": ("line", "status line"),
+        "~/.claude/settings.json apiKeyHelper": ("key", "helper"),
+        "~/.claude.json mcpServers.one": ("npx -y x", "server"),
+        "~/.claude.json projects./p.mcpServers.two": ("npx -y x", "server"),
+        "~/.claude/agents/x.md hooks.PreToolUse": ("own", "check"),
+        "~/.claude/skills/y/SKILL.md hooks.PreToolUse": ("skilled", "check"),
+        f"{plugin}/hooks/hooks.json hooks.PreToolUse": (f"{root}/guard.sh", "check"),
+        f"{plugin}/.mcp.json mcpServers.plugged": (f"{root}/s", "server"),
+    }
+    write(home, ".claude/settings.json", {"disableAllHooks": True, "hooks": hooks})
+    assert not [each for each in names("claude", home) if "hooks." in each]
+
+
+def test_codex(home: Path) -> None:
+    """Hooks in both forms, the notifier, servers, and the program that a provider's key comes from."""
+    write(
+        home,
+        ".codex/config.toml",
+        'notify = ["bell", "now"]\n[mcp_servers.one]\ncommand = "uvx"\nargs = ["x"]\n'
+        '[mcp_servers.off]\ncommand = "x"\nenabled = false\n[mcp_servers.far]\nurl = "https://x"\n'
+        '[model_providers.mine.auth]\ncommand = "token"\nargs = ["get"]\n'
+        '[hooks.state."x"]\ntrusted_hash = "y"\n'
+        '[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = "command"\ncommand = "check"\n',
+    )
+    write(home, ".codex/hooks.json", {"hooks": {"SessionStart": hook("hello")}})
+    expected = {
+        "~/.codex/config.toml notify": ("bell now", "notifier"),
+        "~/.codex/config.toml mcp_servers.one": ("uvx x", "server"),
+        "~/.codex/config.toml model_providers.mine.auth": ("token get", "helper"),
+    }
+    hooks = {
+        "~/.codex/config.toml hooks.PreToolUse": ("check", "check"),
+        "~/.codex/hooks.json hooks.SessionStart": ("hello", "hook"),
+    }
+    assert names("codex", home) == expected | hooks
+    text = (home / ".codex/config.toml").read_text()
+    write(home, ".codex/config.toml", f"{text}[features]\nhooks = false\n")
+    assert names("codex", home) == expected
+
+
+def test_opencode(home: Path) -> None:
+    """Servers, formatters, language servers; plugins by path and by folder, not those of a registry."""
+    write(
+        home,
+        ".config/opencode/opencode.json",
+        {
+            "mcp": {"one": {"type": "local", "command": ["npx", "x"]}, "far": {"type": "remote"}},
+            "formatter": {"black": {"command": ["black", "$FILE"]}, "off": {"disabled": True}},
+            "lsp": {"mine": {"command": ["ls"], "extensions": [".x"]}},
+            "plugin": ["npm-package@1", "./dev/a.ts", [f"file://{home}/b.ts", {}]],
+        },
+    )
+    write(home, ".config/opencode/plugins/c.ts", "")
+    write(home, ".config/opencode/plugins/readme.md", "")
+    file = "~/.config/opencode/opencode.json"
+    settings = HomeSettings(home)
+    plugins = [
+        each.command[0]
+        for each in AGENTS["opencode"].programs(settings, PurePosixPath("/p"))
+        if each.module
+    ]
+    own = home / ".config/opencode"
+    assert plugins == [f"{own}/dev/a.ts", f"{home}/b.ts", f"{own}/plugins/c.ts"]
+    found = names("opencode", home)
+    assert found[f"{file} mcp.one"] == ("npx x", "server")
+    assert found[f"{file} formatter.black"] == ("black $FILE", "formatter")
+    assert found[f"{file} lsp.mine"] == ("ls", "language server")
+    assert len(found) == 5
+
+
+def test_goose(home: Path) -> None:
+    """The extensions of the profile that are programs, and the hooks of plugins that agents share."""
+    write(
+        home,
+        ".config/goose/config.yaml",
+        "extensions:\n  one: {enabled: true, type: stdio, cmd: npx, args: [-y, x]}\n"
+        "  off: {enabled: false, type: stdio, cmd: y}\n  developer: {enabled: true, type: builtin}\n",
+    )
+    write(
+        home,
+        ".agents/plugins/p/hooks/hooks.json",
+        {"hooks": {"PreToolUse": hook("${PLUGIN_ROOT}/c")}},
+    )
+    assert names("goose", home) == {
+        "~/.config/goose/config.yaml extensions.one": ("npx -y x", "server"),
+        "~/.agents/plugins/p/hooks/hooks.json hooks.PreToolUse": (
+            f"{home}/.agents/plugins/p/c",
+            "check",
+        ),
+    }
+
+
+def test_pi(home: Path) -> None:
+    """Extensions and local packages, its shell, and the programs that keys come from."""
+    write(
+        home,
+        ".pi/agent/settings.json",
+        {"extensions": ["~/dev/a.ts", "!x"], "packages": ["npm:x", {"source": "./p"}],
+         "shellPath": "~/bin/sh", "npmCommand": ["mise", "npm"]},
+    )  # fmt: skip
+    write(home, ".pi/agent/extensions/b.ts", "")
+    write(home, ".pi/agent/auth.json", {"anthropic": {"type": "api_key", "key": "!pass show x"}})
+    write(home, ".pi/agent/models.json", {"providers": {"mine": {"apiKey": "!get key"}}})
+    settings = HomeSettings(home)
+    found = [
+        (each.kind, each.shown_command)
+        for each in AGENTS["pi"].programs(settings, PurePosixPath("/p"))
+    ]
+    assert sorted(found) == [
+        ("extension", f"{home}/.pi/agent/extensions/b.ts"),
+        ("extension", f"{home}/.pi/agent/p"),
+        ("extension", f"{home}/dev/a.ts"),
+        ("helper", "get key"),
+        ("helper", "mise npm"),
+        ("helper", "pass show x"),
+        ("shell", f"{home}/bin/sh"),
+    ]
+
+
+def test_gemini_cli(home: Path) -> None:
+    """Hooks but for those that are switched off, servers, tool sources; extensions, also linked ones."""
+    write(
+        home,
+        ".gemini/settings.json",
+        {
+            "hooks": {"BeforeTool": [*hook("check"), *hook("off")], "AfterTool": hook("fmt")},
+            "hooksConfig": {"disabled": ["off"]},
+            "mcpServers": {"one": {"command": "npx", "args": ["x"]}},
+            "tools": {"discoveryCommand": "find-tools"},
+        },
+    )
+    extension = {"mcpServers": {"two": {"command": "node", "args": ["${extensionPath}/s.js"]}}}
+    write(home, ".gemini/extensions/a/gemini-extension.json", extension)
+    dev = home / "dev"
+    install = {"type": "link", "source": str(dev)}
+    write(home, ".gemini/extensions/b/.gemini-extension-install.json", install)
+    write(dev, "hooks/hooks.json", {"hooks": {"BeforeModel": hook("${extensionPath}/c")}})
+    assert names("gemini", home) == {
+        "~/.gemini/settings.json hooks.BeforeTool": ("check", "check"),
+        "~/.gemini/settings.json hooks.AfterTool": ("fmt", "hook"),
+        "~/.gemini/settings.json mcpServers.one": ("npx x", "server"),
+        "~/.gemini/settings.json tools.discoveryCommand": ("find-tools", "tool source"),
+        "~/.gemini/extensions/a/gemini-extension.json mcpServers.two": (
+            f"node {home}/.gemini/extensions/a/s.js",
+            "server",
+        ),
+        "~/dev/hooks/hooks.json hooks.BeforeModel": (f"{dev}/c", "check"),
+    }
+
+
+MAIN = {
+    "claude": ".claude/settings.json",
+    "codex": ".codex/config.toml",
+    "opencode": ".config/opencode/opencode.json",
+    "goose": ".config/goose/config.yaml",
+    "pi": ".pi/agent/settings.json",
+    "gemini": ".gemini/settings.json",
+}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("text", ["{", "[1", "x: [", "\udcff"])
+def test_settings_that_cannot_be_parsed_are_named(agent: str, text: str, home: Path) -> None:
+    """What they name is not known, so a check may be among it: that too stops the launch once."""
+    path = home / MAIN[agent]
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    settings = HomeSettings(home)
+    (found,) = settings.complete(AGENTS[agent].programs(settings, PurePosixPath("/p")))
+    assert found.file == f"~/{MAIN[agent]}"
+    assert found.can_refuse
+    assert found.problem
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@given(
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["hooks", "mcpServers", "mcp", "command", "args", "PreToolUse", "plugin", "extensions",
+                 "statusLine", "packages", "enabledPlugins", "tools", "formatter", "cmd", "type"]
+            ),
+            inner,
+            max_size=4,
+        ),
+        max_leaves=20,
+    )
+)  # fmt: skip
+def test_settings_of_any_shape_are_read(
+    agent: str, value: object, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """An earlier agent without a sandbox may have written them: whatever they hold raises nothing."""
+    home = tmp_path_factory.mktemp("any")
+    if agent != "codex":
+        write(
+            home, MAIN[agent], {"hooks": value, "mcpServers": value, "plugin": value, "mcp": value}
+        )
+    names(agent, home)
+
+
+def test_settings_behind_a_link_bring_nothing_in_and_are_named(home: Path) -> None:
+    """The sandbox does not get the file, so none of its checks run there."""
+    write(home, "dotfiles/settings.json", {"hooks": {"PreToolUse": hook("~/bin/check")}})
+    (home / ".claude").mkdir()
+    (home / ".claude/settings.json").symlink_to("../dotfiles/settings.json")
+    program(home / "bin" / "check")
+    settings = HomeSettings(home)
+    (found,) = settings.complete(AGENTS["claude"].programs(settings, PurePosixPath("/p")))
+    assert "link" in found.problem
+    assert found.can_refuse
+
+
+def test_a_project_brings_nothing_in(home: Path) -> None:
+    """Its settings could name a private key as a hook; they are never asked."""
+    project = home / "work"
+    for agent, name in MAIN.items():
+        del agent
+        write(
+            project,
+            name,
+            {"hooks": {"PreToolUse": hook("~/bin/check")}, "mcpServers": {"x": {"command": "y"}}},
+        )
+    write(project, ".mcp.json", {"mcpServers": {"x": {"command": "y"}}})
+    for agent in AGENTS:
+        assert names(agent, home, str(project)) == {}

@@ -1,0 +1,333 @@
+"""What chooses an agent's model, address and key reaches it in the sandbox, or stops the launch with a sentence."""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.environment import AgentEnvironment, agent_environment
+from aileron_core.launch.routes import Route, RouteSetting, judge_routes
+from aileron_core.settings import LaunchSettings
+
+SECRET = "a-value-that-no-sentence-holds"
+
+
+def concrete(pattern: str) -> str:
+    """Return a name or a value that *pattern* matches."""
+    return pattern.replace("[MP]", "M").replace("*", "X")
+
+
+def with_condition(route: Route) -> tuple[RouteSetting, ...]:
+    """Return a setting with which *route* counts."""
+    if route.only_while is None:
+        return ()
+    name, _, value = concrete(route.only_while.patterns[0]).partition("=")
+    return (RouteSetting(name=name, value=value or "1", where="~/settings"),)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_each_row_is_obeyed(agent: str, tmp_path: Path) -> None:
+    """Carried or refused, as the table says."""
+    for route in AGENTS[agent].routes:
+        obeyed(route, tmp_path)
+
+
+def obeyed(route: Route, home: Path) -> None:
+    """Fail if *route* is not carried, or not refused with a sentence that names setting and place, and no value."""
+    given = with_condition(route)
+    own = {each.name: each.value for each in given}
+    name = next((each for each in own if fnmatchcase(each, route.name)), concrete(route.name))
+    settings, env, where = [*given], {"NAMED": SECRET}, "Your environment"
+    if route.source == "login":
+        (home / route.path).mkdir(parents=True, exist_ok=True)
+        name, where = route.name, "~/settings"
+    elif route.source == "settings":
+        value = "NAMED" if route.names_variables else own.get(name, SECRET)
+        settings.append(RouteSetting(name=name, value=value, where="~/settings"))
+        where = "~/settings"
+    else:
+        settings = [each for each in given if each.name != name]
+        env[name] = own.get(name, SECRET)
+    found = judge_routes("It", [route], env, settings, chosen={}, home=home)
+    if route.refused:
+        assert found.carried == {}, route
+        (sentence,) = found.refusals
+        assert where in sentence, route
+        assert name in sentence, route
+        assert sentence.endswith(f" {route.refused}"), route
+        assert SECRET not in sentence, route
+        return
+    carried = {"NAMED"} if route.names_variables else {name} & {*env}
+    assert ({*found.carried}, found.refusals) == (carried, ()), route
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_row_with_a_condition_counts_only_then(agent: str, tmp_path: Path) -> None:
+    """A cloud's key goes to no agent that does not use that cloud, and stops no launch."""
+    for route in AGENTS[agent].routes:
+        if route.path:
+            (tmp_path / route.path).mkdir(parents=True, exist_ok=True)
+        if route.only_while is not None:
+            env = {concrete(route.name): SECRET}
+            found = judge_routes("It", [route], env, (), chosen={}, home=tmp_path)
+            assert (found.carried, found.refusals) == ({}, ()), route
+
+
+def launched(
+    agent: str,
+    home: Path,
+    env: Mapping[str, str],
+    *args: str,
+    files: Mapping[str, str] | None = None,
+    **of_person: str,
+) -> AgentEnvironment:
+    """Return what *agent* gets in a sandbox, with *files* below the home; `project/...` are the project's."""
+    for name, text in (files or {}).items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    return agent_environment(
+        AGENTS[agent],
+        env,
+        home=home,
+        project=home / "project",
+        of_person=LaunchSettings(env=tuple(of_person.items())),
+        of_project=LaunchSettings(),
+        args=args,
+        contained=True,
+    )
+
+
+MINE = '[model_providers.mine]\nbase_url = "https://x"\nenv_key = "MY_KEY"\n'
+
+
+@pytest.mark.parametrize(
+    ("agent", "args", "files", "env", "carried"),
+    [
+        (
+            "codex",
+            (),
+            {".codex/config.toml": f'model_provider = "mine"\n{MINE}'},
+            {"MY_KEY": "k"},
+            {"MY_KEY"},
+        ),
+        (
+            "codex",
+            ("-c", "model_provider=mine"),
+            {".codex/config.toml": MINE},
+            {"MY_KEY": "k"},
+            {"MY_KEY"},
+        ),
+        (
+            "codex",
+            ("--profile", "work"),
+            {".codex/work.config.toml": f'model_provider = "mine"\n{MINE}'},
+            {"MY_KEY": "k"},
+            {"MY_KEY"},
+        ),
+        (
+            "codex",
+            (),
+            {".codex/config.toml": f'profile = "w"\n[profiles.w]\nmodel_provider = "mine"\n{MINE}'},
+            {"MY_KEY": "k"},
+            {"MY_KEY"},
+        ),
+        ("codex", (), {".codex/config.toml": MINE}, {"MY_KEY": "k"}, set()),
+        ("codex", (), {".codex/.env": "OPENAI_API_KEY=k\nPATH=/evil\n"}, {}, {"OPENAI_API_KEY"}),
+        (
+            "opencode",
+            (),
+            {
+                ".config/opencode/opencode.jsonc": '{"provider": {"x": {"options": {"apiKey": "{env:MY_KEY}"}}}}'
+            },
+            {"MY_KEY": "k"},
+            {"MY_KEY"},
+        ),
+        ("opencode", ("run", "-m", "azure/x"), {}, {"AZURE_API_KEY": "k"}, {"AZURE_API_KEY"}),
+        ("opencode", (), {}, {"AZURE_API_KEY": "k", "GROQ_API_KEY": "k"}, {"GROQ_API_KEY"}),
+        (
+            "pi",
+            (),
+            {".pi/agent/models.json": '{"providers": {"x": {"apiKey": "${MY_KEY}"}}}'},
+            {"MY_KEY": "k"},
+            {"MY_KEY"},
+        ),
+        (
+            "goose",
+            (),
+            {".config/goose/config.yaml": "GOOSE_PROVIDER: groq\n"},
+            {"GROQ_API_KEY": "k", "XAI_API_KEY": "k"},
+            {"GROQ_API_KEY"},
+        ),
+        ("goose", ("run", "--provider", "xai"), {}, {"XAI_API_KEY": "k"}, {"XAI_API_KEY"}),
+        ("gemini", (), {".env": "GEMINI_API_KEY=k\n"}, {}, {"GEMINI_API_KEY"}),
+        (
+            "claude",
+            (),
+            {".claude/settings.json": '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}'},
+            {"AWS_BEARER_TOKEN_BEDROCK": "k", "AWS_REGION": "x", "ANTHROPIC_FOUNDRY_API_KEY": "k"},
+            {"AWS_BEARER_TOKEN_BEDROCK", "AWS_REGION"},
+        ),
+        (
+            "claude",
+            (),
+            {},
+            {"CLAUDE_CODE_USE_BEDROCK": "0", "AWS_BEARER_TOKEN_BEDROCK": "k"},
+            {"CLAUDE_CODE_USE_BEDROCK"},
+        ),
+    ],
+)
+def test_what_settings_and_arguments_choose_reaches_the_agent(
+    agent: str,
+    args: tuple[str, ...],
+    files: Mapping[str, str],
+    env: Mapping[str, str],
+    carried: set[str],
+    tmp_path: Path,
+) -> None:
+    """And nothing more of the environment than that."""
+    found = launched(agent, tmp_path, {**env, "OTHER_SECRET": "k"}, *args, files=files)
+    assert {*found.env} == carried
+    assert found.refusals == ()
+
+
+@pytest.mark.parametrize(
+    ("agent", "args", "files", "env", "words"),
+    [
+        (
+            "claude",
+            (),
+            {},
+            {"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_PROFILE": "work"},
+            ("Your environment sets AWS_PROFILE", "~/.aws", "AWS_BEARER_TOKEN_BEDROCK"),
+        ),
+        (
+            "claude",
+            (),
+            {".aws/config": ""},
+            {"CLAUDE_CODE_USE_BEDROCK": "1"},
+            ("sets CLAUDE_CODE_USE_BEDROCK, for which Claude Code uses ~/.aws",),
+        ),
+        (
+            "claude",
+            (),
+            {".claude/settings.json": '{"apiKeyHelper": "~/bin/key"}'},
+            {},
+            ("~/.claude/settings.json sets apiKeyHelper",),
+        ),
+        (
+            "codex",
+            (),
+            {".codex/config.toml": 'cli_auth_credentials_store = "keyring"'},
+            {},
+            ("~/.codex/config.toml sets cli_auth_credentials_store", "keyring"),
+        ),
+        (
+            "codex",
+            (),
+            {
+                ".codex/config.toml": 'model_provider = "mine"\n[model_providers.mine.auth]\ncommand = "x"'
+            },
+            {},
+            ("model_providers.*.auth.command",),
+        ),
+        (
+            "opencode",
+            (),
+            {".config/opencode/opencode.json": '{"x": "{file:~/.secrets/key}"}'},
+            {},
+            ("~/.config/opencode/opencode.json sets {file:...}",),
+        ),
+        (
+            "opencode",
+            ("run", "-m", "github-copilot/x"),
+            {},
+            {"GITHUB_TOKEN": "k"},
+            ("GITHUB_TOKEN", "opencode auth login"),
+        ),
+        (
+            "pi",
+            (),
+            {".pi/agent/auth.json": '{"x": {"type": "api_key", "key": "!pass x"}}'},
+            {},
+            ("~/.pi/agent/auth.json sets !COMMAND",),
+        ),
+        (
+            "goose",
+            (),
+            {".config/goose/config.yaml": "GOOSE_PROVIDER: claude-code\n"},
+            {"GOOSE_PLANNER_PROVIDER": "openai"},
+            ("~/.config/goose/config.yaml sets GOOSE_PROVIDER", "another agent"),
+        ),
+        (
+            "gemini",
+            (),
+            {".config/gcloud/x": ""},
+            {"GOOGLE_GENAI_USE_VERTEXAI": "true"},
+            ("~/.config/gcloud", "GOOGLE_API_KEY"),
+        ),
+    ],
+)
+def test_what_the_sandbox_cannot_have_is_named_before_the_start(
+    agent: str,
+    args: tuple[str, ...],
+    files: Mapping[str, str],
+    env: Mapping[str, str],
+    words: tuple[str, ...],
+    tmp_path: Path,
+) -> None:
+    """What, where, and what to do; without it the agent would ask another place, or with another key."""
+    (sentence,) = launched(agent, tmp_path, env, *args, files=files).refusals
+    for each in words:
+        assert each in sentence
+
+
+def test_a_projects_settings_bring_no_variable_into_the_sandbox(tmp_path: Path) -> None:
+    """Neither by name nor by a switch that would carry a key; a name that the person set stops the launch."""
+    files = {"project/.codex/config.toml": f'model_provider = "mine"\n{MINE}'}
+    found = launched("codex", tmp_path, {"MY_KEY": SECRET}, files=files)
+    assert "MY_KEY" not in found.env
+    (sentence,) = found.refusals
+    assert sentence.startswith(".codex/config.toml names the variable MY_KEY.")
+    assert launched("codex", tmp_path, {}, files=files).refusals == ()
+    files = {"project/.claude/settings.json": '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}'}
+    found = launched("claude", tmp_path, {"AWS_BEARER_TOKEN_BEDROCK": SECRET}, files=files)
+    assert found.env == {}
+
+
+def test_what_you_set_for_the_agent_in_config_toml_reaches_it_whatever_it_is(
+    tmp_path: Path,
+) -> None:
+    """The way out of every refusal of a variable, and it counts over the environment."""
+    env = {"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_PROFILE": "work"}
+    found = launched("claude", tmp_path, env, AWS_PROFILE="other")
+    assert found.refusals == ()
+    assert found.env["AWS_PROFILE"] == "other"
+    off = launched("claude", tmp_path, env, CLAUDE_CODE_USE_BEDROCK="0")
+    assert (off.refusals, off.env) == ((), {"CLAUDE_CODE_USE_BEDROCK": "0"})
+
+
+def test_a_folder_variable_that_names_the_usual_place_changes_nothing(tmp_path: Path) -> None:
+    """Many shells set XDG_CONFIG_HOME to what it is anyway."""
+    usual = {"XDG_CONFIG_HOME": f"{tmp_path}/.config"}
+    assert launched("opencode", tmp_path, usual).refusals == ()
+    (sentence,) = launched("opencode", tmp_path, {"XDG_CONFIG_HOME": "/elsewhere"}).refusals
+    assert "XDG_CONFIG_HOME" in sentence
+
+
+def test_without_a_sandbox_the_agent_gets_everything(tmp_path: Path) -> None:
+    """Nothing is refused, and nothing is left out but Aileron's own variables."""
+    env = {"AWS_PROFILE": "work", "CLAUDE_CODE_USE_BEDROCK": "1", "AILERON_HOME": "x"}
+    found = agent_environment(
+        AGENTS["claude"],
+        env,
+        home=tmp_path,
+        project=tmp_path,
+        of_person=LaunchSettings(),
+        of_project=LaunchSettings(),
+        args=(),
+        contained=False,
+    )
+    assert found.refusals == ()
+    assert {*found.env} == {"AWS_PROFILE", "CLAUDE_CODE_USE_BEDROCK"}

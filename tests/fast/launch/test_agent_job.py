@@ -1,0 +1,81 @@
+"""What the agent's parent says where the agent cannot be started."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aileron_core.launch import agent_job
+
+
+@pytest.mark.parametrize(
+    "first_line",
+    ["#!/opt/nowhere/bin/node", "#!/bin/sh\r", "#!{folder}/wrapper"],
+    ids=["not there", "with a carriage return", "a script itself"],
+)
+def test_a_script_without_its_interpreter_ends_in_a_sentence(
+    tmp_path: Path, first_line: str
+) -> None:
+    """A traceback of ours tells nobody what to do."""
+    (tmp_path / "wrapper").write_text("#!/opt/nowhere/bin/sh\n")
+    (tmp_path / "wrapper").chmod(0o755)
+    program = tmp_path / "co\x1bdex"
+    program.write_text(first_line.format(folder=tmp_path) + "\n", newline="")
+    program.chmod(0o755)
+    said = start(program)
+    assert said.returncode == 127
+    assert said.stderr.startswith("aileron launch: ")
+    assert said.stderr.count("\n") == 1
+    assert "is a script whose interpreter does not exist. Reinstall it." in said.stderr
+    assert "\x1b" not in said.stderr
+    assert "\\x1b" in said.stderr
+
+
+def test_an_interpreter_that_is_not_in_the_sandbox_is_said_to_be_missing_there(
+    tmp_path: Path,
+) -> None:
+    """It may be installed: its folder is not in the sandbox."""
+    program = tmp_path / "codex"
+    program.touch()
+    said = agent_job.failed_start(
+        str(program), FileNotFoundError(2, "No such file"), in_sandbox=True
+    )
+    assert "is a script whose interpreter is not in the sandbox" in said
+    assert said.endswith("or launch with --no-sandbox.")
+
+
+def test_a_program_that_cannot_be_executed_ends_in_a_sentence(tmp_path: Path) -> None:
+    """As a shell says it."""
+    program = tmp_path / "codex"
+    program.write_bytes(b"\x7fELF")
+    program.chmod(0o755)
+    said = start(program)
+    assert said.returncode == 126
+    assert said.stderr.startswith("aileron launch: ")
+    assert "Traceback" not in said.stderr
+    assert "Exec format error" in said.stderr
+
+
+def test_everything_is_frozen_in_a_sandbox_only(tmp_path: Path) -> None:
+    """Outside one that would be every process of the person's."""
+    said = start(tmp_path / "codex", scope="sandbox")
+    assert said.returncode == 1
+    assert "this is not a sandbox of Aileron's. Nothing was started." in said.stderr
+
+
+def start(program: Path, *, scope: str = "group") -> subprocess.CompletedProcess[str]:
+    """Have the job run *program*, here without a sandbox."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.send(agent_job.FOREGROUND)
+        return subprocess.run(
+            [sys.executable, "-I", agent_job.__file__, str(theirs.fileno()), scope, str(program)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+            pass_fds=(theirs.fileno(),),
+        )
