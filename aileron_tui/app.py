@@ -17,7 +17,7 @@ from textual.filter import LineFilter
 from textual.types import AnimationLevel
 
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.console_port import ApprovalUpdated, ConsolePort, CoreLost
+from aileron_core.console_port import ApprovalUpdated, ConsolePort, CoreLost, TouchVault
 from aileron_core.errors import Unavailable
 from aileron_core.settings import NotifySettings
 from aileron_core.text import escape
@@ -25,6 +25,7 @@ from aileron_tui import words
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.guide import Guide, GuideLine
+from aileron_tui.draw.text import Piece
 from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
 from aileron_tui.input.situation import View
@@ -50,9 +51,11 @@ from aileron_tui.screens.waiting import WaitingScreen
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.event_queue import EventQueue
 from aileron_tui.state.model import Model
+from aileron_tui.state.settings_in_force import SettingsInForce
 from aileron_tui.state.situation import situation_of
 from aileron_tui.styles.colourless import Colourless
 from aileron_tui.styles.tokens import DARK, PLAIN, themes, variables
+from aileron_tui.terminal.browser import browser_command
 from aileron_tui.terminal.driver import ConsoleDriver, InputReceived
 from aileron_tui.terminal.handoff import TerminalHandoff, clipboard_through_multiplexer
 from aileron_tui.terminal.notifications import NotificationScheduler, Notifier
@@ -60,6 +63,8 @@ from aileron_tui.terminal.notifications import NotificationScheduler, Notifier
 _log = logging.getLogger(__name__)
 
 EXIT_CORE_LOST = 70
+TOUCH_SECONDS = 10.0
+"""The vault hears of keys at most so often."""
 EVENTS_PAUSE_SECONDS = 0.01
 """Between taking some of the core's events and taking the next."""
 REDRAW_SECONDS = 0.05
@@ -72,6 +77,7 @@ _SCREENS: Mapping[View, Callable[[Model, Clock, Submit], ConsoleScreen]] = {
     "audit": AuditScreen,
     "library": partial(ListScreen, "library"),
     "sessions": partial(ListScreen, "sessions"),
+    "accounts": partial(ListScreen, "accounts"),
 }
 _VIEWS: Mapping[str, View] = {f"view_{view}": view for view in _SCREENS}
 
@@ -117,16 +123,16 @@ class AileronApp(App[int], inherit_bindings=False):
         self._css_variables = self.get_css_variables()
         self.stylesheet.set_variables(self._css_variables)
         self._clock = clock
-        self._keys = registry
+        self._in_force = SettingsInForce(registry, arm_seconds, has_command=bool(notify.command))
+        self._keys = self._in_force.registry
         self._model: Model | None = None
         self._screens: dict[View, ConsoleScreen] = {}
         self._quit_asked = False
-        self._key_timing = KeyTiming(self, clock, registry, lock_seconds=lock_seconds)
+        self._key_timing = KeyTiming(self, clock, self._keys, lock_seconds=lock_seconds)
         self._handoff = TerminalHandoff(self, environment, say=self.say)
         self.glyphs = glyphs
         self.title = "aileron"
         self._port = port
-        self._arm_seconds = arm_seconds
         self._first_frame = first_frame
         self._guide = guide
         self._environment = environment
@@ -150,6 +156,7 @@ class AileronApp(App[int], inherit_bindings=False):
         self._redraw_due = False
         self._drawn_at = float("-inf")
         self._title_shown = ""
+        self._vault_touched_at = float("-inf")
         self.animation_level: AnimationLevel = "none"
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -181,10 +188,17 @@ class AileronApp(App[int], inherit_bindings=False):
                 EXIT_CORE_LOST, return_code=EXIT_CORE_LOST, message=Text(escape(gone.message))
             )
             return
+        self._in_force.follow(accepted=snapshot.settings_accepted)
+        self._notifier.runs_command = self._in_force.runs_command
         model = Model(
-            snapshot, arm_seconds=self._arm_seconds, registry=self._keys, now=self._clock.now()
+            snapshot,
+            arm_seconds=self._in_force.arm_seconds,
+            registry=self._keys,
+            now=self._clock.now(),
         )
+        model.settings_withheld = self._in_force.withheld
         model.view = self._start_view
+        model.account_panel.has_browser = browser_command(self._environment) is not None
         self._model = model
         self._screens = {
             view: make(model, self._clock, self._port.submit) for view, make in _SCREENS.items()
@@ -255,6 +269,7 @@ class AileronApp(App[int], inherit_bindings=False):
         arrived = apply_event(model, message.event, self._clock.now(), at)
         if isinstance(message.event, CoreLost):
             model.arming.reset()
+        self._follow_settings(model, at)
         if arrived and isinstance(message.event, ApprovalUpdated) and model.paused_at is None:
             self._attention.on_arrival(message.event.view.action)
         if arrived and self._guide is not None and isinstance(message.event, ApprovalUpdated):
@@ -268,6 +283,23 @@ class AileronApp(App[int], inherit_bindings=False):
                 self.set_timer(wait, self.draw_all)
             else:
                 self.call_later(self.draw_all)
+
+    def _follow_settings(self, model: Model, at: float) -> None:
+        """Put the person's keys in force once they are known to be theirs; a key decides only after a rest."""
+        in_force, withheld = self._in_force, model.settings_withheld
+        if not in_force.follow(accepted=model.settings_accepted):
+            return
+        self._notifier.runs_command = in_force.runs_command
+        model.settings_withheld = in_force.withheld
+        model.arming.rest_seconds = in_force.arm_seconds
+        model.arming.reset()
+        model.forget_first_press()
+        for screen in self._screens.values():
+            screen.bind_keys()
+        if isinstance(self.screen, HelpScreen | PaletteScreen):
+            self.screen.dismiss(None)  # it has the keys of before
+        if now := tuple(each for each in withheld if each not in in_force.withheld):
+            model.say((Piece(words.vault.settings_in_force(now), "ok"),), at)
 
     def on_notification_failed(self, message: NotificationFailed) -> None:
         if self._model is not None:
@@ -321,11 +353,23 @@ class AileronApp(App[int], inherit_bindings=False):
         elif isinstance(event, events.Key):
             if not self._key_timing.locked and event.key not in self._keys.command("quit").keys:
                 self._quit_asked = False
+            self._touch_vault(model)
             await self._key_timing.on_key(event, model, self._screens, super().on_event)
         else:
             if isinstance(event, events.Paste):
-                model.arming.on_paste(self._key_timing.pressed_at(event))
+                at = self._key_timing.pressed_at(event)
+                dropped = model.drops_paste(at)
+                model.arming.on_paste(at)
+                if dropped:
+                    return
             await super().on_event(event)
+
+    def _touch_vault(self, model: Model) -> None:
+        """Tell the vault that somebody is here, now and then: it locks after a time without a key."""
+        at = self._clock.monotonic()
+        if model.vault.state == "unlocked" and at - self._vault_touched_at >= TOUCH_SECONDS:
+            self._vault_touched_at = at
+            self._port.submit(TouchVault())
 
     def on_input_received(self, message: InputReceived) -> None:
         """Note what was read from the terminal, before the events made of it."""
@@ -445,7 +489,7 @@ class AileronApp(App[int], inherit_bindings=False):
             self._model.arming.reset()
             view = self._model.view
             warnings = self._screens[view].startup_warnings
-            page = HelpScreen(self._keys, view, self._arm_seconds, warnings)
+            page = HelpScreen(self._keys, view, self._in_force.arm_seconds, warnings)
             self.push_screen(page, self._after_help)
 
     def _show_palette(self) -> None:

@@ -62,6 +62,13 @@ class SuiteFiles:
     def hosts(self) -> tuple[str, ...]:
         return tuple(sorted({host for each in self.files for host in each.hosts}))
 
+    @cached_property
+    def run_seconds(self) -> tuple[tuple[str, int], ...]:
+        """By file, the time that accepting it gives it beyond the usual."""
+        return tuple(
+            (each.file, each.run_time.seconds) for each in self.files if each.run_time is not None
+        )
+
     def without_contents(self) -> "SuiteFiles":
         return replace(self, files=tuple(replace(each, content=None) for each in self.files))
 
@@ -158,10 +165,14 @@ class Item:
         """What a person must look at anew when it differs."""
         if self.approval is not None:
             view = self.approval
-            return (self.key, str(view.version), view.preview.status, view.digest)
+            need = view.account_need
+            waits = () if need is None else (need.reason, *(each.name for each in need.candidates))
+            return (self.key, str(view.version), view.preview.status, view.digest, *waits)
         if self.suite is not None:
-            return (self.key, self.suite.digest)
+            return (self.key, self.suite.digest, str(self.suite.run_seconds))
         if self.file is None:
             return (self.key, "")
         before = self.file.before
-        return (self.key, self.file.digest, before.digest if before is not None else "")
+        named = self.file.run_time
+        seconds = str(named.seconds) if named is not None else ""
+        return (self.key, self.file.digest, before.digest if before is not None else "", seconds)

@@ -31,8 +31,6 @@ class KeyTiming:
         self._app = app
         self._clock = clock
         self._registry = registry
-        self._deciding = registry.deciding_keys()
-        self._moving = registry.moving_keys()
         self._lock_seconds = lock_seconds
         self._last_input_at = clock.monotonic()
         self._late = False
@@ -57,10 +55,13 @@ class KeyTiming:
             model.end_key()
             self._unlock(model)
             return
-        decides = event.key in self._deciding
+        decides = event.key in self._registry.deciding_keys()
         second = model.is_second_press(event.key)
         late, self._late = self._late, False
-        dropped = model.begin_key(at, decides=second, moves=event.key in self._moving)
+        model.key_name = event.key
+        dropped = model.begin_key(
+            at, decides=second, moves=event.key in self._registry.moving_keys()
+        )
         if dropped and (decides or not late):
             model.end_key()
             model.arming.on_key_dropped()

@@ -118,6 +118,8 @@ def change_line(change: AcceptanceChangeView, role: Role, name_role: Role = "str
         nothing = words.acceptance.ASKED_NOTHING
         if change.kind == "step_inputs" and "." not in change.name:
             nothing = words.acceptance.ALL_ARGUMENTS
+        elif change.kind == "setting":
+            nothing = words.acceptance.NOT_SET
         old = brief(change.before) if change.before else (Piece(nothing, "muted"),)
         new = brief(change.after) if change.after else (Piece(nothing, "muted"),)
         pieces += [Piece(" "), *old, Piece(" → ", "muted"), *new]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from aileron_core.console_port import ApprovalView, SessionView
+from aileron_core.console_port import ApprovalView, SessionView, VaultStatus
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.read_back import read_back_outcome
@@ -42,9 +42,11 @@ _SHORTER: tuple[tuple[int, int, _Agents], ...] = (
     (0, 0, "left out"),
 )
 """Ever shorter forms of the top bar: words for files not accepted, words for problems, form of the agents."""
-_ENDING = frozenset({"deny_enter", "deny_equal", "stop_enter", "end_enter"})
+_ENDING = frozenset({"deny_enter", "deny_equal", "stop_enter", "stop_run_enter", "end_enter"})
 READ_ON_RANK = 45
 """The rank of the reading key in the footer once everything was read: before moving."""
+UNLOCK_RANK = 56
+"""The rank of the key that unlocks the vault, where the item does not wait for it."""
 FOOTER_GAP = 3
 """Blank cells between two keys."""
 
@@ -59,10 +61,13 @@ def top_bar(
     sessions: Sequence[SessionView],
     now: float,
     width: int,
+    vault_locked: bool = False,
+    vault_waited_for: bool = False,
     registry: CommandRegistry = DEFAULT_REGISTRY,
 ) -> Line:
     """Return name, views, count, exceptions, agents at work, clock.
 
+    *vault_locked*: there is a vault, and it is locked; *vault_waited_for*: a call or a session waits for that.
     Where there is no room for all of it, names of agents go first, then words for which a sign
     stands, then the agents; what is shown and what waits stay named longest.
     """
@@ -75,6 +80,9 @@ def top_bar(
         if unknown:
             text = words.bars.unknown_outcomes(unknown, of_files)
             exceptions = (Piece(text, "attn"), Piece("  "), *exceptions)
+        if vault_locked:
+            role: Role = "attn" if vault_waited_for else "muted"
+            exceptions = (*exceptions, Piece(words.vault.TOP_BAR[of_files], role), Piece("  "))
         sides.append((*exceptions, *_agents(sessions, agents), *clock))
     every = len(words.views.VIEWS)
     for right in sides:
@@ -179,12 +187,24 @@ def banner_lines(
 
 
 def startup_warnings(
-    *, routes: Sequence[str], accepted_installed: bool, lacks_letters: bool = False
+    *,
+    routes: Sequence[str],
+    accepted_installed: bool,
+    vault: VaultStatus,
+    withheld: Sequence[str] = (),
+    lacks_letters: bool = False,
 ) -> tuple[Line, ...]:
     """Return the warnings that stay as long as this console runs, most dangerous first, each on one line of any length."""
     rows: list[Line] = []
     if accepted_installed:
         rows.append((Piece(words.bars.accepted_installed(), "attn"),))
+    if vault.problem:
+        rows.append(line(Piece("▲ ", "attn"), *foreign_text(vault.problem, "attn")))
+    if vault.unattended:
+        rows.append((Piece(words.vault.UNATTENDED, "attn"),))
+    if withheld:
+        said = words.vault.settings_withheld(withheld, locked=vault.state == "locked")
+        rows.append((Piece(said, "attn"),))
     for route in routes:
         source, _, target = route.partition(" -> ")
         goes = (
@@ -234,14 +254,17 @@ def _ordered(context: KeyContext, now: Situation) -> list[tuple[Command, Availab
         if each.id not in ("help", f"view_{now.view}")
     ]
     shown = [(each, state) for each, state in entries if state.shown]
-    if not now.unseen or now.pressed_once:
-        # With everything read, reading on is not the recommended key any more.
-        shown.sort(
-            key=lambda entry: (
-                (entry[0].id == "read_on") * READ_ON_RANK + (entry[0].footer_rank or 0)
-            )
-        )
-    return shown
+    return sorted(shown, key=lambda entry: _rank(entry[0], now))
+
+
+def _rank(each: Command, now: Situation) -> int:
+    rank = each.footer_rank or 0
+    if each.id == "read_on" and (not now.unseen or now.pressed_once):
+        return rank + READ_ON_RANK  # not the recommended key any more
+    need = now.account_need
+    if each.id == "unlock_vault" and (need is None or need.reason == "choice"):
+        return rank + UNLOCK_RANK
+    return rank
 
 
 def _key(each: Command, state: Availability, now: Situation) -> Line:
@@ -254,6 +277,10 @@ def _key(each: Command, state: Availability, now: Situation) -> Line:
         label = words.keys.SOURCE
     if each.id == "show_record" and now.record_shown:
         label = words.keys.ITS_CALL
+    if each.id == "unlock_vault" and now.vault == "absent":
+        label = words.vault.CREATE_LABEL
+    if each.id == "passphrase_enter" and now.vault == "absent":
+        label = words.vault.CREATE_LABEL if now.passphrase_again else words.vault.NEXT_LABEL
     if each.id == "decided" and now.opened:
         label = words.keys.WHAT_WAITS
     if state.decides_now:

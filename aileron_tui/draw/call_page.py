@@ -18,7 +18,7 @@ from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.read_back import read_back_blocks, read_back_heading
 from aileron_tui.draw.rows import STATE_ROLES
 from aileron_tui.draw.text import Line, Piece, Role, line
-from aileron_tui.draw.times import clock_seconds, seconds_taken
+from aileron_tui.draw.times import clock_seconds, seconds_taken, time_running
 from aileron_tui.draw.unknown_outcome import (
     DEFAULT_KEYS,
     OutcomeKeys,
@@ -118,7 +118,7 @@ def _took(call: CallView, now: float) -> str:
     began = [each.at for each in call.records if each.event == AuditEvent.RUN_STARTED]
     if call.approval.state == "executing":
         began = [call.approval.started_at or (began[-1] if began else now)]
-        return seconds_taken(now - began[0])
+        return time_running(now - began[0], call.approval.seconds_allowed)
     if not began or call.approval.ended_at is None:
         return ""
     return seconds_taken(call.approval.ended_at - began[-1])

@@ -83,9 +83,23 @@ def _who(view: ApprovalView, process: ProcessView | None) -> Iterator[Detail]:
     if process is not None and process.started_at is not None:
         yield _own("started", (Piece(clock_minutes(process.started_at)),))
     yield _own("contained", (Piece(words.context.CONTAINMENT[view.containment]),))
+    if reaches := _reaches(view):
+        yield _own("reaches", reaches)
     yield from _asking(view)
     for claim in view.claims:
         yield _claim(claim)
+
+
+def _reaches(view: ApprovalView) -> Line:
+    """Return what its sandbox lets it reach; nothing where that is not known, or nothing contains it."""
+    if view.containment in ("none", "other_user"):
+        return ()
+    if view.reach.network == "hosts":
+        first, *others = view.reach.hosts or ("",)
+        more = words.context.more_hosts(len(others))
+        return line(*foreign_text(first), Piece(more, "muted")) if first else line(more)
+    known = words.context.REACHES.get(view.reach.network)
+    return () if known is None else (Piece(known),)
 
 
 def _asking(view: ApprovalView) -> Iterator[Detail]:

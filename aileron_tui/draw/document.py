@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from aileron_core.actions.model import ActionLimits
 from aileron_core.console_port import (
     FINAL_STATES,
     ApprovalView,
@@ -10,6 +11,7 @@ from aileron_core.console_port import (
 )
 from aileron_core.text import escape
 from aileron_tui import words
+from aileron_tui.draw.accounts import account_rows, need_blocks, need_heading
 from aileron_tui.draw.blocks import Block, Gutter, blank, heading, value
 from aileron_tui.draw.changes import change_blocks, changed_fields
 from aileron_tui.draw.context import Section
@@ -32,6 +34,7 @@ from aileron_tui.draw.unknown_outcome import (
 _TO_WHAT_IS_THERE = frozenset({"READ", "SEND", "DELETE", "PAY", "RUN"})
 """Effects of which what was fetched is the object."""
 
+_USUAL_SECONDS = ActionLimits().wall_seconds
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,23}")
 
 
@@ -58,6 +61,9 @@ def approval_blocks(
     unfold: bool = False,
     refresh_key: str = "r",
     keys: OutcomeKeys = DEFAULT_KEYS,
+    unlock_key: str = "U",
+    choose_key: str = "C",
+    accounts_key: str = "A",
 ) -> tuple[Block, ...]:
     """Return the whole document of *view*; only its first heading depends on *now*.
 
@@ -65,6 +71,7 @@ def approval_blocks(
     """
     return (
         first_heading(view, now),
+        *_need_section(view, unlock_key, choose_key, accounts_key),
         *_fact_section(view, refresh_key, keys, unfold=unfold),
         *step_blocks(view, unfold=unfold),
         blank(),
@@ -77,6 +84,8 @@ def approval_blocks(
 def first_heading(view: ApprovalView, now: float) -> Block:
     """Return the first line of the document, with the age of the preview below it."""
     preview = view.preview
+    if view.account_need is not None:
+        return need_heading(view.account_need)
     if _has_outcome(view):
         role: Role = "danger" if view.state == "failed" else "attn"
         if view.is_settled:
@@ -150,6 +159,20 @@ def undrawable_blocks() -> tuple[Block, ...]:
 
 def _remark(text: str) -> Line:
     return (Piece(text, "muted"),)
+
+
+def _need_section(
+    view: ApprovalView, unlock_key: str, choose_key: str, accounts_key: str
+) -> Iterator[Block]:
+    need = view.account_need
+    if need is not None:
+        yield from need_blocks(
+            need,
+            gated=view.gated,
+            unlock_key=unlock_key,
+            choose_key=choose_key,
+            accounts_key=accounts_key,
+        )
 
 
 def _fact_section(
@@ -250,6 +273,10 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield value("Action", line(*foreign_text(view.action)), "record")
     runs = [f"{step.connector}.{step.op}" for step in view.steps] or [f"{view.connector}.{view.op}"]
     yield from op_blocks(runs, "text", "record")
+    if view.seconds_allowed is not None and view.seconds_allowed > _USUAL_SECONDS:
+        allowed = words.files.run_time_given(round(view.seconds_allowed))
+        yield value("Time", (Piece(allowed, "attn"),), "record")
+    yield from account_rows(view)
     yield from host_blocks(view.hosts, "text", "record")
     yield from _rows("Contacted", (foreign_text(host) for host in view.hosts_asked), "record")
     yield from _rows("Previews", map(_read_by_post, view.preview.accepted_reads), "record")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from aileron_core.connectors.posted_reads import AWS_PREFIX
-from aileron_core.console_port import FileContentView, NotAcceptedView
+from aileron_core.console_port import FileContentView, NotAcceptedView, RunTimeView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.acceptance import content_blocks, difference_blocks
@@ -29,9 +29,11 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
         blocks.append(value("Connector", foreign_text(file.connector)))
     blocks += op_blocks(file.steps, "strong")
     blocks += host_blocks(file.hosts, "strong", "fact")
-    if not file.hosts:
+    if not file.hosts and file.kind != "settings":
         blocks.append(value("Hosts", line(Piece("none", "muted"))))
     blocks.append(value("Digest", foreign_text(file.digest)))
+    if file.run_time is not None:
+        blocks.append(value("Time", run_time_line(file.run_time)))
     then = consequence_line(file.kind, file.name, file.gated)
     blocks.append(value("Then", foreign_text(file.cannot_run, "attn") if file.cannot_run else then))
     return with_content(blocks, file.content, unfold=unfold)
@@ -84,12 +86,20 @@ def _read_offer(file: NotAcceptedView) -> Iterator[Block]:
     yield from host_blocks(file.hosts, "strong", "fact")
 
 
+def run_time_line(named: RunTimeView) -> Line:
+    """Return how long an action may run, where accepting its file gives or gave it more than the usual time."""
+    argument = "" if named.named_by == "connector" else named.named_by
+    return (Piece(words.files.run_time(named.seconds, named.usual, argument), "attn"),)
+
+
 def consequence_line(kind: str, name: str, gated: bool | None) -> Line:
     """Return what follows from accepting a file, or a preview's reads by POST."""
     if kind == "preview":
         # "CONNECTOR READ": a connector's name has no blank.
         of_aws = name.partition(" ")[2].startswith(AWS_PREFIX)
         return (Piece(words.files.THEN_AWS if of_aws else words.files.THEN_GRAPHQL, "attn"),)
+    if kind == "settings":
+        return (Piece(words.files.THEN_SETTINGS, "attn"),)
     if kind == "connector":
         return (Piece(words.files.THEN_CONNECTOR),)
     return (Piece(words.files.THEN_GATED) if gated else Piece(words.files.THEN_FREE, "attn"),)

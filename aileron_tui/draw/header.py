@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 
-from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView
+from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView, RunAheadView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.acceptance import content_warnings
+from aileron_tui.draw.accounts import as_whom
 from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.foreign_text import brief, foreign_text, host_names
 from aileron_tui.draw.hidden_characters import HiddenCharacters
-from aileron_tui.draw.rows import effect_word, requester
+from aileron_tui.draw.rows import effect_word, requester, running_time
 from aileron_tui.draw.steps import steps_to_run
 from aileron_tui.draw.suite_page import suite_head
 from aileron_tui.draw.text import Line, Piece, cell_width, justify, line, truncate, wrap
-from aileron_tui.draw.times import age, deadline_bar, seconds_taken
+from aileron_tui.draw.times import age, clock_seconds, deadline_bar
 from aileron_tui.items import Item
 
 WARNING_LINES_COMPACT = 2
@@ -29,13 +30,13 @@ def approval_head(
     """Return the head's lines: 2 to 5 where *compact*, else 3 and more."""
     lines = [_title(view, now, width)]
     who = line(" ", Piece(agent_name(view), "strong"), Piece(" asks, ", "muted"))
-    where = _hosts(view)
+    where, whom = _hosts(view), truncate(as_whom(view.accounts), 2 * (width - 6) - 5)
     containment = words.item.CONTAINMENT[view.containment]
     if compact:
         how = () if view.containment == "verified" else (Piece(f"{containment}, ", "muted"),)
         # Two lines at most: after its end a call may have asked any number of hosts.
         asks = truncate(line(*who, *how, Piece("on ", "muted"), *where), 2 * (width - 6) - 5)
-        lines.extend(_wrapped(asks, width))
+        lines.extend(_wrapped(line(*asks, *whom), width))
     else:
         about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
         if view.containment != "verified":
@@ -47,7 +48,7 @@ def approval_head(
             about += [Piece(" · in ", "muted"), *brief(view.cwd, "muted")]
         lines.extend(_wrapped(line(*who, *about), width))
         via = line(" ", Piece("via ", "muted"), *_via(view))
-        lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
+        lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where, *whom), width))
     lines.extend(draw_warnings(warning_lines, width, compact=compact))
     return tuple(lines)
 
@@ -109,6 +110,8 @@ def file_warnings(file: NotAcceptedView, findings: HiddenCharacters) -> list[Lin
 
 
 def _question(file: NotAcceptedView) -> str:
+    if file.kind == "settings":
+        return words.files.ACCEPT_SETTINGS
     return words.files.ACCEPT_READ if file.kind == "preview" else f"Accept this {file.kind}?"
 
 
@@ -146,11 +149,22 @@ def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_changed: bo
     )
     if file_changed and view.state in WAITING_STATES:
         lines.append((Piece(words.item.WARN_FILE_CHANGED, "attn"),))
+    if view.waits_for is not None:
+        lines.append(_run_ahead(view.waits_for))
     if view.requester_gone:
         lines.append((Piece(words.item.WARN_GONE, "attn"),))
-    if view.state == "awaiting_vault":
-        lines.append((Piece(words.item.WARN_VAULT, "attn"),))
+    if view.state == "awaiting_vault" and view.account_need is not None:
+        lines.append((Piece(words.vault.WARNINGS[view.account_need.reason], "attn"),))
     return lines
+
+
+def _run_ahead(ahead: RunAheadView) -> Line:
+    """Return which run an approved one waits for, and until when at most."""
+    until = clock_seconds(ahead.ends_by) if ahead.ends_by is not None else ""
+    name = foreign_text(ahead.action, "attn")
+    return line(
+        Piece(words.item.WAITS_FOR, "attn"), *name, Piece(words.item.waits_until(until), "attn")
+    )
 
 
 def _hosts(view: ApprovalView) -> Line:
@@ -177,7 +191,7 @@ def _via(view: ApprovalView) -> Line:
 
 def _ended(view: ApprovalView, now: float) -> Line:
     if view.started_at is not None:
-        return (Piece(words.item.running(seconds_taken(now - view.started_at)), "ok"),)
+        return (Piece(running_time(view, now), "ok"),)
     return (Piece(words.item.ROW_STATES.get(view.shown_state, view.state), "strong"),)
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from aileron_core.console_port import ApprovalView
 from aileron_core.errors import Problem
+from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.acceptance import widest_change
 from aileron_tui.draw.foreign_text import brief
@@ -13,10 +14,11 @@ from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, 
 from aileron_tui.draw.times import (
     age,
     clock_minutes,
-    seconds_taken,
     time_left,
     time_left_role,
+    time_running,
 )
+from aileron_tui.input.situation import RunningCall
 from aileron_tui.items import Item
 
 EFFECT_WIDTH = 7
@@ -190,6 +192,25 @@ def _glyph(view: ApprovalView) -> Piece:
     return Piece("●", "fact")
 
 
+def running_time(view: ApprovalView, now: float) -> str:
+    """Return how long the steps of *view* have been running, and how long they may."""
+    began = view.started_at if view.started_at is not None else now
+    return words.item.running(time_running(now - began, view.seconds_allowed))
+
+
+def _running_tag(view: ApprovalView, now: float) -> str:
+    """Return the same for a row, whose second line has little room."""
+    if view.started_at is None or view.seconds_allowed is None:
+        return running_time(view, now)
+    return words.item.running_short(time_running(now - view.started_at, view.seconds_allowed))
+
+
+def running_question(running: RunningCall, now: float) -> str:
+    """Return the question before *running* is stopped."""
+    time = time_left(now - running.started_at)
+    return words.panels.stop_run_question(escape(running.name), time)
+
+
 def _left(view: ApprovalView, now: float, item: Item) -> Line:
     if item.deadline is None:
         return ()
@@ -203,7 +224,9 @@ def _tag(item: Item, now: float, *, hidden: bool) -> Line:
     if view is None:
         return ()
     if view.started_at is not None:
-        return (Piece(words.item.running(seconds_taken(now - view.started_at)), "ok"),)
+        return (Piece(_running_tag(view, now), "ok"),)
+    if view.waits_for is not None:
+        return (Piece(words.item.WAITS_FOR_RUN, "attn"),)
     if (state := view.shown_state) in words.item.ROW_STATES:
         return (Piece(words.item.ROW_STATES[state], STATE_ROLES.get(state, "muted")),)
     if view.drift is not None:
@@ -212,8 +235,8 @@ def _tag(item: Item, now: float, *, hidden: bool) -> Line:
         return (Piece(words.item.TAGS["hidden"], "attn"),)
     if view.preview.status == "unavailable":
         return (Piece(words.item.TAGS["no preview"], "attn"),)
-    if view.state == "awaiting_vault":
-        return (Piece(words.item.TAGS["vault"], "attn"),)
+    if view.state == "awaiting_vault" and view.account_need is not None:
+        return (Piece(words.vault.TAGS[view.account_need.reason], "attn"),)
     if view.requester_gone:
         return (Piece(words.item.TAGS["gone"], "muted"),)
     return ()
@@ -265,7 +288,7 @@ def decided_row(view: ApprovalView, width: int, now: float, *, selected: bool) -
 
 def _how(view: ApprovalView, now: float) -> Line:
     if view.started_at is not None:
-        return (Piece(words.item.running(seconds_taken(now - view.started_at)), "ok"),)
+        return (Piece(_running_tag(view, now), "ok"),)
     loud: dict[str, Role] = {"unknown": "attn", "failed": "danger"}
     if view.is_settled:
         return (Piece(words.item.SETTLED, "muted"),)

@@ -111,7 +111,7 @@ def _present(now: Situation) -> Line:
         case "checking":
             return (Piece(words.status.RECHECKING, "muted"),)
         case "vault":
-            return (Piece(words.status.VAULT, "attn"),)
+            return (Piece(_waits_for_account(now), "attn"),)
         case "fetching":
             return (Piece(words.status.LOOKING),)
         case "deadline":
@@ -120,6 +120,17 @@ def _present(now: Situation) -> Line:
             return _over(now, view)
         case _:
             return _decidable(now)
+
+
+def _waits_for_account(now: Situation) -> str:
+    need, registry = now.account_need, now.registry
+    return words.vault.status(
+        need.reason if need is not None else "locked",
+        registry.key_label("unlock_vault"),
+        registry.key_label("choose_account"),
+        registry.key_label("view_accounts"),
+        has_vault=now.vault != "absent",
+    )
 
 
 def _over(now: Situation, view: ApprovalView | None) -> Line:
@@ -153,6 +164,10 @@ def _decidable(now: Situation) -> Line:
         return _about_a_suite(now, now.suite)
     if (file := now.acceptable or now.withdrawable) is not None:
         return _about_a_file(now, *file)
+    host = now.session.host_to_allow if now.session is not None else None
+    if host is not None and now.opened:
+        text = words.status.allows_host(now.registry.key_label("allow_host"), escape(host))
+        return line(Piece(words.status.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
     if now.session is not None:
         key, agent = now.registry.key_label("end_session"), session_name(now.session)
         return (Piece(words.status.ends_session(key, agent), "muted"),)

@@ -93,6 +93,10 @@ def _section(
         row = line(
             *foreign_text(each.name, "strong"), Piece("  runs ", "muted"), *foreign_text(runs)
         )
+        if each.run_time is not None:
+            row = line(
+                *row, Piece(f"  {words.files.suite_run_time(each.run_time.seconds)}", "attn")
+            )
         if each.change == "changed":
             row = line(*row, Piece(f"  {words.files.CHANGED_SINCE}", "attn"))
         if each.cannot_run:

@@ -39,6 +39,13 @@ def time_left(seconds: float) -> str:
     return f"{whole // 86400} d"
 
 
+def time_running(seconds: float, allowed: float | None) -> str:
+    """Return how long something has been running, and how long it may: `0:42 of 3:00`; else as `seconds_taken`."""
+    if allowed is None:
+        return seconds_taken(seconds)
+    return f"{time_left(seconds)} of {time_left(allowed)}"
+
+
 def time_left_role(seconds: float, whole: float) -> Role:
     """Return grey, amber under a quarter of *whole*, red under one minute."""
     if seconds < 60:

@@ -12,22 +12,40 @@ KeyContext = Literal[
     "audit",
     "library",
     "sessions",
+    "accounts",
     "deny",
     "filter",
     "stop",
+    "stop_run",
     "end",
     "search",
     "link",
+    "passphrase",
+    "account",
+    "bind",
+    "login",
+    "rebind",
+    "revoke",
     "reader",
     "palette",
     "help",
 ]
-VIEW_CONTEXTS: tuple[KeyContext, ...] = ("waiting", "activity", "audit", "library", "sessions")
-PANEL_CONTEXTS: tuple[KeyContext, ...] = ("deny", "filter", "stop", "end", "search", "link")
+VIEW_CONTEXTS: tuple[KeyContext, ...] = (
+    "waiting",
+    "activity",
+    "audit",
+    "library",
+    "sessions",
+    "accounts",
+)
+PANEL_CONTEXTS: tuple[KeyContext, ...] = (
+    "deny", "filter", "stop", "stop_run", "end", "search", "link", "passphrase", "account",
+    "bind", "login", "rebind", "revoke",
+)  # fmt: skip
 """What is asked at the foot of a view."""
 CommandHandlers: TypeAlias = dict[str, Callable[[], object]]
 """What is done for each command, by its id."""
-_TABLES: tuple[KeyContext, ...] = ("activity", "audit", "library", "sessions")
+_TABLES: tuple[KeyContext, ...] = ("activity", "audit", "library", "sessions", "accounts")
 _MOVE: tuple[KeyContext, ...] = (*VIEW_CONTEXTS, "reader", "help")
 _DOCUMENT: tuple[KeyContext, ...] = (*VIEW_CONTEXTS, "reader")
 
@@ -142,6 +160,10 @@ COMMANDS: tuple[Command, ...] = (
         help="withdraw the acceptance: agents can no longer see it", contexts=("library",),
     ),
     Command(
+        id="allow_host", keys=("t",), label="allow the host", decides=True, footer_rank=21,
+        help="let the session reach the host that it was refused, until it ends", contexts=("sessions",),
+    ),
+    Command(
         id="end_session", keys=("x",), label="end the session", asks=True, footer_rank=22,
         help="end the session; asks first", contexts=("sessions",),
     ),
@@ -166,6 +188,48 @@ COMMANDS: tuple[Command, ...] = (
         id="acknowledge", keys=("m",), label="acknowledge", decides=True, footer_rank=7,
         help="acknowledge an unknown outcome: the call no longer waits",
         contexts=("waiting",),
+    ),
+    Command(
+        id="stop_run", keys=("X",), label="stop the run", asks=True, footer_rank=11,
+        help="stop the call that is running; asks first", contexts=("waiting", "activity"),
+    ),
+    # The vault and its accounts
+    Command(
+        id="unlock_vault", keys=("U",), label="unlock the vault", asks=True, footer_rank=9,
+        help="unlock the vault, or create it where a call waits for one; asks for the passphrase",
+        contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="lock_vault", keys=("Z",), label="lock the vault",
+        help="lock the vault at once; calls that need it wait", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="choose_account", keys=("C",), label="pick the account", asks=True, footer_rank=8,
+        help="pick the account that the call uses", contexts=("waiting",),
+    ),
+    Command(
+        id="view_accounts", keys=("A",), label="accounts",
+        help="accounts that connectors log in with: bind, bind again, delete", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="bind_account", keys=("B",), label="bind an account", asks=True, footer_rank=20,
+        help="bind an account to the row's connector; asks for its secret, unseen", contexts=("accounts",),
+    ),
+    Command(
+        id="rebind_account", keys=("R",), label="bind again", asks=True, footer_rank=21,
+        help="let a connector that has changed use the account; says what is new", contexts=("accounts",),
+    ),
+    Command(
+        id="log_in_again", keys=("l",), label="log in again", asks=True, footer_rank=22,
+        help="log in to the account's service again", contexts=("accounts",),
+    ),
+    Command(
+        id="revoke_account", keys=("x",), label="delete", asks=True, footer_rank=23,
+        help="delete the account from the vault; asks first", contexts=("accounts",),
+    ),
+    Command(
+        id="forget_choice", keys=("F",), label="ask again", footer_rank=24,
+        help="forget that actions use this account without asking", contexts=("accounts",),
     ),
     # The rows of the lists
     Command(
@@ -312,6 +376,14 @@ COMMANDS: tuple[Command, ...] = (
         contexts=("stop",),
     ),
     Command(
+        id="stop_run_enter", keys=("enter",), label="stop the run", decides=True, footer_rank=0, fixed=True,
+        contexts=("stop_run",),
+    ),
+    Command(
+        id="stop_run_leave", keys=("escape",), label="let it run", footer_rank=1, fixed=True,
+        contexts=("stop_run",),
+    ),
+    Command(
         id="end_enter", keys=("enter",), label="end the session", decides=True, footer_rank=0, fixed=True,
         contexts=("end",),
     ),
@@ -348,6 +420,73 @@ COMMANDS: tuple[Command, ...] = (
         contexts=("link",),
     ),
     Command(
+        id="passphrase_enter", keys=("enter",), label="unlock", footer_rank=0, fixed=True,
+        contexts=("passphrase",),
+    ),
+    Command(
+        id="passphrase_leave", keys=("escape",), label="leave it", footer_rank=1, fixed=True,
+        contexts=("passphrase",),
+    ),
+    Command(
+        id="account_enter", keys=("enter",), label="use this account", decides=True, footer_rank=0,
+        fixed=True, contexts=("account",),
+    ),
+    Command(
+        id="account_remember", keys=("R",), label="and for later calls", decides=True, footer_rank=1,
+        fixed=True, help="use this account for later calls of the action too", contexts=("account",),
+    ),
+    Command(
+        id="account_next", moves=True, keys=("down", "j"), label="choose", paired_with="account_previous",
+        footer_rank=1, fixed=True, contexts=("account",),
+    ),
+    Command(
+        id="account_previous", moves=True, keys=("up", "k"), label="choose above", fixed=True,
+        contexts=("account",),
+    ),
+    Command(
+        id="account_number", keys=("1", "2", "3", "4", "5", "6", "7", "8", "9"), label="by number",
+        fixed=True, contexts=("account",),
+    ),
+    Command(
+        id="account_leave", keys=("escape",), label="leave it waiting", footer_rank=2, fixed=True,
+        contexts=("account",),
+    ),
+    Command(
+        id="bind_enter", keys=("enter",), label="next", footer_rank=0, fixed=True, contexts=("bind",),
+    ),
+    Command(
+        id="bind_leave", keys=("escape",), label="cancel", footer_rank=1, fixed=True,
+        contexts=("bind",),
+    ),
+    Command(
+        id="login_open", keys=("enter",), label="open the browser", footer_rank=0, fixed=True,
+        contexts=("login",),
+    ),
+    Command(
+        id="login_enter", keys=("y",), label="yes, store it", decides=True, footer_rank=0, fixed=True,
+        contexts=("login",),
+    ),
+    Command(
+        id="login_leave", keys=("escape",), label="no, forget it", footer_rank=1, fixed=True,
+        contexts=("login",),
+    ),
+    Command(
+        id="rebind_enter", keys=("y",), label="yes", decides=True, footer_rank=0, fixed=True,
+        contexts=("rebind",),
+    ),
+    Command(
+        id="rebind_leave", keys=("escape",), label="cancel", footer_rank=1, fixed=True,
+        contexts=("rebind",),
+    ),
+    Command(
+        id="revoke_enter", keys=("y",), label="delete it", decides=True, footer_rank=0, fixed=True,
+        contexts=("revoke",),
+    ),
+    Command(
+        id="revoke_leave", keys=("escape",), label="cancel", footer_rank=1, fixed=True,
+        contexts=("revoke",),
+    ),
+    Command(
         id="palette_enter", keys=("enter",), label="run it", footer_rank=0, fixed=True,
         contexts=("palette",),
     ),
@@ -382,11 +521,12 @@ def key_label(key: str) -> str:
     return _FACES.get(key, key)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CommandRegistry:
-    """All actions, with the keys that this console gives them."""
+    """All actions, with the keys that this console gives them now."""
 
     commands: tuple[Command, ...] = COMMANDS
+    """Replaced when the keys of `config.toml` come into force."""
 
     def command(self, action_id: str) -> Command:
         """Return the action with *action_id*.

@@ -18,7 +18,6 @@ _BLOCKS: Mapping[BlockedBy, str] = {
     "empty": _said.NO_ITEM,
     "sending": _said.SENDING,
     "checking": _said.CHECKING,
-    "vault": _said.VAULT,
     "fetching": _said.FETCHING,
     "deadline": _said.DEADLINE,
     "drawing": _said.DRAWING,
@@ -81,6 +80,9 @@ _ENDS: Mapping[str, str] = {
 
 
 def _blocked(blocked_by: BlockedBy, now: Situation, otherwise: str) -> str:
+    if blocked_by == "vault":
+        need = now.account_need
+        return words.vault.REFUSED[need.reason if need is not None else "locked"]
     if blocked_by == "over" and now.approval is not None and now.approval.awaits_acknowledgement:
         return _said.UNKNOWN
     if blocked_by == "over":
@@ -124,6 +126,14 @@ def _open(now: Situation) -> str:
     return _said.OPENED if now.opened else _said.NO_ITEM
 
 
+def _of_account(now: Situation, otherwise: str) -> str:
+    if now.vault != "unlocked":
+        otherwise = (
+            words.accounts.NO_VAULT if now.vault == "absent" else words.accounts.VAULT_LOCKED
+        )
+    return _of_core(otherwise)(now)
+
+
 _REASONS: Mapping[str, Callable[[Situation], str]] = {
     "approve": lambda now: _of_call(now, now.blocked_by),
     "deny": lambda now: _of_call(now, now.deny_blocked_by),
@@ -161,12 +171,32 @@ _REASONS: Mapping[str, Callable[[Situation], str]] = {
     "follow": lambda now: _said.OPENED if now.opened else _said.FOLLOWING,
     "verify": lambda now: _BLOCKS.get(now.blocked_by, "") if not now.verifying else _said.VERIFYING,
     "replay": lambda now: _said.NOT_KEPT,
+    "allow_host": _of_core(_said.NO_HOST_TO_ALLOW),
     "end_session": _of_core(_said.NO_SESSION),
     "end_enter": _of_core(_said.NO_SESSION),
     "pause": _of_core(_said.PAUSED_ALREADY),
     "go_on": _of_core(_said.NOT_PAUSED),
+    "stop_run": _of_core(_said.NOT_RUNNING),
+    "stop_run_enter": _of_core(_said.NOT_RUNNING),
     "stop_everything": _of_core(_said.LOST),
     "stop_enter": _of_core(_said.LOST),
+    "unlock_vault": lambda now: _of_core(
+        words.vault.NO_VAULT if now.vault == "absent" else words.vault.NOT_LOCKED
+    )(now),
+    "lock_vault": _of_core(words.vault.NOT_UNLOCKED),
+    "choose_account": _of_core(words.vault.NO_CHOICE),
+    "account_enter": _of_core(words.vault.NO_CHOICE),
+    "account_remember": _of_core(words.vault.NO_CHOICE),
+    "passphrase_enter": lambda now: (
+        _said.BEING_CHECKED if now.passphrase_sent else _of_core(_said.LOST)(now)
+    ),
+    "bind_account": lambda now: _of_account(now, words.accounts.NO_CONNECTOR),
+    "rebind_account": lambda now: _of_account(
+        now, words.accounts.COUNTS_ALREADY if now.credential_user else words.accounts.NO_CONNECTOR
+    ),
+    "log_in_again": lambda now: _of_account(now, words.accounts.NO_LOGIN),
+    "revoke_account": lambda now: _of_account(now, words.accounts.NO_ACCOUNT),
+    "forget_choice": lambda now: _of_account(now, words.accounts.NOTHING_REMEMBERED),
     "reason_earlier": lambda now: _said.NO_EARLIER,
     "reason_later": lambda now: _said.NO_LATER,
 }

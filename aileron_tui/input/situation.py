@@ -1,11 +1,14 @@
 """What each key would do at this moment, and whether it takes a second press: what footer and keys go by."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from aileron_core.console_port import (
+    AccountNeedView,
     ApprovalView,
+    BoundAccountView,
+    CredentialUserView,
     LibraryItemView,
     NotAcceptedView,
     SessionView,
@@ -13,8 +16,11 @@ from aileron_core.console_port import (
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry, KeyContext
 from aileron_tui.items import SuiteFiles
 
-View = Literal["waiting", "activity", "audit", "library", "sessions"]
-Panel = Literal["none", "deny", "filter", "stop", "end", "search", "link", "palette"]
+View = Literal["waiting", "activity", "audit", "library", "sessions", "accounts"]
+Panel = Literal[
+    "none", "deny", "filter", "stop", "stop_run", "end", "search", "link", "palette",
+    "passphrase", "account", "bind", "login", "rebind", "revoke",
+]  # fmt: skip
 BlockedBy = Literal[
     "none",
     "lost",
@@ -34,6 +40,17 @@ BlockedBy = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunningCall:
+    """A call whose steps run now."""
+
+    run_id: str
+    name: str
+    """Its title, or its action's name: foreign text."""
+    started_at: float
+    """Epoch seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """Everything on which depends what a key may do now."""
 
@@ -48,6 +65,8 @@ class Situation:
     """The selected row is a problem of a file: there is nothing to decide."""
     ended_call: ApprovalView | None = None
     """The call of the selected row of view 2, if it is known."""
+    running: RunningCall | None = None
+    """The selected call, while its steps run."""
     library_item: LibraryItemView | None = None
     """The selected action or connector of view 4."""
     session: SessionView | None = None
@@ -108,7 +127,20 @@ class Situation:
     """A search found something in the document."""
     links: int = 0
     """How many links the document has."""
-    registry: CommandRegistry = DEFAULT_REGISTRY
+    bound_account: BoundAccountView | None = None
+    """The selected account of the list of accounts."""
+    credential_user: CredentialUserView | None = None
+    """The accepted connector of the selected row there."""
+    login_state: Literal["", "waiting", "authorized", "failed"] = ""
+    """How the login is that a panel shows; empty without one."""
+    vault: Literal["absent", "locked", "unlocked"] = "absent"
+    waiting_for_accounts: int = 0
+    """How many calls wait for the vault or an account."""
+    passphrase_again: bool = False
+    """The passphrase of a new vault was typed once, and is asked for again."""
+    passphrase_sent: bool = False
+    """The vault is looking at a passphrase."""
+    registry: CommandRegistry = field(default_factory=lambda: DEFAULT_REGISTRY)
     """The keys that this console gives to the actions."""
 
     @property
@@ -148,6 +180,39 @@ class Situation:
         return view.call_id if view is not None and view.can_fetch_again else ""
 
     @property
+    def account_need(self) -> AccountNeedView | None:
+        """What the selected call waits for, if it is an account."""
+        view = self.approval if self.view == "waiting" else None
+        return view.account_need if view is not None and view.state == "awaiting_vault" else None
+
+    @property
+    def needs_unlocking(self) -> bool:
+        """The vault is locked; or there is none, and a call waits for an account that it would keep."""
+        if self.vault == "absent":
+            return self.waiting_for_accounts > 0
+        return self.vault == "locked"
+
+    @property
+    def can_bind(self) -> bool:
+        """An account can be stored for the connector of the selected row."""
+        ready = self.vault == "unlocked" and self.can_change
+        return self.view == "accounts" and self.credential_user is not None and ready
+
+    @property
+    def can_rebind(self) -> bool:
+        """The selected account does not count for its connector as that is now."""
+        bound, user = self.bound_account, self.credential_user
+        if bound is None or user is None or not self.can_bind:
+            return False
+        return (bound.connector_hash, bound.hosts) != (user.hash, user.hosts)
+
+    @property
+    def has_choice(self) -> bool:
+        """A person has to pick the account of the selected call."""
+        need = self.account_need
+        return need is not None and need.reason == "choice" and self.deny_blocked_by == "none"
+
+    @property
     def acceptable(self) -> tuple[str, str] | None:
         """Kind and name of the file that could be accepted here."""
         if self.view == "waiting" and self.file is not None:
@@ -183,9 +248,16 @@ _PANELS: dict[Panel, KeyContext] = {
     "deny": "deny",
     "filter": "filter",
     "stop": "stop",
+    "stop_run": "stop_run",
     "end": "end",
     "search": "search",
     "link": "link",
+    "passphrase": "passphrase",
+    "account": "account",
+    "bind": "bind",
+    "login": "login",
+    "rebind": "rebind",
+    "revoke": "revoke",
 }
 
 
@@ -247,6 +319,9 @@ def _deciding(action: str, now: Situation) -> Availability | None:
             return _file(action, now) if possible else _ABSENT
         case "withdraw_acceptance":
             return _file(action, now) if now.withdrawable is not None else _ABSENT
+        case "allow_host":
+            possible = now.session is not None and now.session.host_to_allow is not None
+            return _host(action, now) if possible else _ABSENT
         case "go_on":
             possible = now.paused_at is not None and now.can_change
             return Availability(shown=True, decides_now=now.armed) if possible else _ABSENT
@@ -268,6 +343,13 @@ def _file(action: str, now: Situation) -> Availability:
         # It allows less: nothing of the file needs to have been read for that.
         return Availability(shown=True, decides_now=now.armed)
     if now.view == "waiting" or now.opened:
+        return _decide(action, now)
+    return _PLAIN if now.blocked_by == "none" else _ABSENT
+
+
+def _host(action: str, now: Situation) -> Availability:
+    """In the list the key opens the session; once that is open, it decides."""
+    if now.opened:
         return _decide(action, now)
     return _PLAIN if now.blocked_by == "none" else _ABSENT
 
@@ -322,6 +404,27 @@ _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
     "end_session": lambda now: now.session is not None and now.can_change,
     "pause": lambda now: now.paused_at is None and now.can_change,
     "stop_everything": lambda now: now.can_change,
+    "stop_run": lambda now: now.running is not None and now.can_change,
+    "unlock_vault": lambda now: now.needs_unlocking and now.can_change,
+    "lock_vault": lambda now: now.vault == "unlocked" and now.can_change,
+    "choose_account": lambda now: now.has_choice and now.can_change,
+    "bind_account": lambda now: now.can_bind,
+    "rebind_account": lambda now: now.can_rebind,
+    "log_in_again": lambda now: (
+        now.can_bind
+        and not now.can_rebind
+        and now.bound_account is not None
+        and now.bound_account.kind == "oauth2"
+    ),
+    "revoke_account": lambda now: (
+        now.bound_account is not None and now.vault == "unlocked" and now.can_change
+    ),
+    "forget_choice": lambda now: (
+        now.bound_account is not None
+        and bool(now.bound_account.remembered_for)
+        and now.vault == "unlocked"
+        and now.can_change
+    ),
     "next_scene": lambda now: now.has_next_scene and now.can_change,
 }
 """When a key that decides nothing does something; one that is not named here always does."""
@@ -335,20 +438,45 @@ def _offered(action: str, now: Situation) -> bool:
 _ENTERS: dict[Panel, str] = {
     "filter": "filter_enter",
     "stop": "stop_enter",
+    "stop_run": "stop_run_enter",
     "end": "end_enter",
     "search": "search_enter",
     "link": "link_enter",
+    "passphrase": "passphrase_enter",
+    "account": "account_enter",
+    "bind": "bind_enter",
+    "login": "login_enter",
+    "rebind": "rebind_enter",
+    "revoke": "revoke_enter",
 }
 _LEAVES: dict[Panel, str] = {
     "deny": "deny_leave",
     "filter": "filter_leave",
     "stop": "stop_leave",
+    "stop_run": "stop_run_leave",
     "end": "end_leave",
     "search": "search_leave",
     "link": "link_leave",
+    "passphrase": "passphrase_leave",
+    "account": "account_leave",
+    "bind": "bind_leave",
+    "login": "login_leave",
+    "rebind": "rebind_leave",
+    "revoke": "revoke_leave",
 }
 _DENY_ACTIONS = frozenset({"deny_enter", "deny_equal", "reason_earlier", "reason_later"})
-_PANEL_ACTIONS = frozenset({"link_next", *_DENY_ACTIONS, *_ENTERS.values(), *_LEAVES.values()})
+_ACCOUNT_MOVES = frozenset({"account_next", "account_previous", "account_number"})
+_PANEL_ACTIONS = frozenset(
+    {
+        "link_next",
+        "login_open",
+        "account_remember",
+        *_DENY_ACTIONS,
+        *_ACCOUNT_MOVES,
+        *_ENTERS.values(),
+        *_LEAVES.values(),
+    }
+)
 
 
 def _in_panel(action: str, now: Situation) -> Availability:
@@ -356,13 +484,28 @@ def _in_panel(action: str, now: Situation) -> Availability:
         return _PLAIN
     if action in _DENY_ACTIONS and now.panel == "deny":
         return _in_deny_panel(action, now)
+    if action in _ACCOUNT_MOVES:
+        return _PLAIN if now.panel == "account" else _ABSENT
+    if action == "login_open":
+        return _PLAIN if now.panel == "login" and now.login_state == "waiting" else _ABSENT
     if action == "link_next":
         return _PLAIN if now.panel == "link" and now.links > 1 else _ABSENT
-    if action != _ENTERS.get(now.panel):
+    if action != _ENTERS.get(now.panel) and (action, now.panel) != ("account_remember", "account"):
         return _ABSENT
     if now.panel in ("filter", "search", "link"):
         return _PLAIN
-    gone = now.panel == "end" and now.session is None
+    if now.panel == "bind":
+        return _PLAIN if now.can_change else _ABSENT
+    if now.panel == "login" and now.login_state != "authorized":
+        return _ABSENT
+    if now.panel == "passphrase":
+        return _ABSENT if now.passphrase_sent or not now.can_change else _PLAIN
+    gone = (
+        (now.panel == "end" and now.session is None)
+        or (now.panel == "account" and not now.has_choice)
+        or (now.panel == "rebind" and not now.can_rebind)
+        or (now.panel == "stop_run" and now.running is None)
+    )
     if gone or not now.can_change:
         return _ABSENT
     return Availability(shown=True, decides_now=now.armed)

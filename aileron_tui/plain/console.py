@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from aileron_core.clock import Clock
-from aileron_core.console_port import ConsolePort, CoreEvent
+from aileron_core.console_port import ConsolePort, CoreEvent, TouchVault
 from aileron_tui import words
 from aileron_tui.draw.bars import startup_warnings
 from aileron_tui.draw.glyphs import Glyphs
@@ -26,18 +26,20 @@ from aileron_tui.plain.output import NEXT_KEY, Output, is_fetching
 from aileron_tui.plain.printing import Printer
 from aileron_tui.plain.state import PlainState
 from aileron_tui.plain.terminal import EndOfInput, LineTerminal, SeveralLines
+from aileron_tui.plain.vault import IN_SHELL, PlainVault
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.model import Model, Version
+from aileron_tui.state.settings_in_force import SettingsInForce
 from aileron_tui.terminal.notifications import Notifier
 
 EXIT_CORE_LOST = 70
 _COMMANDS = (
-    "go_on", "approve", "accept", "accept_rest", "withdraw_acceptance", "end_session", "deny", "whole", "refresh",
+    "go_on", "approve", "accept", "accept_rest", "withdraw_acceptance", "allow_host", "end_session", "deny", "whole", "refresh",
     "look_again", "acknowledge", "show_record", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
-    "export", *VIEWS, "pause", "stop_everything", "quit", "help",
+    "stop_run", "export", "unlock_vault", "lock_vault", "choose_account", *IN_SHELL, *VIEWS, "pause", "stop_everything", "quit", "help",
 )  # fmt: skip
 """The registry's commands that this console has, in the order of its help."""
-_WITH_TEXT = frozenset({"deny", "filter", *VIEWS}) - {"view_waiting"}
+_WITH_TEXT = frozenset({"deny", "filter", "choose_account", *VIEWS}) - {"view_waiting"}
 """Those whose key may be followed by text."""
 
 MAX_INTERRUPTIONS, INTERRUPTION_SECONDS = 6, 10.0
@@ -73,13 +75,16 @@ class PlainConsole:
         Raises:
             Unavailable: the core has ended.
         """
-        self._terminal, self._clock, self._registry = terminal, clock, registry
-        self._arm_seconds, self._lock_seconds = arm_seconds, lock_seconds
+        self._terminal, self._clock, self._notifier = terminal, clock, notifier
+        self._in_force = SettingsInForce(registry, arm_seconds, has_command=notifier.runs_command)
+        self._registry = registry = self._in_force.registry
+        self._lock_seconds = lock_seconds
         self._first_frame: Callable[[], object] | None = first_frame
         self._events: deque[CoreEvent] = deque()
         snapshot = port.subscribe(self._receive)
         model = Model(snapshot, arm_seconds=arm_seconds, registry=registry, now=clock.now())
         self._model = model
+        self._follow_settings()
         self._state = PlainState(model, self._events, clock, notifier, port.submit)
         context = PlainContext(
             port=port,
@@ -93,6 +98,7 @@ class PlainConsole:
         self._context, self._say = context, context.say
         self._output = Output(context)
         self._navigation, self._deciding = Navigation(context, self._output), LineDecisions(context)
+        self._vault = PlainVault(context)
         self._shown: Version = ()
         self._touched_at = clock.monotonic()
         self._quit_asked = False
@@ -133,7 +139,10 @@ class PlainConsole:
         """Print the warnings that the screen shows above everything else."""
         start = self._model.snapshot
         for row in startup_warnings(
-            routes=start.routes, accepted_installed=start.accepted_installed
+            routes=start.routes,
+            accepted_installed=start.accepted_installed,
+            vault=self._model.vault,
+            withheld=self._model.settings_withheld,
         ):
             self._say(line(" ", *row))
 
@@ -141,12 +150,15 @@ class PlainConsole:
 
     def _run_turn(self) -> None:
         self._state.take_events()
+        withheld = self._model.settings_withheld
+        if self._follow_settings():
+            self._say(words.vault.settings_in_force(withheld))
         self._say_news()
         self._shown = self._output.show()
         if self._first_frame is not None:
             self._first_frame()
             self._first_frame = None
-        if not self._terminal.wait_quietly(self._arm_seconds, self._interrupted):
+        if not self._terminal.wait_quietly(self._in_force.arm_seconds, self._interrupted):
             self._leave_changing_item()
             return
         asked = self._has_question
@@ -168,6 +180,17 @@ class PlainConsole:
         self._touched_at = self._clock.monotonic()
         if typed:
             self._answer(typed)
+
+    def _follow_settings(self) -> bool:
+        """Have the person's keys hold once they are known to be theirs; return whether they do since now.
+
+        Between two questions alone: an answer means what its key meant when the question was printed.
+        """
+        changed = self._in_force.follow(accepted=self._model.settings_accepted)
+        self._notifier.runs_command = self._in_force.runs_command
+        self._model.arming.rest_seconds = self._in_force.arm_seconds
+        self._model.settings_withheld = self._in_force.withheld
+        return changed and self._model.settings_accepted
 
     def _leave_changing_item(self) -> None:
         """Leave an item that changes faster than it can be asked about, so that `stop` can be typed.
@@ -236,6 +259,8 @@ class PlainConsole:
     # Answers
 
     def _answer(self, typed: str) -> None:
+        if self._model.vault.state == "unlocked":
+            self._context.port.submit(TouchVault())
         action, rest = self._read(typed)
         if rest and action not in _WITH_TEXT:
             action = ""
@@ -254,6 +279,7 @@ class PlainConsole:
                 | "accept"
                 | "accept_rest"
                 | "withdraw_acceptance"
+                | "allow_host"
                 | "go_on"
             ):
                 self._deciding.decide(action, typed)
@@ -261,17 +287,15 @@ class PlainConsole:
                 self._deciding.deny(rest, typed)
             case "refresh" | "pause":
                 self._deciding.ask_core(action, typed)
-            case "stop_everything":
-                self._deciding.ask("stop", typed)
-            case "end_session":
-                self._deciding.ask("end", typed)
+            case "stop_everything" | "stop_run" | "end_session":
+                self._deciding.ask(action, typed)
             case "quit":
                 self._quit()
             case _:
                 self._navigate(action, rest, typed)
 
     def _navigate(self, action: str, rest: str, typed: str) -> None:
-        """Carry out *action*, which only looks at something."""
+        """Carry out *action*, which looks at something, or is about the vault."""
         seen = self._navigation
         of_what_stands = {
             "back": seen.back,
@@ -283,6 +307,8 @@ class PlainConsole:
             "page_down": seen.page_down,
             "page_up": seen.page_up,
             "verify": seen.verify,
+            "unlock_vault": self._vault.unlock,
+            "lock_vault": self._vault.lock,
         }
         if action in VIEWS:
             seen.open_view(VIEWS[action], rest)
@@ -290,6 +316,10 @@ class PlainConsole:
             of_what_stands[action](typed)
         elif action == "filter":
             seen.set_filter(rest)
+        elif action == "choose_account":
+            self._vault.choose(rest, typed)
+        elif action in IN_SHELL:
+            self._vault.name_command(action)
         elif action == "next":
             seen.next()
         elif action == "export":

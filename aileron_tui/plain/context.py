@@ -20,7 +20,15 @@ WAIT_SECONDS = 5.0
 """How long an intent's outcome is waited for before the next question."""
 
 _ABOUT_A_ROW = frozenset(
-    {"accept", "withdraw_acceptance", "end_session", "look_again", "show_record"}
+    {
+        "accept",
+        "withdraw_acceptance",
+        "allow_host",
+        "end_session",
+        "stop_run",
+        "look_again",
+        "show_record",
+    }
 )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from aileron_core.console_port import (
     FINAL_STATES,
+    AllowHost,
     Approve,
     Deny,
     EndSession,
@@ -19,9 +20,11 @@ from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.deny_panel import REASON_LIMIT
 from aileron_tui.state.intents import intent_of
 from aileron_tui.state.pending_intents import file_key
+from aileron_tui.state.situation import running_call
 
 _ASKS: dict[Panel, tuple[str, str]] = {
     "stop": ("stop_everything", "stop_enter"),
+    "stop_run": ("stop_run", "stop_run_enter"),
     "end": ("end_session", "end_enter"),
 }
 """By panel: the action that opens it and confirms it, and the command that then runs."""
@@ -64,15 +67,19 @@ class LineDecisions:
 
     # What is asked first
 
-    def ask(self, panel: Panel, typed: str) -> None:
+    def ask(self, action: str, typed: str) -> None:
         """Say what would be stopped or ended; only the same answer once more does it."""
-        action, _ = _ASKS[panel]
+        panel: Panel = next(panel for panel, (asking, _) in _ASKS.items() if asking == action)
         if not self._context.availability(action).shown:
             self._context.say_unavailable(typed)
             return
         self._model.forget_first_press()
         self._model.arming.reset()
+        running = running_call(self._model) if panel == "stop_run" else None
+        if running is not None and self._model.view == "activity":
+            self._model.activity.stop_following()
         key = self._model.sessions_table.key if panel == "end" else ""
+        key = running.run_id if running is not None else key
         self._model.open_panel(panel, key or "")
 
     def answer_question(self, action: str) -> None:
@@ -125,7 +132,7 @@ class LineDecisions:
             case StopEverything():
                 before = state.report_count
                 return lambda: state.report_count > before
-            case EndSession(session_id=key):
+            case EndSession(session_id=key) | AllowHost(session_id=key):
                 return lambda: self._over(key)
             case _:
                 file = self._model.library.current if self._model.view == "library" else None

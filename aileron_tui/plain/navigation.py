@@ -17,6 +17,7 @@ VIEWS: dict[str, View] = {
     "view_audit": "audit",
     "view_library": "library",
     "view_sessions": "sessions",
+    "view_accounts": "accounts",
 }
 
 

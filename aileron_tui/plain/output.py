@@ -7,6 +7,7 @@ from aileron_tui import words
 from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.document import session_name
 from aileron_tui.draw.drift import full_preview_row
+from aileron_tui.draw.rows import running_question
 from aileron_tui.draw.status_line import status_line
 from aileron_tui.draw.text import Line, Piece, plain_text
 from aileron_tui.draw.times import clock_seconds
@@ -17,6 +18,7 @@ from aileron_tui.plain.context import PlainContext
 from aileron_tui.plain.lines import MAX_LISTED, own_line
 from aileron_tui.plain.terminal import EndOfInput
 from aileron_tui.state.model import Version
+from aileron_tui.state.situation import running_call
 from aileron_tui.state.tables.table import Table, filter_problem, filter_status
 
 _log = logging.getLogger(__name__)
@@ -28,16 +30,21 @@ PAGE_ROWS: dict[View, int] = {
     "audit": 20,
     "library": MAX_LISTED,
     "sessions": MAX_LISTED,
+    "accounts": MAX_LISTED,
 }
 """Rows that are listed at once, fewer of lists that have no end."""
 _OF_RECORDS = ("activity", "audit")
 _ABOUT = (
+    "choose_account",
+    "unlock_vault",
     "go_on",
     "approve",
     "accept",
     "accept_rest",
     "withdraw_acceptance",
+    "allow_host",
     "end_session",
+    "stop_run",
     "deny",
     "whole",
     "refresh",
@@ -58,6 +65,10 @@ _ALWAYS = (
     "quit",
     "help",
 )
+
+
+_FOLLOWS = {"deny": " REASON", "choose_account": " NUMBER"}
+"""What is typed behind a key."""
 
 
 class Output:
@@ -160,6 +171,10 @@ class Output:
             running = sum(each.running for each in model.sessions)
             asked = words.panels.stop_question(model.queue.undecided, len(model.sessions), running)
             remark, action, done = words.panels.STOP_REMARK, "stop_everything", "stop_enter"
+        elif model.panel == "stop_run":
+            running_now = running_call(model)
+            asked = running_question(running_now, context.clock.now()) if running_now else ""
+            remark, action, done = words.panels.STOP_RUN_REMARK, "stop_run", "stop_run_enter"
         else:
             session = model.sessions_table.current
             asked = words.panels.end_question(session_name(session) if session is not None else "")
@@ -246,8 +261,10 @@ class Output:
         for action in _ABOUT:
             if self._context.availability(action).shown:
                 key = registry.key_label(action)
-                typed = f"{key} REASON" if action == "deny" else key
-                yield typed, registry.command(action).label
+                typed = f"{key}{_FOLLOWS.get(action, '')}"
+                creates = action == "unlock_vault" and model.vault.state == "absent"
+                label = words.vault.CREATE_LABEL if creates else registry.command(action).label
+                yield typed, label
         others = [each for each in self._state.waiting if each is not self._state.item]
         if others and model.view == "waiting":
             yield NEXT_KEY, "next"

@@ -24,7 +24,7 @@ from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.filter_fields import item_fields
 from aileron_tui.state.intents import seen_difference
 from aileron_tui.state.model import Model, Version
-from aileron_tui.state.situation import situation_of
+from aileron_tui.state.situation import running_call, situation_of
 from aileron_tui.terminal.notifications import NotificationScheduler, Notifier
 
 
@@ -134,6 +134,9 @@ class PlainState:
         model = self.model
         lost = model.core_lost is not None or not model.health.writable
         ended = model.panel == "end" and model.sessions_table.key != model.panel_key
+        if model.panel == "stop_run":
+            running = running_call(model)
+            ended = running is None or running.run_id != model.panel_key
         if model.panel != "none" and (lost or ended):
             model.close_panel()
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from aileron_core.clock import Clock
+from aileron_core.vault.secret import Secret
 from aileron_tui.input.arming import AFTER_SECONDS
 
 TICK_SECONDS = 0.5
@@ -126,6 +127,26 @@ class LineTerminal:
         # Not every blank: `ctrl+k` types one of those that Python knows.
         return typed.decode(self._encoding, "replace").strip(" \t\r\n")
 
+    def read_secret(self, prompt: str, interrupted: Callable[[], bool]) -> Secret | None:
+        """Ask with *prompt* and return the line that is typed unseen; None where interrupted, or typed ahead.
+
+        Raises:
+            EndOfInput: the person ended the input, or the terminal is gone.
+        """
+        self._be(quiet=False, drop=True, hidden=True)
+        self.send(prompt)
+        try:
+            while not self._comes(TICK_SECONDS):
+                if interrupted():
+                    self.send("\n")
+                    return None
+            typed = self._take()
+        finally:
+            self._be(quiet=True)
+        if not typed.endswith(b"\n") or self._more():
+            return None
+        return Secret(typed.rstrip(b"\r\n"))
+
     def _more(self) -> bool:
         """Return whether anything follows at once; it is thrown away."""
         more = False
@@ -152,8 +173,8 @@ class LineTerminal:
             raise EndOfInput
         return data
 
-    def _be(self, *, quiet: bool, drop: bool = False) -> None:
-        """Read without echo, byte by byte, or have the kernel edit and echo a line.
+    def _be(self, *, quiet: bool, drop: bool = False, hidden: bool = False) -> None:
+        """Read without echo, byte by byte, or have the kernel edit and echo a line; *hidden*: only its end.
 
         *drop*: what was typed until now is thrown away, in the same moment.
         """
@@ -167,6 +188,9 @@ class LineTerminal:
             controls[termios.VMIN], controls[termios.VTIME] = 1, 0
         else:
             wanted[_LOCAL] |= editing
+        if hidden:
+            wanted[_LOCAL] &= ~(termios.ECHO | termios.ECHOE | termios.ECHOK)
+            wanted[_LOCAL] |= termios.ECHONL
         wanted[_LOCAL] |= termios.ISIG
         wanted[_CONTROLS] = controls
         when = termios.TCSAFLUSH if drop else termios.TCSANOW

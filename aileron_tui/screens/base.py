@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.screen import Screen
 
 from aileron_core.clock import Clock
-from aileron_core.console_port import Intent, RefetchPreview, SetPause
+from aileron_core.console_port import Intent, LockVault, RefetchPreview, SetPause
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.guide import guide_rows
@@ -82,9 +82,10 @@ class ConsoleScreen(Screen[None]):
         self.clock = clock
         self.submit = submit
         # Bindings of the instance, not of the class: the person chooses the keys.
-        self._bindings = model.registry.bindings_for(view, "reader", *PANEL_CONTEXTS)
+        self._view: View = view
+        self.bind_keys()
         self._key_situation: Situation | None = None
-        self.panel = AskPanel(model, clock)
+        self.panel = AskPanel(model, clock, submit)
         self.reader = DocumentReader(self, model, clock, on_rest=self.draw_foot)
         self._decisions = Decisions(self, model, clock)
         handoff = TextHandoff(model, self.reader, post=self.post_message, say=self._say)
@@ -97,6 +98,11 @@ class ConsoleScreen(Screen[None]):
             **self.view_handlers(),
         }
 
+    def bind_keys(self) -> None:
+        """Take the keys of the registry, which may have changed."""
+        registry = self.model.registry
+        self._bindings = registry.bindings_for(self._view, "reader", *PANEL_CONTEXTS)
+
     def _own_handlers(self) -> CommandHandlers:
         """Return what is done for a command in every view."""
         asked = [each.id for each in self.model.registry.commands if each.id.startswith("view_")]
@@ -107,6 +113,7 @@ class ConsoleScreen(Screen[None]):
             },
             # At once, without rest: pausing changes no call, and going on has to rest.
             "pause": lambda: self.submit(SetPause(paused=True)),
+            "lock_vault": lambda: self.submit(LockVault()),
             "look_again": self._look_again,
             "switch_pane": self._switch_pane,
             "links": lambda: self.panel.ask_links(self.reader.links),
@@ -319,6 +326,11 @@ class ConsoleScreen(Screen[None]):
         message.stop()
         self.reader.wait_for_paint()
 
+    def on_screen_suspend(self) -> None:
+        """Forget a passphrase that was half typed, as when nobody was here for long."""
+        if self.panel.has_passphrase:
+            self.panel.close()
+
     def on_screen_resume(self) -> None:
         """Draw what changed while another screen was shown."""
         self.model.size = (self.size.width, self.size.height)
@@ -337,7 +349,8 @@ class ConsoleScreen(Screen[None]):
                 "-lost": self.model.core_lost is not None,
                 "-panel": self.panel.is_open,
                 "-reader": self.model.reader,
-                "-field": self.panel.has_field,
+                "-field": self.panel.has_field and not self.panel.has_passphrase,
+                "-passphrase": self.panel.has_passphrase,
                 "-empty": self.is_empty,
             }
         )
@@ -414,6 +427,9 @@ class ConsoleScreen(Screen[None]):
                 sessions=model.sessions,
                 now=self.clock.now(),
                 width=width,
+                vault_locked=model.vault.state == "locked",
+                vault_waited_for=model.account_waits.locked > 0
+                or any(each.waits_for_vault for each in model.sessions),
                 registry=model.registry,
             )
         )
@@ -437,6 +453,8 @@ class ConsoleScreen(Screen[None]):
         return bars.startup_warnings(
             routes=start.routes,
             accepted_installed=start.accepted_installed,
+            vault=self.model.vault,
+            withheld=self.model.settings_withheld,
             lacks_letters=bool(glyphs_of(self).charset),
         )
 

@@ -2,6 +2,9 @@
 
 from aileron_core.console_port import (
     WAITING_STATES,
+    AccountChanged,
+    AccountRefused,
+    AccountsUpdated,
     ApprovalsRead,
     ApprovalUpdated,
     ApprovalView,
@@ -13,17 +16,28 @@ from aileron_core.console_port import (
     EverythingStopped,
     IntentRefused,
     LibraryUpdated,
+    LoginUpdated,
     PauseChanged,
     Recorded,
     RecordRead,
     RecordsRead,
     SessionsUpdated,
     StorageHealth,
+    VaultRefused,
+    VaultStatus,
+    VaultUnlocked,
 )
+from aileron_core.text import escape
+from aileron_tui import words
 from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.text import Piece, line
+from aileron_tui.draw.times import clock_minutes
 from aileron_tui.state import outcomes
 from aileron_tui.state.model import Model
 from aileron_tui.state.pending_intents import intent_key
+
+WRONG_BEFORE_SECONDS = 60.0
+"""How long it stays said that wrong passphrases were given, unless a key ends it."""
 
 
 def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
@@ -54,6 +68,10 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
             model.opened_call.on_read(event)
         case AuditVerified():
             model.audit.on_verified(event)
+        case AccountsUpdated() | AccountChanged() | AccountRefused() | LoginUpdated():
+            _accounts(model, event, now, at)
+        case VaultStatus() | VaultRefused() | VaultUnlocked():
+            _vault(model, event, at)
         case _:
             _whole(model, event, at)
     return False
@@ -79,8 +97,60 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
         case CoreLost():
             model.core_lost = event.message
             model.pending_intents.clear()
+            model.vault_panel.on_answer()
         case _:
             pass  # the others are taken one by one
+
+
+def _vault(model: Model, event: VaultStatus | VaultRefused | VaultUnlocked, at: float) -> None:
+    panel = model.vault_panel
+    match event:
+        case VaultStatus():
+            if (model.vault.state, event.state) == ("unlocked", "locked"):
+                model.say(words.vault.locked_now(), at)
+            model.vault = event
+        case VaultUnlocked():
+            opened = Piece(words.vault.opened(created=panel.creates), "ok")
+            panel.on_answer()
+            if event.failed_attempts:
+                since = clock_minutes(event.failed_since) if event.failed_since else ""
+                wrong = Piece(words.vault.wrong_before(event.failed_attempts, since), "attn")
+                model.say(line(opened, " ", wrong), at, hold=WRONG_BEFORE_SECONDS)
+            else:
+                model.say((opened,), at)
+        case VaultRefused():
+            panel.on_refused(event.message, event.wait_seconds, at)
+            if model.panel != "passphrase":
+                model.say(foreign_text(event.message, "attn"), at)
+
+
+def _accounts(
+    model: Model,
+    event: AccountsUpdated | AccountChanged | AccountRefused | LoginUpdated,
+    now: float,
+    at: float,
+) -> None:
+    panel = model.account_panel
+    match event:
+        case AccountsUpdated():
+            model.accounts.update(event, now)
+        case AccountChanged():
+            if panel.is_sent or model.panel == "login":
+                panel.close()
+                model.close_panel()
+            account = escape(event.account or event.name)
+            model.say((Piece(words.accounts.done(event.change, account), "ok"),), at)
+        case AccountRefused():
+            panel.on_refused(event)
+            if model.panel not in ("bind", "login"):
+                model.say(foreign_text(event.message, "attn"), at)
+            elif panel.question is not None:
+                model.open_panel("bind")
+        case LoginUpdated():
+            known = panel.login is not None and panel.login.login_id == event.login.login_id
+            if model.panel in ("bind", "login") and (panel.is_sent or known):
+                panel.on_login(event.login)
+                model.open_panel("bind" if panel.question is not None else "login")
 
 
 def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
@@ -100,6 +170,7 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
         model.decided.update(queue.decided, now)
     model.activity.add_approval(view)
     model.deny_panel.calls.update(view)
+    model.account_waits.update(view)
     item = queue.get(key)
     model.pending_intents.on_approval(view, item.version if item is not None else ())
     if before is not None and before.awaits_acknowledgement and not view.awaits_acknowledgement:
@@ -162,6 +233,7 @@ def _library(model: Model, event: LibraryUpdated, now: float, at: float) -> None
     for each in done:
         model.say(outcomes.acceptance_changed(each), at)
     model.actions_ready = event.actions_ready
+    model.settings_accepted = event.settings_accepted
     model.queue.set_files(event.not_accepted, event.problems, event.library)
     if model.queue.selected_is_over and model.queue.selected in map(intent_key, done):
         model.queue.advance()
@@ -171,5 +243,7 @@ def _library(model: Model, event: LibraryUpdated, now: float, at: float) -> None
 def _sessions(model: Model, event: SessionsUpdated, now: float, at: float) -> None:
     model.sessions = event.sessions
     model.sessions_table.update(event.sessions, now)
+    for allowed in model.pending_intents.take_allowed_hosts(event.sessions):
+        model.say(outcomes.host_allowed(allowed.host), at)
     for session_id in model.pending_intents.take_ended_sessions(event.sessions):
         model.say(outcomes.session_ended(model.ending_agents.pop(session_id, "")), at)

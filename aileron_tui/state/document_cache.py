@@ -171,6 +171,7 @@ class DocumentCache:
             options.gutter,
             options.unfold,
             options.file_changed,
+            self._registry.commands,
         )
         self.is_complete = True
         if self._of != made_from:
@@ -259,6 +260,7 @@ class DocumentCache:
             options.gutter,
             options.unfold,
             options.file_changed,
+            self._registry.commands,
         )
         return self._done(
             key, lambda: _make(self._blocks_of(item, options, now, warnings), options), large=large
@@ -325,6 +327,9 @@ class DocumentCache:
                 unfold=options.unfold,
                 refresh_key=self._registry.key_label("refresh"),
                 keys=self.outcome_keys,
+                unlock_key=self._registry.key_label("unlock_vault"),
+                choose_key=self._registry.key_label("choose_account"),
+                accounts_key=self._registry.key_label("view_accounts"),
             )
         if item.problem is not None:
             return problem_blocks(item.problem)

@@ -4,18 +4,25 @@ from aileron_core.console_port import (
     Accept,
     AcceptSuite,
     Acknowledge,
+    AllowHost,
+    ApprovalView,
     Approve,
+    ChooseAccount,
     Deny,
     EndSession,
+    FinishLogin,
     Intent,
     MarkReadBackSeen,
+    RebindAccount,
+    RevokeAccount,
     SetPause,
     StopEverything,
+    StopRun,
     WithdrawAcceptance,
 )
 from aileron_tui.items import SuiteFiles
 from aileron_tui.state.model import Model
-from aileron_tui.state.situation import equal_calls
+from aileron_tui.state.situation import equal_calls, running_call
 
 
 def intents_of(model: Model, action: str, reason: str, now: float) -> tuple[Intent, ...]:
@@ -53,12 +60,22 @@ def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:
             return SetPause(paused=action == "pause")
         case "stop_enter":
             return StopEverything()
+        case "stop_run_enter":
+            running = running_call(model)
+            asked = running is not None and model.panel_key == running.run_id
+            return StopRun(run_id=running.run_id) if running is not None and asked else None
         case "end_enter":
             return _end_session(model)
+        case "allow_host":
+            return _allow_host(model)
         case "accept" | "accept_rest" if (suite := _suite(model)) is not None:
             files = suite.files if action == "accept" else suite.other_files
             shown = tuple((each.file, each.digest) for each in files)
-            return AcceptSuite(suite_id=suite.suite.suite_id, files=shown)
+            return AcceptSuite(
+                suite_id=suite.suite.suite_id, files=shown, run_seconds=suite.run_seconds
+            )
+        case "rebind_enter" | "revoke_enter" | "login_enter":
+            return _about_an_account(model, action)
         case "accept" | "withdraw_acceptance":
             return _about_a_file(model, action)
         case _:
@@ -68,6 +85,31 @@ def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:
 def _end_session(model: Model) -> Intent | None:
     asked = model.panel_key if model.panel == "end" else None
     return EndSession(session_id=asked) if asked and asked == model.sessions_table.key else None
+
+
+def _allow_host(model: Model) -> Intent | None:
+    session = model.sessions_table.current if model.view == "sessions" else None
+    host = session.host_to_allow if session is not None else None
+    if session is None or host is None:
+        return None
+    return AllowHost(session_id=session.session_id, host=host)
+
+
+def _about_an_account(model: Model, action: str) -> Intent | None:
+    """Return what a yes in a panel asks, about exactly what the panel showed."""
+    panel, row = model.account_panel, model.accounts.current
+    if action == "login_enter":
+        login, account = panel.login, panel.account_named
+        if login is None or login.state != "authorized" or not account:
+            return None
+        return FinishLogin(login_id=login.login_id, account=account)
+    if row is None or row.bound is None or row.bound != panel.bound:
+        return None
+    if action == "revoke_enter":
+        return RevokeAccount(name=row.bound.name)
+    if row.user is None or row.user != panel.user:
+        return None
+    return RebindAccount(name=row.bound.name, connector_hash=row.user.hash)
 
 
 def _suite(model: Model) -> SuiteFiles | None:
@@ -83,8 +125,10 @@ def _about_a_file(model: Model, action: str) -> Intent | None:
         file = model.library.current
     if file is None:
         return None
-    intent = Accept if action == "accept" else WithdrawAcceptance
-    return intent(kind=file.kind, name=file.name, digest=file.digest)
+    if action == "withdraw_acceptance":
+        return WithdrawAcceptance(kind=file.kind, name=file.name, digest=file.digest)
+    seconds = file.run_time.seconds if file.run_time is not None else 0
+    return Accept(kind=file.kind, name=file.name, digest=file.digest, run_seconds=seconds)
 
 
 def _about_a_call(model: Model, action: str, reason: str) -> Intent | None:
@@ -99,4 +143,21 @@ def _about_a_call(model: Model, action: str, reason: str) -> Intent | None:
         return Acknowledge(call_id=item.key, looked_at=look.at if look is not None else None)
     if action == "deny_enter" and model.panel_key == item.key:
         return Deny(approval_id=item.key, reason=reason)
+    if action in ("account_enter", "account_remember") and model.panel_key == item.key:
+        return choose_account(model, item.approval, remember=action == "account_remember")
     return None
+
+
+def choose_account(
+    model: Model, view: ApprovalView, *, remember: bool = False
+) -> ChooseAccount | None:
+    """Return the pick among what is still offered exactly as it was when the question appeared."""
+    choice = model.account_choice
+    if choice.need is None or choice.need != view.account_need:
+        return None
+    return ChooseAccount(
+        approval_id=view.approval_id,
+        connector=choice.need.connector,
+        binding=choice.binding,
+        remember=remember,
+    )

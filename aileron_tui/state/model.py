@@ -27,6 +27,7 @@ from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
 from aileron_tui.input.refusals import Change
 from aileron_tui.input.situation import Panel, View
 from aileron_tui.items import Item
+from aileron_tui.state.account_panel import AccountPanel
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
 from aileron_tui.state.deny_panel import DenyPanel
 from aileron_tui.state.filter import ParsedFilter, parse
@@ -35,12 +36,14 @@ from aileron_tui.state.opened_call import OpenedCall
 from aileron_tui.state.pending_intents import PendingIntents, intent_key
 from aileron_tui.state.queue import Queue
 from aileron_tui.state.reading_progress import ReadingProgress
+from aileron_tui.state.tables.accounts import AccountsTable
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.audit import AuditTable
 from aileron_tui.state.tables.decided import DecidedTable
 from aileron_tui.state.tables.library import LibraryTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from aileron_tui.state.tables.table import Table
+from aileron_tui.state.vault_panel import AccountChoice, CallsWithoutAccount, VaultPanel
 
 MESSAGE_SECONDS = 4.0
 """How long the status line repeats what just happened; the next key ends it sooner."""
@@ -86,6 +89,14 @@ class Model:
         self.head_words = snapshot.head_words
         self.health = snapshot.health
         self.paused_at = snapshot.paused_at
+        self.vault = snapshot.vault
+        self.settings_accepted = snapshot.settings_accepted
+        self.settings_withheld: tuple[str, ...] = ()
+        """Names of settings of `config.toml` that are not in force (`SettingsInForce`)."""
+        self.account_waits = CallsWithoutAccount(snapshot.approvals)
+        self.vault_panel = VaultPanel()
+        self.account_choice = AccountChoice()
+        self.account_panel = AccountPanel()
         self.activity = ActivityTable(snapshot.records, now)
         for view in snapshot.approvals:
             self.activity.add_approval(view)
@@ -96,11 +107,13 @@ class Model:
         self.audit = AuditTable(snapshot.records)
         self.library = LibraryTable(snapshot.library, snapshot.problems, now)
         self.sessions_table = SessionsTable(snapshot.sessions, now)
+        self.accounts = AccountsTable(snapshot.accounts, now)
         self.tables: dict[View, Table] = {
             "activity": self.activity,
             "audit": self.audit,
             "library": self.library,
             "sessions": self.sessions_table,
+            "accounts": self.accounts,
         }
         self.refetched: dict[str, ApprovalView] = {}
         """Calls whose preview is being fetched again, as they were when that was asked for."""
@@ -131,6 +144,8 @@ class Model:
         self._undrawable: set[Version] = set()
         self.key_at = 0.0
         """When the key that is being handled was pressed."""
+        self.key_name = ""
+        """Which key is being handled."""
         self.key_in_burst = False
         self._key_counted = False
         self._panel_quiet = True
@@ -214,11 +229,14 @@ class Model:
         Only what the keys are about is in it: an agent that makes rows come and go must not keep a
         person from stopping it.
         """
-        if self.panel in ("stop", "end"):
+        if self.panel in ("stop", "stop_run", "end"):
             return (self.panel, self.panel_key, self.size)
         subject, table = self.subject, self.table
         paused = self.paused_at is not None
-        surroundings = (self.view, self.panel, self.size, self.unfolded, self.reader, paused)
+        asked: Version = (self.panel, self.account_choice.index if self.panel == "account" else 0)
+        if self.panel in ("bind", "login", "rebind", "revoke"):
+            asked = (self.panel, self.account_panel.version)
+        surroundings = (self.view, asked, self.size, self.unfolded, self.reader, paused)
         content = subject.version if subject is not None else ()
         if table is not None:
             row = (content, table.index, table.opened) if table.decides else ()
@@ -382,6 +400,7 @@ class Model:
         for view in event.views:
             self.activity.add_approval(view)
             self.deny_panel.calls.update(view)
+            self.account_waits.update(view)
 
     def mark_undrawable(self, version: Version) -> bool:
         """Record that this content cannot be drawn, so that nothing decides it; return whether that is new."""
@@ -429,6 +448,11 @@ class Model:
         self._key_counted = True
         return self.arming.press(self.screen_version, at)
 
+    def drops_paste(self, at: float) -> bool:
+        """Return whether a paste at *at* came in one burst with the key that asked for a passphrase."""
+        asked = self.panel == "passphrase" and not self._panel_quiet
+        return asked and at - self._panel_at < AFTER_SECONDS
+
     def open_panel(self, panel: Panel, key: str = "") -> None:
         """Ask something first; *key* is what the question is about."""
         self.panel, self.panel_key, self._panel_quiet = panel, key, False
@@ -438,6 +462,10 @@ class Model:
         self.panel, self.panel_key, self._panel_quiet = "none", None, True
 
     def switch_to(self, view: View) -> None:
+        item = self.current_item
+        call = item.approval if item is not None else None
+        if view == "accounts" and call is not None and call.account_need is not None:
+            self.accounts.select_connector(call.account_need.connector)
         self.view = view
         self._read_whole = None
         self.forget_first_press()
@@ -459,10 +487,10 @@ class Model:
             session = self.sessions_table.current
             self.ending_agents[intent.session_id] = session.agent if session is not None else ""
 
-    def say(self, pieces: Line | str, at: float) -> None:
-        """Show *pieces*, which hold no raw text, in the status line."""
+    def say(self, pieces: Line | str, at: float, *, hold: float = MESSAGE_SECONDS) -> None:
+        """Show *pieces*, which hold no raw text, in the status line for *hold* seconds, or until the next key."""
         message = (Piece(pieces),) if isinstance(pieces, str) else pieces
-        self.status_message = StatusMessage(message, at + MESSAGE_SECONDS)
+        self.status_message = StatusMessage(message, at + hold)
 
     def refuse(self, sentence: str, at: float, *, hold: float = 0.0) -> None:
         """Show why a key did nothing, before anything else; for *hold* seconds no key ends it."""

@@ -97,6 +97,10 @@ def session_ended(agent: str) -> Line:
     return (Piece(words.status.session_ended(escape(agent)), "ok"),)
 
 
+def host_allowed(host: str) -> Line:
+    return (Piece(words.status.host_allowed(escape(host)), "ok"),)
+
+
 def everything_stopped(event: EverythingStopped) -> Line:
     text = words.panels.everything_stopped(event.denied, event.sessions_ended, event.runs_stopped)
     return (Piece(text, "danger"),)

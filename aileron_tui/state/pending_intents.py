@@ -6,6 +6,7 @@ from aileron_core.console_port import (
     Accept,
     AcceptSuite,
     Acknowledge,
+    AllowHost,
     ApprovalView,
     Approve,
     Deny,
@@ -41,7 +42,7 @@ def intent_key(intent: Intent) -> str | None:
             return file_key(intent.kind, intent.name)
         case AcceptSuite():
             return suite_key(intent.suite_id)
-        case EndSession():
+        case EndSession() | AllowHost():
             return intent.session_id
         case _:
             return None
@@ -100,6 +101,18 @@ class PendingIntents:
             if isinstance(intent, AcceptSuite) and waiting.isdisjoint(intent.files):
                 del self._sent[key]
                 yield intent
+
+    def take_allowed_hosts(self, open_: tuple[SessionView, ...]) -> Iterator[AllowHost]:
+        """Yield the intents to allow a host that is allowed now; those about ended sessions are dropped."""
+        there = {each.session_id: each for each in open_}
+        for key, (intent, _) in list(self._sent.items()):
+            if not isinstance(intent, AllowHost):
+                continue
+            session = there.get(key)
+            if session is None or intent.host in session.allowed_hosts:
+                del self._sent[key]
+                if session is not None:
+                    yield intent
 
     def take_ended_sessions(self, open_: tuple[SessionView, ...]) -> Iterator[str]:
         """Yield the sessions that were to end and are not among the open ones any more."""

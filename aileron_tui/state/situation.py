@@ -1,7 +1,7 @@
 """The situation of the model at this moment, and what keeps a key from deciding: no database, a deadline too near."""
 
 from aileron_core.console_port import WAITING_STATES, ApprovalView, Deny
-from aileron_tui.input.situation import BlockedBy, Situation
+from aileron_tui.input.situation import BlockedBy, RunningCall, Situation
 from aileron_tui.items import Item
 from aileron_tui.state.model import Model
 from aileron_tui.state.pending_intents import file_key
@@ -15,6 +15,8 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
     waiting = model.view == "waiting" and table is None
     reading, shown = model.reading, model.document_shown
     asked = model.deny_panel.reasons if model.panel == "deny" else None
+    account = model.accounts.current if model.view == "accounts" else None
+    login = model.account_panel.login
     return Situation(
         view=model.view,
         panel=model.panel,
@@ -24,6 +26,7 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         file_changed=model.queue.file_changed(item),
         is_problem=item is not None and item.problem is not None,
         ended_call=model.activity.approval if model.view == "activity" else None,
+        running=running_call(model),
         library_item=model.library.current if model.view == "library" else None,
         session=model.sessions_table.current if model.view == "sessions" else None,
         rows=len(model.queue.items) if table is None else len(table),
@@ -58,8 +61,27 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         document_focused=model.document_focused,
         has_matches=shown and bool(model.search_text) and model.matches > 0,
         links=model.links if shown else 0,
+        bound_account=account.bound if account is not None else None,
+        credential_user=account.user if account is not None else None,
+        login_state=login.state if login is not None else "",
+        vault=model.vault.state,
+        waiting_for_accounts=model.account_waits.count,
+        passphrase_again=model.vault_panel.asks_again,
+        passphrase_sent=model.vault_panel.is_sent,
         registry=model.registry,
     )
+
+
+def running_call(model: Model) -> RunningCall | None:
+    """Return the selected call of view 1 or 2, while its steps run."""
+    if model.view == "activity":
+        return model.activity.running
+    item, decided = model.current_item, model.decided
+    view = item.approval if item is not None else decided.current if decided.active else None
+    if model.view != "waiting" or view is None or view.state != "executing":
+        return None
+    began = view.started_at if view.started_at is not None else view.requested_at
+    return RunningCall(run_id=view.run_id, name=view.title, started_at=began)
 
 
 def _general_block(model: Model) -> BlockedBy:

@@ -103,6 +103,8 @@ class Notifier:
             failed: called once, on another thread, with why the command failed.
         """
         self._command = settings.command
+        self.runs_command = bool(settings.command)
+        """Whether the command is run; a front end may withhold it."""
         auto = settings.osc9 == "auto" and terminal_notifies(environment)
         self._shows = auto or settings.osc9 == "always"
         self._environment = environment
@@ -121,7 +123,7 @@ class Notifier:
         if self._shows:
             self._write(osc9(notice.text, self._environment))
         # One at a time: a command that hangs must not become many.
-        if self._command and self._running.acquire(blocking=False):
+        if self.runs_command and self._running.acquire(blocking=False):
             command = fill_command(self._command, notice)
             threading.Thread(
                 target=self._run, args=(command,), name="aileron-notify", daemon=True

@@ -1,4 +1,4 @@
-"""The panel at the foot: asks for a reason or a filter, or to confirm a stop or the end of a session."""
+"""The panel at the foot: asks for a reason, a filter, a passphrase, an account, or to confirm an end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,27 +10,54 @@ from textual.message import Message
 from textual.widgets import Input
 
 from aileron_core.clock import Clock
+from aileron_core.console_port import CancelLogin, ForgetChoice, Intent
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.document import agent_name, session_name
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.links import parse_link
+from aileron_tui.draw.rows import running_question
 from aileron_tui.draw.text import Line, Piece, wrap
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.input.situation import Panel, Situation
 from aileron_tui.messages import LinkRequested
+from aileron_tui.state.account_panel import Question
 from aileron_tui.state.deny_panel import REASON_LIMIT
 from aileron_tui.state.model import Model
+from aileron_tui.state.situation import running_call
+from aileron_tui.widgets.account_questions import question_about_account
 from aileron_tui.widgets.line_input import LineInput
 from aileron_tui.widgets.line_view import Lines
+from aileron_tui.widgets.passphrase_field import PassphraseField
+from aileron_tui.widgets.vault_questions import (
+    account_question,
+    enter_obstacle,
+    passphrase_question,
+)
 
 FILTER_LIMIT = 200
 """Characters of a filter."""
 _ROWS_BESIDE_LINK = 8
 """Rows of the screen that are no part of the question about a link."""
 _WITH_FIELD: frozenset[Panel] = frozenset({"deny", "filter", "search"})
-_ASKING: frozenset[Panel] = frozenset({"deny", "filter", "stop", "end", "search", "link"})
+_ASKING: frozenset[Panel] = frozenset(
+    {
+        "deny",
+        "filter",
+        "stop",
+        "stop_run",
+        "end",
+        "search",
+        "link",
+        "passphrase",
+        "account",
+        "bind",
+        "login",
+        "rebind",
+        "revoke",
+    }
+)
 
 
 class AskPanel(Vertical):
@@ -54,36 +81,41 @@ class AskPanel(Vertical):
 
         text: str
 
-    def __init__(self, model: Model, clock: Clock) -> None:
+    def __init__(self, model: Model, clock: Clock, submit: Callable[[Intent], None]) -> None:
         super().__init__(id="panel")
         self.match_counts: tuple[int, int] = (0, 0)
         """The number of the match in view, and how many there are, for the question of a search."""
         self._links: tuple[str, ...] = ()
         """The addresses that can be opened, the one that is asked about first."""
+        self._asked_before: Question | None = None
         self._shows_link = False
         """Every character of that one is on screen."""
         self._model = model
         self._clock = clock
+        self._submit = submit
         self._question = Lines(id="question", grows=True)
         self._field = LineInput(
             id="reason", placeholder=words.panels.REASON_PLACEHOLDER, max_length=REASON_LIMIT
         )
+        self._passphrase = PassphraseField(id="passphrase")
         self._keys = Lines(id="panelkeys")
 
     def compose(self) -> ComposeResult:
         """Lay out the question, the field and the keys."""
         yield self._question
         yield self._field
+        yield self._passphrase
         yield self._keys
 
     @property
     def commands(self) -> CommandHandlers:
         """What opens a question, and what answers one without deciding anything."""
-        reasons = self._model.deny_panel.reasons
+        reasons, choice = self._model.deny_panel.reasons, self._model.account_choice
         return {
             "deny": self._ask_deny,
             "filter": self._ask_filter,
             "stop_everything": lambda: self._ask("stop"),
+            "stop_run": self._ask_stop_run,
             "end_session": self._ask_end,
             "search": self._ask_search,
             "search_enter": self.close,
@@ -95,9 +127,29 @@ class AskPanel(Vertical):
             "filter_leave": self._show_all,
             "deny_leave": self.close,
             "stop_leave": self.close,
+            "stop_run_leave": self.close,
             "end_leave": self.close,
             "reason_earlier": lambda: self._bring(reasons.earlier),
             "reason_later": lambda: self._bring(reasons.later),
+            "unlock_vault": self._ask_passphrase,
+            "passphrase_enter": self._send_passphrase,
+            "passphrase_leave": self.close,
+            "choose_account": self._ask_account,
+            "account_next": lambda: choice.move(1),
+            "account_previous": lambda: choice.move(-1),
+            "account_number": lambda: choice.select(int(self._model.key_name) - 1),
+            "account_leave": self.close,
+            "bind_account": lambda: self._ask_to_bind(again=False),
+            "log_in_again": lambda: self._ask_to_bind(again=True),
+            "rebind_account": lambda: self._ask_about_account("rebind"),
+            "revoke_account": lambda: self._ask_about_account("revoke"),
+            "forget_choice": self._forget_choice,
+            "bind_enter": self._answer,
+            "bind_leave": self._end_login,
+            "login_open": self._open_login,
+            "login_leave": self._end_login,
+            "rebind_leave": self.close,
+            "revoke_leave": self.close,
         }
 
     @property
@@ -106,7 +158,14 @@ class AskPanel(Vertical):
 
     @property
     def has_field(self) -> bool:
-        return self._model.panel in _WITH_FIELD
+        asked = self._model.account_panel.question if self._model.panel == "bind" else None
+        return self._model.panel in _WITH_FIELD or asked is not None or self.has_passphrase
+
+    @property
+    def has_passphrase(self) -> bool:
+        """A passphrase or another secret is asked for; its field shows a dot for each character."""
+        asked = self._model.account_panel.question if self._model.panel == "bind" else None
+        return self._model.panel == "passphrase" or (asked is not None and asked.is_secret)
 
     @property
     def text(self) -> str:
@@ -114,9 +173,16 @@ class AskPanel(Vertical):
 
     def edits_by(self, event: events.Key) -> bool:
         """Return whether *event* types or edits in the field."""
-        return self._field.edits_by(event)
+        field = self._passphrase if self.has_passphrase else self._field
+        return field.edits_by(event)
 
     def draw(self, now: Situation, width: int) -> None:
+        asked = self._model.account_panel.question if now.panel in ("bind", "login") else None
+        if asked != self._asked_before:  # the core's answer may ask for something else
+            self._asked_before = asked
+            self._write("")
+            self._passphrase.clear()
+            self._focus_field()
         message = self._model.status_message
         refused = message is not None and message.refusal
         rows = wrap(message.pieces, width - 2) if message is not None and refused else ()
@@ -133,6 +199,9 @@ class AskPanel(Vertical):
                     model.queue.undecided, len(model.sessions), running
                 )
                 return bars.panel_question(question, words.panels.STOP_REMARK, width)
+            case "stop_run" if now.running is not None:
+                question = running_question(now.running, self._clock.now())
+                return bars.panel_question(question, words.panels.STOP_RUN_REMARK, width)
             case "end":
                 agent = session_name(now.session) if now.session is not None else ""
                 remark = words.panels.end_remark(
@@ -146,6 +215,12 @@ class AskPanel(Vertical):
                 return bars.panel_question(words.panels.SEARCH_QUESTION, remark, width)
             case "link":
                 return self._link_question(width)
+            case "passphrase":
+                return passphrase_question(model, width)
+            case "account":
+                return account_question(model, width)
+            case "bind" | "login" | "rebind" | "revoke":
+                return question_about_account(model, width, self.screen.size.height)
             case _:
                 view = now.approval
                 asked = (
@@ -214,7 +289,12 @@ class AskPanel(Vertical):
         self._field.max_length = FILTER_LIMIT if panel in ("filter", "search") else REASON_LIMIT
         self._field.placeholder = placeholder
         self._write(text)
-        if self.has_field:
+        self._focus_field()
+
+    def _focus_field(self) -> None:
+        if self.has_passphrase:
+            self._passphrase.focus()
+        elif self.has_field:
             self._field.focus()
         else:
             self.screen.set_focus(None)
@@ -231,6 +311,13 @@ class AskPanel(Vertical):
             "filter", text=self._model.parsed_filter.text, placeholder=words.filters.PLACEHOLDER
         )
 
+    def _ask_stop_run(self) -> None:
+        running = running_call(self._model)
+        if running is not None:
+            if self._model.view == "activity":  # else the next call would take the cursor
+                self._model.activity.stop_following()
+            self._ask("stop_run", running.run_id)
+
     def _ask_end(self) -> None:
         session = self._model.sessions_table.current
         if session is not None:
@@ -239,6 +326,10 @@ class AskPanel(Vertical):
     def close(self) -> None:
         """Take the question away; nothing is decided."""
         self._model.close_panel()
+        self._model.vault_panel.close()
+        if not self._model.account_panel.is_sent:
+            self._model.account_panel.close()
+        self._passphrase.clear()
         self._field.value = ""
         self.post_message(self.Closed())
 
@@ -251,10 +342,104 @@ class AskPanel(Vertical):
             (panel == "deny" and denied)
             or (panel == "end" and (ended or not now.can_change))
             or (panel == "stop" and not now.can_change)
+            or (panel == "stop_run" and not self._still_runs(now))
+            or (panel == "passphrase" and self._is_answered(now))
+            or (panel in ("bind", "login") and (now.vault != "unlocked" or not now.can_change))
+            or (
+                panel in ("rebind", "revoke")
+                and now.bound_account != self._model.account_panel.bound
+            )
+            or (panel == "account" and self._model.account_choice.need != now.account_need)
         )
         if over:
             self.close()
         return over
+
+    def _still_runs(self, now: Situation) -> bool:
+        running = now.running
+        return now.can_change and running is not None and running.run_id == self._model.panel_key
+
+    def _is_answered(self, now: Situation) -> bool:
+        """Return whether no passphrase is wanted any more."""
+        wanted = "absent" if self._model.vault_panel.creates else "locked"
+        return now.vault != wanted or not now.can_change
+
+    # The vault
+
+    def _ask_passphrase(self) -> None:
+        model = self._model
+        model.vault_panel.open(self._clock.monotonic(), creates=model.vault.state == "absent")
+        self._passphrase.clear()
+        self._ask("passphrase")
+
+    def _send_passphrase(self) -> None:
+        """Hand what was typed to the core, which overwrites it; the line is empty afterwards."""
+        model, field = self._model, self._passphrase
+        if why := enter_obstacle(model, self._clock, is_empty=field.is_empty):
+            model.refuse(why, self._clock.monotonic())
+        elif (intent := model.vault_panel.enter(field.take())) is not None:
+            self._submit(intent)
+
+    def _ask_account(self) -> None:
+        item = self._model.queue.current
+        need = item.approval.account_need if item is not None and item.approval else None
+        if item is not None and need is not None:
+            self._model.account_choice.open(need)
+            self._ask("account", item.key)
+
+    # Accounts
+
+    def _ask_to_bind(self, *, again: bool) -> None:
+        """Ask for an account of the selected row's connector, or for a new login to the one that there is."""
+        model, row = self._model, self._model.accounts.current
+        if row is None or row.user is None:
+            return
+        model.account_panel.open(row.user, row.bound if again else None, model.accounts.names)
+        self._ask("bind")
+        if (intent := model.account_panel.begin()) is not None:
+            self._submit(intent)
+
+    def _ask_about_account(self, panel: Panel) -> None:
+        row = self._model.accounts.current
+        if row is not None and row.bound is not None:
+            self._ask(panel, row.bound.name)
+            self._model.account_panel.open(row.user, row.bound)
+
+    def _forget_choice(self) -> None:
+        row = self._model.accounts.current
+        for action in row.bound.remembered_for if row is not None and row.bound else ():
+            self._submit(ForgetChoice(name=row.bound.name, action=action))  # pyright: ignore[reportOptionalMemberAccess]
+
+    def _answer(self) -> None:
+        """Take what was typed; hand it to the core once nothing more is asked."""
+        model, panel = self._model, self._model.account_panel
+        asked = panel.question
+        if asked is None:
+            return
+        if asked.is_secret:
+            if why := enter_obstacle(model, self._clock, is_empty=False):
+                model.refuse(why, self._clock.monotonic())
+                return
+            intent = panel.enter_secret(self._passphrase.take())
+        else:
+            intent = panel.enter_text(self._field.value)
+        if intent is not None:
+            self._submit(intent)
+        elif panel.question is None and panel.login is not None:
+            self._ask("login")
+
+    def _open_login(self) -> None:
+        login = self._model.account_panel.login
+        if login is not None:
+            self.post_message(LinkRequested(login.url))
+
+    def _end_login(self) -> None:
+        """Leave the question; a login that goes on is forgotten."""
+        login = self._model.account_panel.login
+        if login is not None:
+            self._submit(CancelLogin(login_id=login.login_id))
+        self._model.account_panel.is_sent = False
+        self.close()
 
     # Typing
 

@@ -6,6 +6,7 @@ outside, and return plain strings; the caller chooses the role.
 
 from aileron_tui.words import (
     acceptance,
+    accounts,
     bars,
     context,
     files,
@@ -17,11 +18,13 @@ from aileron_tui.words import (
     refusals,
     status,
     terminal,
+    vault,
     views,
 )
 
 __all__ = [
     "acceptance",
+    "accounts",
     "bars",
     "context",
     "files",
@@ -33,5 +36,6 @@ __all__ = [
     "refusals",
     "status",
     "terminal",
+    "vault",
     "views",
 ]

@@ -24,6 +24,7 @@ WHOLE_FILE: Final = "the whole file, as it is on disk"
 WHOLE_MANIFEST: Final = "the whole manifest, as installed"
 WHOLE_FILES: Final = "each file in full"
 ASKED_NOTHING: Final = "none"
+NOT_SET: Final = "not set"
 ALL_ARGUMENTS: Final = "all arguments of the call"
 
 _Words = tuple[str, str, str]
@@ -31,6 +32,7 @@ _Words = tuple[str, str, str]
 
 _CHANGES: Final[Mapping[ChangeKind, _Words]] = {
     "asks_no_more": ("no longer asks you", "", "now asks you before each run"),
+    "setting": ("setting", "setting", "setting"),
     "ops": ("+ op", "", "− op"),
     "hosts": ("+ host", "", "− host"),
     "effect": ("different effect:", "effect:", "effect:"),

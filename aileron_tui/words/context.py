@@ -25,7 +25,16 @@ CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
         "none": "no: it can do what your account can",
     }
 )
+REACHES: Final[Mapping[str, str]] = MappingProxyType(
+    {"all": "the whole network", "offline": "no network (offline)"}
+)
+"""By what its launcher reported."""
 REQUESTER_GONE: Final = "the agent's session has ended"
+
+
+def more_hosts(count: int) -> str:
+    """Return how many hosts there are besides one that is named; empty for none."""
+    return f" and {count} more" if count else ""
 
 
 def times_asked(count: int) -> str:

@@ -20,6 +20,8 @@ THEN_AWS: Final = "its previews may call exactly this AWS operation by POST; Ail
 WARN_READS_UNSEEN: Final = (
     "its preview sends POST requests, accepted without review (--accept-installed)"
 )
+THEN_SETTINGS: Final = "these settings are used, and calls go on"
+ACCEPT_SETTINGS: Final = "Accept these settings?"
 THEN_CONNECTOR: Final = "your actions can use it; it can reach only these hosts"
 WARN_FREE: Final = "runs without asking you"
 ADDED_TOGETHER: Final = "added together"
@@ -42,6 +44,34 @@ OUTCOMES: Final[Mapping[str, str]] = MappingProxyType(
 """What became of a file or problem whose row is over."""
 CHANGED_NOW: Final = "changed just now"
 NO_HOSTS: Final = "unknown: their connectors are not installed"
+
+
+def run_time(seconds: int, usual: int, argument: str) -> str:
+    """Return what accepting a file allows beyond the usual time; *argument*: where a call says how long."""
+    return f"▲ it may run up to {seconds} s instead of {usual} s; {_who_names(argument)}"
+
+
+def run_time_missing(seconds: int, usual: int, argument: str) -> str:
+    """Return that an accepted file names more time than it has."""
+    return (
+        f"it may run up to {usual} s; it needs up to {seconds} s ({_who_names(argument)}): "
+        "withdraw the acceptance, then accept the file again"
+    )
+
+
+def run_time_given(seconds: int) -> str:
+    return f"it may run up to {seconds} s"
+
+
+def _who_names(argument: str) -> str:
+    if not argument:
+        return "its connector names that time"
+    return f"each call says how long, in {argument}"
+
+
+def suite_run_time(seconds: int) -> str:
+    """Return a file's remark in a suite."""
+    return f"may run up to {seconds} s"
 
 
 def accepted(name: str) -> str:
@@ -67,6 +97,8 @@ def why_not_accepted(kind: str, why: str) -> str:
     """Return why a file does not count."""
     if kind == "preview":
         return "A preview tried to send this POST request. It was refused, because you have not accepted it."
+    if kind == "settings":
+        return "It is not what you accepted. Until you accept it, or put it back and restart, every call waits."
     rule = "Agents can't use it until you accept it"
     if why == "changed":
         return f"This {kind} changed on disk after it was accepted. {rule} again."

@@ -16,7 +16,6 @@ TAGS: Final = {
     "changed": "▲ changed",
     "hidden": "▲ hidden text",
     "no preview": "▲ no preview",
-    "vault": "▲ vault",
     "gone": "session ended",
 }
 ROW_STATES: Final = {
@@ -101,7 +100,6 @@ THE_HOSTS: Final = "Hosts"
 WARN_CHANGED: Final = "Changed after you looked"
 WARN_NO_PREVIEW: Final = "No preview"
 WARN_GONE: Final = "The agent's session has ended"
-WARN_VAULT: Final = "Waiting for the vault"
 WARN_SELF_OPENED: Final = "Unverified agent: it connected by itself and chose this name."
 WARN_FILE_CHANGED: Final = "Its action file has changed; approving would run nothing"
 CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
@@ -164,9 +162,24 @@ def how_it_ended(state: str, at: str, took: str) -> str:
     return f"{OUTCOMES[state]} at {at}{after}{whose}"
 
 
-def running(seconds: str) -> str:
-    """Return the state of a call whose steps have been running for so long."""
-    return f"{ROW_STATES['executing']} {seconds}"
+def running(time: str) -> str:
+    """Return the state of a call whose steps are running; *time* says for how long, and how long they may."""
+    return f"{ROW_STATES['executing']} {time}"
+
+
+def running_short(time: str) -> str:
+    """Return the same for a narrow row."""
+    return f"{GLYPHS['executing']} {time}"
+
+
+WAITS_FOR: Final = "waits for the end of "
+WAITS_FOR_RUN: Final = "… waits"
+
+
+def waits_until(time: str) -> str:
+    """Return why an approved call waits for another, and until when at most; *time*: empty where not known."""
+    until = f"; at most until {time}" if time else ""
+    return f", which uses the same connector{until}"
 
 
 def read_back_at(time: str, took: str) -> str:

@@ -25,7 +25,7 @@ HELP_GLYPHS: Final = (
     ("◌", "preview being fetched"),
     ("○", "waiting without a preview; not connected"),
     ("▲", "changed, or needs attention"),
-    ("◇", "waiting for the vault"),
+    ("◇", "waiting for the vault or an account"),
     ("▶", "running"),
     ("✓", "approved, or done"),
     ("✗", "denied, failed or refused"),

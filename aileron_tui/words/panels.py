@@ -37,6 +37,16 @@ def stop_question(waiting: int, sessions: int, running: int) -> str:
 STOP_REMARK: Final = "A stopped run may already have done its work, so its outcome is unknown."
 
 
+def stop_run_question(name: str, time: str) -> str:
+    """Return the question before one call is stopped. *name* was rendered."""
+    return f'Stop "{name}"? It has been running for {time}.'
+
+
+STOP_RUN_REMARK: Final = (
+    "If it has sent a request that may change something, its outcome is unknown afterwards."
+)
+
+
 def everything_stopped(denied: int, sessions: int, runs: int) -> str:
     """Return the report of what stopping everything did."""
     text = f"{_counted(denied, 'call')} denied, {_counted(sessions, 'session')} ended"

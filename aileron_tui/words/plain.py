@@ -100,3 +100,8 @@ def looks_again_at(key: str, title: str) -> str:
 def changes_too_fast(back: str, stop: str) -> str:
     """Return why the console turned to what happened, and what leads back or ends it."""
     return f"This changes too fast to decide on. {back} goes back; {stop} stops everything."
+
+
+def in_shell(command: str) -> str:
+    """Return where to do what this console does not ask about. *command* was rendered."""
+    return f"To do this, type in another terminal: {command}"

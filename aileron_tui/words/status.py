@@ -8,6 +8,7 @@ VERBS: Final = {
     "accept": "accept it",
     "accept_rest": "accept the rest",
     "withdraw_acceptance": "withdraw its acceptance",
+    "allow_host": "allow the host",
 }
 ALL_SEEN: Final = "✓ All seen."
 RECHECKING: Final = "Checking once more before it runs …"
@@ -19,7 +20,6 @@ SCREEN_FAILED: Final = (
     "Run `aileron logs` to see where."
 )
 STORAGE_STOPS: Final = "✗ Nothing can be decided until the audit can be written."
-VAULT: Final = "The vault is locked. This waits until you open it."
 NOT_FOCUSED: Final = (
     "Your terminal reports that another pane has the focus, so no key decides here."
 )
@@ -212,6 +212,16 @@ def session_ended(agent: str) -> str:
 def ends_session(key: str, agent: str) -> str:
     """Return what the key that ends a session would do."""
     return f"{key} ends the session of {agent}; it asks first."
+
+
+def host_allowed(host: str) -> str:
+    """Return that a person allowed a session a host."""
+    return f"✓ The session can reach {host} until it ends."
+
+
+def allows_host(key: str, host: str) -> str:
+    """Return what the key that allows a session a host would do."""
+    return f"{key} lets this session reach {host} until it ends."
 
 
 def read_whole(key: str) -> str:

@@ -96,7 +96,16 @@ NO_CLAIMS: Final = "its client said nothing about itself"
 MODEL: Final = "MODEL"
 MODEL_REMARK: Final = "traffic through the gateway, counted; contents are not read"
 NO_MODEL: Final = "no traffic through the gateway yet"
+WAITS_FOR_VAULT: Final = "▲ locked"
+"""In the column of a session's model requests."""
+MODEL_WAITS: Final = "▲ for the vault: model requests are refused until it is unlocked"
 NO_ANSWER: Final = "no answer"
+NETWORK: Final = "NETWORK"
+NETWORK_REMARK: Final = "hosts that its sandbox refused; the names are the agent's"
+ASKS_FOR: Final = "Asks for"
+REFUSED_HOST: Final = "Refused"
+ALLOWED_HOST: Final = "Allowed"
+ALLOWED_BY_YOU: Final = "by you, until the session ends"
 SESSIONS_STATUS: Final = "Connected agents. What an agent says about itself is not checked."
 NO_SESSIONS: Final = "No agent is connected. Start one with `aileron launch`."
 
@@ -122,6 +131,16 @@ def not_gated(seconds: float) -> str:
     """Return why a call ran without a person, and how long it took."""
     took = f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
     return f"not gated · {took}"
+
+
+def asks_for_hosts(count: int) -> str:
+    """Return how many sessions were refused a host that a person can allow."""
+    return f"{count} {'asks' if count == 1 else 'ask'} for a host"
+
+
+def further_refusals(count: int) -> str:
+    """Return how often hosts were refused that are not kept."""
+    return f"and {count:,} more attempts to reach others, which are not listed here"
 
 
 def you(waited: str) -> str:
@@ -179,6 +198,11 @@ def sessions(count: int, connected: int) -> str:
 def uncontained(count: int) -> str:
     """Return how many sessions nothing contains."""
     return f"{count} not contained"
+
+
+def waiting_for_vault(count: int) -> str:
+    """Return how many sessions' model requests are refused until the vault is unlocked."""
+    return f"{count} wait{'s' if count == 1 else ''} for the vault"
 
 
 def only_claimed(count: int) -> str:

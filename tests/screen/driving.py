@@ -245,6 +245,7 @@ class Console:
 
     async def resize(self, columns: int, rows: int) -> None:
         await self.pilot.resize_terminal(columns, rows)
+        self.app._check_resize()  # as its timer would, whose one tick a busy machine may skip
         await self.settled()
 
     async def click(self, *at: Any, **options: Any) -> None:

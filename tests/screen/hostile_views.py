@@ -2,9 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from aileron_core.console_port import (
+    AccountNeedView,
+    AccountView,
+    ApprovalView,
     FieldView,
     LibraryItemView,
     ProcessView,
@@ -36,6 +39,17 @@ OURS = {
 """Ids and words that Aileron itself makes, and the host of a preview: each is of a fixed form."""
 
 
+_ACCOUNT = AccountView(name="x", account="x")
+_NEEDS = ("locked", "unbound", "choice")
+
+
+def _without_account(number: int, now: float, reason: Any) -> ApprovalView:
+    need = AccountNeedView(
+        reason=reason, connector="x", kind="x", candidates=(_ACCOUNT, _ACCOUNT), problem="x"
+    )
+    return approval(number, now, state="awaiting_vault", digest="", words=None, account_need=need)
+
+
 Say = Callable[[], str]
 """What the next text from outside says."""
 
@@ -54,6 +68,8 @@ def hostile(value: Any, say: Say) -> Any:
 def _hostile(value: Any, say: Say, hint: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return hostile(value, say)
+    if get_origin(hint) is Literal:
+        return value  # one of a few words of ours
     if isinstance(value, str) or (value is None and hint == (str | None)):
         return say()
     if isinstance(value, tuple) and value and isinstance(value[0], int):
@@ -94,6 +110,8 @@ def hostile_snapshot(now: float, say: Say) -> Snapshot:
         approval(3, now, process=process, claims=claims, steps=(step,), times_asked=3),
         dataclasses.replace(gone, drift=drifted(now)),
         approval(5, now, state="awaiting_vault", digest="", words=None, requester_gone=True),
+        *(_without_account(number, now, reason) for number, reason in enumerate(_NEEDS, start=20)),
+        approval(30, now, accounts=(_ACCOUNT, _ACCOUNT)),
         approval(6, now, state="checking", decided_at=now),
         approval(7, now, state="failed", decided_at=now, outcome="x"),
         approval(8, now, state="denied", decided_at=now, ended_at=now, reason="x"),

@@ -18,6 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from aileron_core.clock import SystemClock
 from aileron_core.console_port import (
+    AccountNeedView,
+    AccountView,
     Acknowledge,
     ApprovalUpdated,
     ApprovalView,
@@ -26,11 +28,13 @@ from aileron_core.console_port import (
     Intent,
     IntentRefused,
     LookView,
+    PreviewView,
     ReadRecord,
     Recorded,
     RecordView,
     RefetchPreview,
     Snapshot,
+    VaultStatus,
 )
 from aileron_core.settings import NotifySettings
 from aileron_tui.draw.glyphs import Glyphs
@@ -39,7 +43,10 @@ from aileron_tui.plain.console import PlainConsole
 from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.terminal.notifications import Notifier
 from tests.screen.fake_port import RecordingPort
-from tests.support.screens.calls import snapshot
+from tests.screen.test_accounts_view import ANA, accounts
+from tests.support.screens.calls import approval, snapshot
+
+LOCKED = VaultStatus(state="locked", entries=2)
 
 OLDER = 1_100
 FIRST_RECORDS = 30
@@ -74,16 +81,38 @@ def not_looked_at(view: ApprovalView) -> ApprovalView:
     return replace(view, can_fetch_again=True, preview=preview)
 
 
+def waiting_for_accounts(now: float) -> tuple[ApprovalView, ...]:
+    """A call that waits for the vault, and one of which a person has to pick the account."""
+    work = AccountView(name="api_key/mail/work", account="ana@example.com")
+    home = AccountView(name="api_key/mail/home", account="ana@home.example")
+    needs = (
+        AccountNeedView(reason="locked", connector="mail", kind="api_key", candidates=(work,)),
+        AccountNeedView(reason="choice", connector="mail", kind="api_key", candidates=(work, home)),
+    )
+    nothing = PreviewView(status="none")
+    return tuple(
+        replace(
+            approval(number, now), state="awaiting_vault", preview=nothing, digest="", words=None,
+            account_need=need,
+        )
+        for number, need in enumerate(needs, start=1)
+    )  # fmt: skip
+
+
 class PlainPort(RecordingPort):
     """Keeps intents in a file, and answers them."""
 
     def __init__(self, intents: Path) -> None:
         now = SystemClock().now()
         start = snapshot(now)
+        if "vault" in sys.argv:
+            start = replace(start, approvals=waiting_for_accounts(now), vault=LOCKED)
+        if "accounts" in sys.argv:
+            start = replace(start, accounts=accounts(ANA))
         numbered = [replace(each, seq=OLDER + at) for at, each in enumerate(start.records, 1)]
         before = [old(number, now) for number in range(1, OLDER + 1)]
         approvals = tuple(map(not_looked_at, start.approvals))
-        unknown = next(each for each in approvals if each.state == "unknown")
+        unknown = next((each for each in approvals if each.state == "unknown"), approvals[0])
         last = ended_unknown(unknown, OLDER + len(numbered) + 1)
         self._views = {each.approval_id: each for each in approvals}
         self._seq = last.seq

@@ -64,14 +64,25 @@ def test_the_footer_names_only_keys_that_do_something() -> None:
 
 def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
     """One key decides one thing, and leaving never decides."""
-    for context in ("waiting", "activity", "audit", "library", "sessions", "deny", "help"):
+    for context in (
+        "waiting",
+        "activity",
+        "audit",
+        "library",
+        "sessions",
+        "accounts",
+        "deny",
+        "help",
+    ):
         keys = [key for each in COMMANDS if context in each.contexts for key in each.keys]
         # A pause and its end share a key, and filter and search: never is each of them there.
         shared = [key for key in ("P", "slash") if key in keys]
         assert sorted(keys) == sorted([*set(keys), *shared]), context
     deciding = [key for each in COMMANDS if each.decides for key in each.keys]
     # Where a reason is typed no character alone can decide: there the spec has `ctrl+s`.
-    assert sorted(set(deciding)) == ["P", "T", "a", "ctrl+s", "enter", "m", "t", "x"]
+    assert sorted(set(deciding)) == [
+        "P", "R", "T", "a", "ctrl+s", "enter", "m", "t", "x", "y",
+    ]  # fmt: skip
 
 
 async def test_the_key_is_filled_on_screen_exactly_while_it_decides() -> None:

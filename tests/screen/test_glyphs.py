@@ -23,9 +23,9 @@ lines = st.lists(own | foreign, max_size=8).map(tuple)
 
 
 def every_sign() -> set[str]:
-    """Every character beyond ASCII in the source of the console."""
+    """Every character beyond ASCII in the source of the console, but for what `connector new` copies."""
     home = Path(aileron_tui.__file__).parent
-    files = [*home.rglob("*.py")]
+    files = {*home.rglob("*.py")} - {*(home / "suite").rglob("*.py")}
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     return set(re.findall(r"[^\x00-\x7f]", text))
 

@@ -1,6 +1,5 @@
 """The corpus of attacks over every surface of the screen: what stands in each cell, and what is sent."""
 
-import os
 import re
 from collections.abc import Awaitable, Callable
 from itertools import cycle
@@ -11,12 +10,13 @@ from tests.screen.driving import NOW, Console, console
 from tests.screen.grid import Cell, Grid
 from tests.screen.hostile_views import hostile_snapshot
 from tests.support.attacks import ATTACKS, CANARY, everything, harmless, short
+from tests.support.variants import variants
 
 MARK = CANARY[0]
 TALL = 260
 """Rows: every line of every document stands on one screen, and nothing has to be scrolled to."""
 WIDTHS = (80, 120, 200)
-TURNS = range(6 if os.environ.get("AILERON_TEST_ALL") else len(WIDTHS))
+TURNS = variants(range(6), 2)
 """Each says the attacks in other fields than the turn before; `make test-all` takes more turns."""
 SELECTORS = "\ufe0e\ufe0f"
 """Kept where they follow an emoji."""
@@ -122,7 +122,7 @@ async def test_no_attack_leaves_the_cells_of_outside_text(
         await walk(shown, width)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", variants(WIDTHS[::-1]))
 async def test_a_text_of_all_attacks_leaves_nothing_in_any_width(width: int) -> None:
     """The same for all of them in every single field."""
     text = everything(400)

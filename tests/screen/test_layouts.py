@@ -1,11 +1,12 @@
 """Every layout in every look: dark, light, without colour; pictures, and what must hold in all of them."""
 
-import os
 from dataclasses import replace
 
 import pytest
 
 from aileron_core.console_port import (
+    AccountNeedView,
+    AccountView,
     ApprovalUpdated,
     CoreLost,
     DriftView,
@@ -20,6 +21,7 @@ from aileron_tui.widgets.document import Document
 from tests.screen.driving import NOW, Console, console, mail, short, start
 from tests.screen.picturing import LARGE, SMALL, Scenario, Snap, at_rest, picture, picture_of
 from tests.support.screens.calls import drifted, snapshot
+from tests.support.variants import variants
 
 WIDE = (200, 60)
 LOOKS = [DARK, LIGHT, PLAIN]
@@ -147,6 +149,12 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
     looking = replace(mail(1).preview, status="fetching", updated_at=NOW - 1)
     drift: DriftView = drifted(NOW)
     ended = {"decided_at": NOW - 3, "ended_at": NOW - 1, "decided_by": "person"}
+    locked = AccountNeedView(
+        reason="locked",
+        connector="github://aileron/mail",
+        kind="api_key",
+        candidates=(AccountView(name="api_key/mail/work", account="ana@example.com"),),
+    )
     views = {
         "waits, all seen": short(1),
         "waits, not all seen": mail(1),
@@ -154,7 +162,7 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
         "no preview to be had": short(1, preview=gone),
         "still looking": short(1, preview=looking, digest=""),
         "changed": short(1, drift=drift),
-        "waits for the vault": short(1, state="awaiting_vault"),
+        "waits for the vault": short(1, state="awaiting_vault", account_need=locked),
         "rechecking": short(1, state="checking"),
         "approved": short(1, state="approved"),
         "running": short(1, state="executing"),
@@ -209,10 +217,7 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
 
 
 _SIGNS, _ASCII = Glyphs(), Glyphs(ascii=True)
-_BARE = [(SMALL, _SIGNS), (LARGE, _ASCII)]
-"""Each size and each set of signs once; every pair of them under `make test-all`."""
-if os.environ.get("AILERON_TEST_ALL"):
-    _BARE += [(LARGE, _SIGNS), (SMALL, _ASCII)]
+_BARE = variants([(SMALL, _ASCII), (LARGE, _SIGNS), (LARGE, _ASCII), (SMALL, _SIGNS)], 2)
 
 
 @pytest.mark.parametrize(("size", "glyphs"), _BARE)

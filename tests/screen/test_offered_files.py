@@ -10,6 +10,7 @@ from aileron_core.console_port import (
     FileContentView,
     LibraryUpdated,
     NotAcceptedView,
+    RunTimeView,
     WithdrawAcceptance,
 )
 from aileron_tui.draw.blocks import lay_out
@@ -251,3 +252,28 @@ def test_what_is_hidden_in_a_file_is_counted_in_the_head() -> None:
     item = Item(key="k", file=offered(SEND.replace("Sends a draft", "Sends a\u200b draft")))
     warned = [plain_text(each) for each in DocumentCache().warnings(item, file_changed=False)]
     assert warned == ["1 hidden character"]
+
+
+async def test_the_longer_time_that_an_acceptance_gives_is_shown_and_sent_with_it() -> None:
+    """The core gives no other time than the one on the page; what names it stands beside it."""
+    named = RunTimeView(seconds=300, usual=30, named_by="timeout_seconds", accepted=False)
+    file = replace(offered(), run_time=named)
+    async with console(start(held=(file,)), size=(120, 120), answers=True) as shown:
+        await shown.shows("▲ it may run up to 300 s instead of 30 s; each call says")
+        await shown.rest()
+        await shown.press_alone("t")
+        accepted = Accept(kind="action", name=file.name, digest=file.digest, run_seconds=300)
+        await shown.until(lambda: shown.port.intents == [accepted])
+
+
+def test_another_time_than_the_one_that_was_read_has_to_be_looked_at_anew() -> None:
+    """Of one file, and of files that were added together."""
+    named = RunTimeView(seconds=300, usual=30, named_by="connector", accepted=False)
+    files = [
+        replace(offered(), run_time=each) for each in (None, named, replace(named, seconds=90))
+    ]
+    assert len({Item(key="file", file=each).version for each in files}) == 3
+    suites = [SuiteFiles(suite=SUITE, files=(each,)) for each in files]
+    assert len({Item(key="suite", suite=each).version for each in suites}) == 3
+    lines = [plain_text(each.pieces) for each in suite_blocks(suites[1])]
+    assert [each for each in lines if "may run up to 300 s" in each]

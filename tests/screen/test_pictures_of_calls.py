@@ -3,11 +3,15 @@
 from dataclasses import replace
 
 from aileron_core.console_port import (
+    AccountNeedView,
+    AccountView,
     ApprovalUpdated,
+    ApprovalView,
     DriftView,
     FieldChangeView,
     NotAcceptedView,
     PreviewView,
+    VaultStatus,
 )
 from tests.screen.driving import NOW, Console, mail, short, start
 from tests.screen.picturing import (
@@ -17,6 +21,7 @@ from tests.screen.picturing import (
     at_rest,
     dark,
     dark_and_light,
+    every_look,
     picture_of,
     taken,
 )
@@ -208,11 +213,76 @@ async def test_a_call_is_looked_at_once_more_before_it_runs(shown: Console) -> N
     await shown.shows("Checking once more")
 
 
-@dark
-@picture_of(start(short(1, state="awaiting_vault", digest="", words=None, preview=WITHOUT)))
+def _held(number: int, **need: object) -> ApprovalView:
+    """A call that waits for the vault or an account."""
+    needs = AccountNeedView(connector="github://aileron/mail", kind="api_key", **need)
+    return short(
+        number, state="awaiting_vault", digest="", words=None, preview=WITHOUT, account_need=needs
+    )
+
+
+WORK = AccountView(name="api_key/mail/work", account="ana@example.com")
+PRIVATE = AccountView(name="api_key/mail/home", account="ana@home.example")
+WAITING = start(
+    _held(1, reason="locked", candidates=(WORK,)),
+    _held(2, reason="choice", candidates=(WORK, PRIVATE)),
+    _held(
+        3,
+        reason="unbound",
+        problem="api_key/mail/old cannot be used: the connector changed",
+        command="aileron binding rebind api_key/mail/old",
+    ),
+    short(4, accounts=(WORK,)),
+    vault=VaultStatus(state="locked", entries=2),
+)
+
+
+@every_look
+@picture_of(WAITING)
 async def test_a_call_that_waits_for_the_vault(shown: Console) -> None:
     """It cannot be approved, and says until when."""
     await shown.shows("The vault is locked")
+
+
+@every_look
+@picture_of(WAITING)
+async def test_the_passphrase_is_typed_unseen(shown: Console) -> None:
+    """What waits for it is named, and a dot stands for each character."""
+    await shown.rest()
+    await shown.press_alone("U")
+    await shown.shows("Passphrase of the vault:")
+    await shown.type("unseen")
+    await shown.shows("••••••")
+
+
+@every_look
+@picture_of(WAITING)
+async def test_the_account_of_a_call_is_picked(shown: Console) -> None:
+    await shown.rest()
+    await shown.press_alone("j")
+    await shown.rest()
+    await shown.press_alone("C")
+    await shown.shows("Which account")
+
+
+@every_look
+@picture_of(WAITING)
+async def test_a_call_without_an_account_says_how_to_bind_one(shown: Console) -> None:
+    await shown.rest()
+    await shown.press_alone("j")
+    await shown.press_alone("j")
+    await shown.shows("aileron binding rebind api_key/mail/old")
+
+
+@every_look
+@picture_of(WAITING)
+async def test_a_call_shows_the_account_that_it_uses(shown: Console) -> None:
+    await shown.rest()
+    for _ in range(3):
+        shown.clock.advance(0.1)
+        await shown.press_alone("j")
+    await shown.shows("ana@example.com")
+    await shown.rest()
 
 
 def _ends(state: str, outcome: str = "") -> Scenario:

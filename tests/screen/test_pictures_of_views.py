@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import AuditVerified, Recorded, Snapshot
+from aileron_core.console_port import AuditVerified, LoginUpdated, Recorded, Snapshot
 from tests.screen.driving import NOW, Console, denied, mail, short, start
 from tests.screen.picturing import (
     LARGE,
@@ -21,6 +21,7 @@ from tests.screen.picturing import (
     taken,
     to_row,
 )
+from tests.screen.test_accounts_view import ANA, CHANGED, ENDED, LOGIN, UNLOCKED, accounts
 from tests.support.screens.calls import snapshot
 from tests.support.screens.home import library, not_accepted, problems, records, sessions
 
@@ -359,3 +360,29 @@ def test_help_ends_with_the_signs(snap_compare: Snap, size: tuple[int, int]) -> 
         await shown.shows("claimed by the agent")
 
     assert picture(snap_compare, size, scenario, start(short(1), short(2)))
+
+
+# Accounts
+
+
+@dark
+@picture_of(start(vault=UNLOCKED, accounts=accounts(ANA, CHANGED, ENDED)))
+async def test_the_accounts_say_which_cannot_be_used(shown: Console) -> None:
+    """Status in sign and word, why below, and the connectors that have no account."""
+    await shown.go("A", "3 accounts, 2 cannot be used")
+    await to_row(shown, "api_key/mail/home")
+    await shown.rest()
+
+
+@dark
+@picture_of(start(vault=UNLOCKED, accounts=accounts(ENDED)))
+async def test_a_login_shows_what_it_asks_for_and_who_gets_the_tokens(shown: Console) -> None:
+    """Before anything is opened: permissions, both hosts, and the address whole."""
+    await shown.go("A", "1 account, 1 cannot be used")
+    await to_row(shown, "oauth2/drive/ana")
+    await shown.rest()
+    await shown.press_alone("l")
+    await shown.shows("Starting the login")
+    shown.port.tell(LoginUpdated(login=LOGIN))
+    await shown.shows("Log in at this address")
+    await shown.rest()

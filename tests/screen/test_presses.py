@@ -1,6 +1,5 @@
 """No key press is lost in silence: it does what it was aimed at, or one sentence says why not."""
 
-import os
 import random
 from dataclasses import replace
 
@@ -28,6 +27,7 @@ from aileron_tui.widgets.document import Document
 from tests.screen.driving import NOW, Console, console, mail, short, start
 from tests.support.screens.calls import drifted
 from tests.support.screens.home import not_accepted
+from tests.support.variants import variants
 
 PRESSES = 200
 KEYS = (
@@ -183,7 +183,7 @@ def said(shown: Console) -> str:
     return plain_text(message.pieces) if message is not None and message.refusal else ""
 
 
-@pytest.mark.parametrize("seed", range(1, 9 if os.environ.get("AILERON_TEST_ALL") else 3))
+@pytest.mark.parametrize("seed", variants(range(1, 9)))
 async def test_each_of_200_presses_does_what_it_was_aimed_at_or_says_why_not(seed: int) -> None:
     """While calls come, change, run, expire and are withdrawn; no row leaves between two keys."""
     chance = random.Random(seed)

@@ -10,6 +10,7 @@ from aileron_core.console_port import (
     ApprovalView,
     FieldView,
     ProcessView,
+    ReachView,
     Recorded,
     RecordView,
 )
@@ -31,6 +32,28 @@ PROCESS = ProcessView(
     parents=((48000, "zsh"), (47000, "tmux: server")),
     started_at=NOW - 1800,
 )
+
+
+@pytest.mark.parametrize(
+    ("reach", "shown"),
+    [
+        (ReachView(network="all"), "reaches   the whole network"),
+        (ReachView(network="offline"), "reaches   no network (offline)"),
+        (
+            ReachView(network="hosts", hosts=("git\u200bhub.com:443", "b:1", "c:1")),
+            "reaches   git‹ZWSP›hub.com:443 and 2 more",
+        ),
+        (ReachView(network="hosts"), ""),
+        (ReachView(), ""),
+    ],
+)
+def test_it_says_what_the_session_may_reach(reach: ReachView, shown: str) -> None:
+    """The whole network, none, or named hosts; nothing where its launcher did not report it."""
+    lines = rail_text(requester_section(mail(reach=reach)))
+    found = [each for each in lines if each.startswith("reaches")]
+    assert found == ([shown] if shown else [])
+    uncontained = requester_section(mail(reach=reach, containment="none"))
+    assert not [each for each in rail_text(uncontained) if each.startswith("reaches")]
 
 
 def record(seq: int, event: str, run: str, **changes: object) -> RecordView:

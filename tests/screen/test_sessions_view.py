@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import Containment, EndSession, SessionsUpdated
+from aileron_core.console_port import (
+    AllowHost,
+    Containment,
+    EndSession,
+    RefusedHostView,
+    SessionsUpdated,
+    TrafficView,
+)
 from aileron_tui.draw.context import Section, requester_section
 from aileron_tui.draw.text import plain_text
 from tests.screen.driving import NOW, console, mail, start
@@ -144,3 +151,80 @@ def test_the_name_that_an_agent_gave_its_session_is_no_fact() -> None:
     assert "session" in _facts(launched)
     own = requester_section(mail(self_opened=True, **named))
     assert "session" not in _facts(own)
+
+
+async def test_a_session_whose_model_requests_wait_for_the_vault_says_so() -> None:
+    """In the header, its row and the opened session."""
+    traffic = TrafficView(
+        requests=3, in_flight=0, bytes_up=10, bytes_down=20, last_status=503,
+        last_route="POST /v1/responses", gateway_errors=2,
+    )  # fmt: skip
+    waits = replace(CODEX, traffic=traffic, waits_for_vault=True)
+    async with console(start(mail(), sessions=(waits, CLAUDE, RELAY))) as shown:
+        await shown.go("5", "▲ 1 waits for the vault")
+        await shown.go("enter", "model requests are refused until it is unlocked")
+        shown.port.tell(SessionsUpdated(sessions=(replace(waits, waits_for_vault=False), CLAUDE)))
+        await shown.until(lambda: "refused until it is unlocked" not in shown.text)
+
+
+ASKED, NEXT = "evil-registry.example:443", "telemetry.example:443"
+
+
+async def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
+    """The list counts it, its row's detail names it; the key opens the session first, and decides there."""
+    asks = replace(CODEX, refused_hosts=(RefusedHostView(ASKED, ""), RefusedHostView(NEXT, "")))
+    async with console(start(mail(), sessions=(asks, CLAUDE, RELAY))) as shown:
+        await shown.go("5", "▲ 1 asks for a host")
+        assert f"▲ asks for {ASKED}" in shown.text
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.shows("NETWORK")
+        assert shown.port.intents == []
+        await shown.read_all()
+        assert f"t lets this session reach {ASKED} until it ends." in shown.status_line
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents == [AllowHost(session_id=CODEX.session_id, host=ASKED)]
+        allowed = replace(asks, refused_hosts=(RefusedHostView(NEXT, ""),), allowed_hosts=(ASKED,))
+        shown.port.tell(SessionsUpdated(sessions=(allowed, CLAUDE, RELAY)))
+        await shown.shows(f"✓ The session can reach {ASKED} until it ends.")
+        await shown.press_alone("t")
+        await shown.passes(0.1)
+        assert len(shown.port.intents) == 1, "the next host was not there for 400 ms"
+
+
+async def test_another_host_that_comes_to_be_asked_for_rests_anew() -> None:
+    """The key does not fall upon a host that the person did not see."""
+    asks = replace(CODEX, refused_hosts=(RefusedHostView(ASKED, ""),))
+    async with console(start(mail(), sessions=(asks,))) as shown:
+        await shown.go("5", ASKED)
+        await shown.go("enter", "NETWORK")
+        await shown.read_all()
+        swapped = replace(CODEX, refused_hosts=(RefusedHostView(NEXT, ""),))
+        shown.port.tell(SessionsUpdated(sessions=(swapped,)))
+        await shown.shows(NEXT)
+        await shown.press_alone("t")
+        await shown.passes(0.1)
+        assert shown.port.intents == []
+
+
+async def test_a_host_that_cannot_be_allowed_is_shown_with_the_reason_and_marked() -> None:
+    """Its name is whatever the agent asked for; no key is offered for it."""
+    hosts = (
+        RefusedHostView("a\x1b[31m\u202eb:443", "it is not a host name"),
+        RefusedHostView("meta.example:443", "it leads to 169.254.169.254, which is link-local"),
+    )
+    asks = replace(CODEX, refused_hosts=hosts, allowed_hosts=(ASKED,), further_refusals=1200)
+    async with console(start(mail(), sessions=(asks,))) as shown:
+        await shown.go("5", "1 session open")
+        assert "asks for" not in shown.text
+        await shown.go("enter", "which is link-local")
+        assert "\x1b" not in shown.text
+        assert "\u202e" not in shown.text
+        assert "it is not a host name" in shown.text
+        assert "by you, until the session ends" in shown.text
+        assert "1,200 more attempts" in shown.text
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.shows("this session asks for no host that could be allowed")
+        assert shown.port.intents == []

@@ -31,6 +31,6 @@ async def test_a_view_without_widgets_draws_nothing() -> None:
     """Regression: a drawing that came due while the console ended looked for the audit's list."""
     async with console(start(short(1))) as shown:
         pages = [page for page in shown.app._screens.values() if not page.is_mounted]
-        assert len(pages) == 4
+        assert len(pages) == 5
         for page in pages:
             page.redraw()

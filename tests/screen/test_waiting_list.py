@@ -10,6 +10,7 @@ from aileron_core.console_port import (
     Recorded,
     RecordView,
     RefreshPreview,
+    VaultStatus,
 )
 from aileron_tui.draw.bars import banner_lines, startup_warnings
 from aileron_tui.draw.text import plain_text
@@ -188,7 +189,9 @@ async def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_t
 
 def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     """Pause and a storage that fails come first; no warning is dropped for them."""
-    standing = startup_warnings(routes=ROUTES, accepted_installed=True)
+    standing = startup_warnings(
+        routes=ROUTES, accepted_installed=True, vault=VaultStatus(state="absent")
+    )
     rows = banner_lines(
         lost=None, storage="disk full", warnings=standing, width=100, help_key="?", paused="Held."
     )

@@ -23,8 +23,9 @@ from aileron_tui.draw.columns import (
 )
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
-from aileron_tui.draw.times import age, clock_seconds, seconds_taken
+from aileron_tui.draw.times import age, clock_seconds, time_running
 from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.input.situation import RunningCall
 from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
 
@@ -242,8 +243,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         if item.state in _DECIDED and waited is not None:
             return (Piece(words.views.you(age(waited)), "muted"),)
         if item.state == "executing" and item.state_record is not None:
-            running = words.item.running(seconds_taken(now - item.state_record.at))
-            return (Piece(running, "ok"),)
+            start = item.state_record
+            time = time_running(now - start.at, start.seconds_allowed)
+            return (Piece(words.item.running(time), "ok"),)
         if item.state == "pending":
             return (Piece(words.views.ITS_FILE_ASKS, "muted"),)
         return foreign_text(telling.summary, "muted")
@@ -271,6 +273,15 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         by = line(" ", Piece("by ", "muted"), *foreign_text(who, "strong"))
         since = Piece(f", {age(now - item.first.at)} ago", "muted")
         return (truncate(first, width - 1), truncate(line(*by, since), width - 1))
+
+    @property
+    def running(self) -> RunningCall | None:
+        """The call of the selected row, while its steps run."""
+        item = self.current
+        if item is None or item.state != "executing" or item.state_record is None:
+            return None
+        start = item.state_record
+        return RunningCall(run_id=item.key, name=start.action or "", started_at=start.at)
 
     @property
     def run_id(self) -> str:

@@ -9,7 +9,7 @@ from aileron_tui import words
 from aileron_tui.draw.acceptance import content_warnings
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines
-from aileron_tui.draw.file_page import consequence_line
+from aileron_tui.draw.file_page import consequence_line, run_time_line
 from aileron_tui.draw.foreign_text import foreign_text, host_names, render_foreign, rendered_lines
 from aileron_tui.draw.header import draw_warnings
 from aileron_tui.draw.rows import EFFECTS
@@ -76,7 +76,9 @@ class LibraryTable(KeyedTable[LibraryItemView]):
     def version(self) -> tuple[object, ...]:
         """What a person must look at anew when it differs: the file's digest and state."""
         item = self.current
-        return (self.key, item.digest, item.state, item.reason) if item is not None else ()
+        if item is None:
+            return ()
+        return (self.key, item.digest, item.state, item.reason, item.run_time)
 
     # Drawing
 
@@ -148,6 +150,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         ]
         if item.kind == "action":
             made += _action_blocks(item)
+        made += _run_time(item)
         made += _list("Hosts", item.hosts)
         made.append(value("Digest", foreign_text(item.digest)))
         if item.reason:
@@ -244,6 +247,20 @@ def _action_blocks(item: LibraryItemView) -> list[Block]:
         *(op_blocks(item.steps, "strong") if item.steps else [value("Runs", _none())]),
         value("Preview", foreign_text(item.preview) if item.preview else _none()),
     ]
+
+
+def _run_time(item: LibraryItemView) -> list[Block]:
+    """Return how long an action may run, where that is not its file's own limit or the usual one."""
+    named = item.run_time
+    if named is None:
+        return []
+    if item.accepted_at is None or item.state == "held_back":
+        return [value("Time", run_time_line(named))]
+    if named.accepted:
+        return [value("Time", (Piece(words.files.run_time_given(named.seconds)),))]
+    argument = "" if named.named_by == "connector" else named.named_by
+    missing = words.files.run_time_missing(named.seconds, named.usual, argument)
+    return [value("Time", (Piece(missing, "attn"),))]
 
 
 def _list(label: str, rows: Sequence[str]) -> list[Block]:

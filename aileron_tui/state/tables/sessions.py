@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
-from aileron_core.console_port import ProcessView, SessionView, TrafficView
+from aileron_core.console_port import ProcessView, SessionView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import (
@@ -61,7 +61,7 @@ class SessionsTable(KeyedTable[SessionView]):
     def version(self) -> tuple[object, ...]:
         """What a person must look at anew when it differs: whose session it is, not what it does."""
         item = self.current
-        return (item.session_id, item.containment) if item is not None else ()
+        return (item.session_id, item.containment, item.host_to_allow) if item is not None else ()
 
     # Drawing
 
@@ -72,6 +72,12 @@ class SessionsTable(KeyedTable[SessionView]):
         pieces = [Piece(f" {words.views.sessions(len(self._items), connected)}", "muted")]
         if loose := ways["none"]:
             pieces += [Piece(" · ", "muted"), Piece(f"▲ {words.views.uncontained(loose)}", "attn")]
+        if locked := sum(each.waits_for_vault for each in self._items):
+            waits = words.views.waiting_for_vault(locked)
+            pieces += [Piece(" · ", "muted"), Piece(f"▲ {waits}", "attn")]
+        if asking := sum(each.host_to_allow is not None for each in self._items):
+            asks = words.views.asks_for_hosts(asking)
+            pieces += [Piece(" · ", "muted"), Piece(f"▲ {asks}", "attn")]
         if claimed := ways["claimed"]:
             pieces.append(Piece(f" · {words.views.only_claimed(claimed)}", "muted"))
         return (tuple(pieces), column_titles(_COLUMNS, "folder", width))
@@ -86,7 +92,7 @@ class SessionsTable(KeyedTable[SessionView]):
             "contained": _contained(item, short=True),
             "waiting": _count(item.waiting),
             "running": _count(item.running),
-            "model": _requests(item.traffic),
+            "model": _requests(item),
             "since": (Piece(age(now - item.opened_at), "muted"),),
             "session": foreign_text(item.label, "muted"),
         }
@@ -102,6 +108,10 @@ class SessionsTable(KeyedTable[SessionView]):
             return ()
         who = process_chain(item.process) if item.process is not None else ()
         identity = who or (Piece(words.views.self_declared(item.self_opened), "muted"),)
+        if item.host_to_allow is not None:
+            asks = Piece(f"▲ {words.views.ASKS_FOR.lower()} ", "attn")
+            host = foreign_text(item.host_to_allow, "strong")
+            identity = line(asks, *host, Piece(" · ", "muted"), *identity)
         return detail_lines(
             line(*identity, Piece(" · ", "muted"), *foreign_text(item.session_id, "muted")), width
         )
@@ -118,6 +128,10 @@ class SessionsTable(KeyedTable[SessionView]):
         second = line(" ", Piece("opened ", "muted"), since, *(label if item.label else ()))
         rows = [truncate(first, width - 1), truncate(second, width - 1)]
         rows += _consequence(item)
+        if item.host_to_allow is not None:
+            asks = Piece(f" ▲ {words.views.ASKS_FOR.lower()} ", "attn")
+            host = foreign_text(item.host_to_allow, "strong")
+            rows.append(truncate(line(asks, *host), width - 1))
         if item.self_opened:
             rows.append((Piece(f" ▲ {words.item.WARN_SELF_OPENED}", "attn"),))
         return tuple(rows)
@@ -127,8 +141,17 @@ class SessionsTable(KeyedTable[SessionView]):
         item = self.current
         if item is None:
             return ()
-        passed = _model(item.traffic)
-        return (*_seen(item), blank(), *_said(item), blank(), *passed, blank(), *_record(item))
+        passed = _model(item)
+        return (
+            *_network(item),
+            *_seen(item),
+            blank(),
+            *_said(item),
+            blank(),
+            *passed,
+            blank(),
+            *_record(item),
+        )
 
     def status(self, registry: CommandRegistry) -> Line:
         return (
@@ -229,8 +252,11 @@ def _status(status: int | None) -> Piece:
     return Piece(str(status), "attn" if status >= 400 else "text")
 
 
-def _requests(traffic: TrafficView | None) -> Line:
+def _requests(item: SessionView) -> Line:
     """Return how many requests passed, and how the last one ended or that one is under way."""
+    traffic = item.traffic
+    if item.waits_for_vault:
+        return (Piece(words.views.WAITS_FOR_VAULT, "attn"),)
     if traffic is None:
         return (Piece("0", "muted"),)
     count = Piece(f"{traffic.requests:,}", "strong")
@@ -241,10 +267,37 @@ def _requests(traffic: TrafficView | None) -> Line:
     return (count, Piece(" · ", "muted"), _status(traffic.last_status))
 
 
-def _model(traffic: TrafficView | None) -> list[Block]:
+def _network(item: SessionView) -> list[Block]:
+    """Return the hosts that its sandbox refused or a person allowed; nothing where there are none."""
+    if not (item.refused_hosts or item.allowed_hosts):
+        return []
+    made = [heading(words.views.NETWORK, (Piece(words.views.NETWORK_REMARK, "muted"),))]
+    made += [
+        value(words.views.ASKS_FOR, foreign_text(each.host, "strong"))
+        for each in item.refused_hosts
+        if not each.problem
+    ]
+    for host in item.allowed_hosts:
+        remark = Piece(f"  {words.views.ALLOWED_BY_YOU}", "muted")
+        made.append(value(words.views.ALLOWED_HOST, line(*foreign_text(host), remark)))
+    for each in item.refused_hosts:
+        if each.problem:
+            why = line(*foreign_text(each.host), Piece(": ", "muted"), *foreign_text(each.problem))
+            made.append(value(words.views.REFUSED_HOST, why))
+    if item.further_refusals:
+        made.append(
+            value("", (Piece(words.views.further_refusals(item.further_refusals), "muted"),))
+        )
+    return [*made, blank()]
+
+
+def _model(item: SessionView) -> list[Block]:
+    traffic = item.traffic
     if traffic is None:
         return [heading(words.views.MODEL, (Piece(words.views.NO_MODEL, "muted"),))]
     made = [heading(words.views.MODEL, (Piece(words.views.MODEL_REMARK, "muted"),))]
+    if item.waits_for_vault:
+        made.append(value("Waits", (Piece(words.views.MODEL_WAITS, "attn"),)))
     made.append(value("Requests", line(words.views.passed(traffic.requests, traffic.in_flight))))
     made.append(value("Sent", line(words.views.size(traffic.bytes_up))))
     made.append(value("Received", line(words.views.size(traffic.bytes_down))))
@@ -263,5 +316,6 @@ def _record(item: SessionView) -> list[Block]:
         value("Opened", line(opened), "record"),
         value("Waiting", line(str(item.waiting)), "record"),
         value("Running", line(str(item.running)), "record"),
+        value("Sandbox", foreign_text(item.containment_line), "record"),
         value("Session", foreign_text(item.session_id), "record"),
     ]

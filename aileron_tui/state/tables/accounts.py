@@ -1,0 +1,242 @@
+"""The accounts: those that are bound, and the connectors that need one."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from aileron_core.console_port import AccountsUpdated, BoundAccountView, CredentialUserView
+from aileron_tui import words
+from aileron_tui.draw.blocks import Block, heading, value
+from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines
+from aileron_tui.draw.foreign_text import foreign_text, host_names
+from aileron_tui.draw.header import draw_warnings
+from aileron_tui.draw.text import Line, Piece, line, truncate
+from aileron_tui.draw.times import age, clock_seconds, day
+from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.state.filter import FilterFields
+from aileron_tui.state.tables.table import KeyedTable
+
+_COLUMNS = (
+    Column(name="status", size=18),
+    Column(name="account", size=22),
+    Column(name="used", size=8),
+    Column(name="name", size=28, min_width=120),
+    Column(name="connector", size=26, min_width=120),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AccountRow:
+    """A bound account, or (without one) a connector that needs one."""
+
+    bound: BoundAccountView | None
+    user: CredentialUserView | None
+    """The accepted connector of its name and kind; None where there is none."""
+
+    @property
+    def connector(self) -> str:
+        if self.bound is not None:
+            return self.bound.connector
+        return self.user.connector if self.user is not None else ""
+
+
+class AccountsTable(KeyedTable[AccountRow]):
+    """One row for each account by name, then one for each connector that has none it can use."""
+
+    fields: ClassVar[tuple[str, ...]] = ("account", "state", "host", "kind")
+    decides: ClassVar[bool] = True
+
+    def __init__(self, accounts: AccountsUpdated, now: float) -> None:
+        super().__init__()
+        self.update(accounts, now)
+
+    def update(self, accounts: AccountsUpdated, now: float) -> None:
+        """Replace the rows by what is bound now."""
+        self.names = frozenset(each.name for each in accounts.accounts)
+        rows = [AccountRow(each, _user_of(each, accounts)) for each in accounts.accounts]
+        usable = {each.connector for each in accounts.accounts if not each.problem}
+        rows += [AccountRow(None, each) for each in accounts.users if each.connector not in usable]
+        self.set_items(rows, now)
+
+    def select_connector(self, connector: str) -> None:
+        """Select the row of *connector*: its account that cannot be used, else the one that has it bound."""
+        rows = [self.item(row) for row in range(len(self))]
+        found = [row for row, each in enumerate(rows) if each and each.connector == connector]
+        if found:
+            self.select(found[0])
+
+    def key_of(self, item: AccountRow) -> str:
+        if item.bound is not None:
+            return f"account:{item.bound.name}"
+        return f"connector:{item.user.hash if item.user is not None else ''}"
+
+    def fields_of(self, item: AccountRow) -> FilterFields:
+        bound, user = item.bound, item.user
+        hosts = " ".join(bound.hosts if bound is not None else user.hosts if user else ())
+        account = f"{bound.account} {bound.name}" if bound is not None else ""
+        kind = bound.kind if bound is not None else user.kind if user is not None else ""
+        named = {"account": account, "state": _status_text(item), "host": hosts, "kind": kind}
+        text = f"{account} {item.connector} {hosts} {_status_text(item)}"
+        return FilterFields(text=text, fields=named, at=bound.created_at if bound else None)
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """What a person must look at anew when it differs: everything but when it was last used."""
+        item = self.current
+        if item is None:
+            return ()
+        bound = item.bound
+        shown = (bound.connector_hash, bound.hosts, bound.account, bound.problem) if bound else ()
+        return (self.key, shown, item.user)
+
+    # Drawing
+
+    def header(self, width: int, now: float) -> tuple[Line, ...]:
+        bound = [each.bound for each in self._items if each.bound is not None]
+        unusable = sum(bool(each.problem) for each in bound)
+        text = words.accounts.count(len(bound), unusable)
+        last = "host" if width >= 120 else "name"
+        role = "attn" if unusable else "muted"
+        return ((Piece(f" {text}", role),), column_titles(_COLUMNS, last, width))
+
+    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
+        item = self.item(number)
+        if item is None:
+            return ()
+        bound, user = item.bound, item.user
+        name = bound.name if bound is not None else user.default_name if user is not None else ""
+        values: dict[str, Line] = {
+            "status": _status(item),
+            "account": foreign_text(bound.account, "summary" if selected else "text")
+            if bound is not None
+            else (),
+            "name": foreign_text(name, "text" if bound is not None else "muted"),
+            "used": (Piece(_used(bound, now), "muted"),),
+            "connector": foreign_text(item.connector, "muted"),
+        }
+        hosts = bound.hosts if bound is not None else user.hosts if user is not None else ()
+        last = host_names(hosts) if width >= 120 else values["name"]
+        return column_row(_COLUMNS, values, last, width, selected=selected)
+
+    def detail(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return why the selected one cannot be used, or what its connector may do with it."""
+        item = self.current
+        if item is None:
+            return ()
+        connector = foreign_text(item.connector, "muted")
+        if item.bound is None:
+            more: Line = (Piece(words.accounts.NEEDS_REMARK, "muted"),)
+        elif item.bound.problem:
+            more = foreign_text(item.bound.problem, "attn")
+        else:
+            more = foreign_text(", ".join(item.bound.hosts), "muted")
+        return detail_lines(line(*connector, Piece(" · ", "muted"), *more), width)
+
+    def head(self, width: int, now: float) -> tuple[Line, ...]:
+        item = self.current
+        if item is None:
+            return ()
+        bound = item.bound
+        title = bound.name if bound is not None else item.connector
+        first = line(" ", *_status(item), "  ", *foreign_text(title, "strong"))
+        rows = [truncate(first, width - 1)]
+        if bound is not None and bound.problem:
+            rows += draw_warnings((foreign_text(bound.problem, "attn"),), width, compact=False)
+        return tuple(rows)
+
+    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
+        item = self.current
+        if item is None:
+            return ()
+        made = [*_bound_blocks(item.bound)] if item.bound is not None else []
+        if item.user is not None:
+            made += _user_blocks(item.user, is_bound=bool(made))
+        return tuple(made)
+
+    def status(self, registry: CommandRegistry) -> Line:
+        text = words.accounts.STATUS if self._items else words.accounts.NONE
+        return (Piece(text, "muted"),)
+
+
+def _user_of(bound: BoundAccountView, accounts: AccountsUpdated) -> CredentialUserView | None:
+    found = [
+        each
+        for each in accounts.users
+        if each.connector == bound.connector and each.kind == bound.kind
+    ]
+    same = [each for each in found if each.hash == bound.connector_hash]
+    return (same or found or [None])[-1]
+
+
+def _status_text(item: AccountRow) -> str:
+    said = words.accounts
+    if item.bound is None:
+        return said.NOT_BOUND
+    if not item.bound.problem:
+        return said.ACTIVE
+    return said.STALE if item.bound.remedy == "reauthorize" else said.NOT_COUNTING
+
+
+def _status(item: AccountRow) -> Line:
+    text = _status_text(item)
+    if item.bound is None:
+        return (Piece(f"○ {text}", "attn"),)
+    return (Piece(f"▲ {text}", "attn"),) if item.bound.problem else (Piece(f"✓ {text}", "ok"),)
+
+
+def _used(bound: BoundAccountView | None, now: float) -> str:
+    if bound is None:
+        return ""
+    return words.accounts.NEVER if bound.last_used_at is None else age(now - bound.last_used_at)
+
+
+def _time(at: float | None) -> str:
+    return words.accounts.NEVER if at is None else f"{day(at)} {clock_seconds(at)}"
+
+
+def _bound_blocks(bound: BoundAccountView) -> list[Block]:
+    made = [
+        heading(words.accounts.SECTION, (Piece(words.accounts.SECTION_REMARK, "muted"),)),
+        value("Account", foreign_text(bound.account, "strong")),
+        value("Name", foreign_text(bound.name)),
+        value("Kind", line(bound.kind)),
+        value("Connector", foreign_text(bound.connector)),
+        value("Digest", foreign_text(bound.connector_hash)),
+    ]
+    made += [
+        value("Sent to" if number == 0 else "", foreign_text(host, "strong"))
+        for number, host in enumerate(bound.hosts)
+    ]
+    made.append(value("Bound", line(_time(bound.created_at))))
+    made.append(value("Last used", line(_time(bound.last_used_at))))
+    if bound.scopes:
+        made.append(value("Granted", foreign_text(", ".join(bound.scopes))))
+    if bound.missing_scopes:
+        made.append(value("Not granted", foreign_text(", ".join(bound.missing_scopes), "attn")))
+    made += [
+        value("Remembered for" if number == 0 else "", foreign_text(action))
+        for number, action in enumerate(bound.remembered_for)
+    ]
+    if bound.problem:
+        made.append(value("Problem", foreign_text(bound.problem, "attn")))
+        command = f"aileron binding {bound.remedy} {bound.name}"
+        made.append(value("In a shell", foreign_text(command, "strong")))
+    return made
+
+
+def _user_blocks(user: CredentialUserView, *, is_bound: bool) -> list[Block]:
+    said = words.accounts
+    made = [
+        heading(said.CONNECTOR_SECTION, (Piece(said.CONNECTOR_REMARK, "muted"),))
+        if is_bound
+        else heading(said.NEEDS_SECTION, (Piece(said.NEEDS_REMARK, "muted"),)),
+        value("Connector", foreign_text(user.ref, "strong")),
+        value("Digest", foreign_text(user.hash)),
+        value("Sends", foreign_text(said.sent_as(user.kind, user.header))),
+    ]
+    made += [
+        value("To" if number == 0 else "", foreign_text(host, "strong"))
+        for number, host in enumerate(user.hosts)
+    ]
+    if user.scope:
+        made.append(value(said.AUTHOR, foreign_text(user.scope, "claim"), "claim"))
+    return made

@@ -1,0 +1,178 @@
+"""The words of the vault and of accounts: why a call waits for one, unlocking, creating, picking."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aileron_tui.words.bars import calls_waiting
+
+WAITS_FOR_VAULT: Final = "WAITS FOR THE VAULT"
+WAITS_FOR_ACCOUNT: Final = "WAITS FOR AN ACCOUNT"
+WAITS_FOR_CHOICE: Final = "WAITS FOR YOUR CHOICE"
+LOCKED_REMARK: Final = "it is locked; nothing is fetched and nothing runs until it is unlocked"
+WAITS_FOR_SETTINGS: Final = "WAITS FOR THE SETTINGS"
+SETTINGS_REMARK: Final = "config.toml is not what you accepted; nothing is fetched and nothing runs"
+UNBOUND_REMARK: Final = "no bound account can be used; nothing is fetched and nothing runs"
+CHOICE_REMARK: Final = "several accounts can be used; the agent cannot pick one"
+NEEDS: Final = "Needs"
+NEXT: Final = "Next"
+IN_SHELL: Final = "Or in a shell: "
+WARNINGS: Final = {
+    "locked": "Waiting for the vault",
+    "settings": "Waiting for you to accept config.toml",
+    "unbound": "Waiting for an account",
+    "choice": "Waiting for you to pick an account",
+}
+TAGS: Final = {
+    "locked": "▲ vault",
+    "settings": "▲ config.toml",
+    "unbound": "▲ no account",
+    "choice": "▲ pick an account",
+}
+"""Why a call waits, by `AccountNeedView.reason`."""
+TOP_BAR: Final = ("◇", "◇ locked", "◇ vault locked")
+"""In 0 to 2 words."""
+UNATTENDED: Final = "▲ the vault was unlocked unattended: by a file or variable, not by your key"
+REFUSED: Final = {
+    "locked": "the vault is locked",
+    "settings": "config.toml has to be accepted first",
+    "unbound": "no account is bound for it",
+    "choice": "an account has to be picked first",
+}
+NOT_LOCKED: Final = "the vault is not locked"
+NOT_UNLOCKED: Final = "the vault is not unlocked"
+NO_VAULT: Final = "there is no vault, and nothing waits for one"
+NO_CHOICE: Final = "this waits for no choice of an account"
+
+
+def settings_withheld(names: Sequence[str], *, locked: bool) -> str:
+    """Return which settings of config.toml are not in force, and until when."""
+    until = "you unlock the vault" if locked else "you accept config.toml"
+    return f"▲ {', '.join(names)} of config.toml: not in force until {until}"
+
+
+def settings_in_force(names: Sequence[str]) -> str:
+    """Return which settings of config.toml are in force from now on."""
+    return f"Now in force, from config.toml: {', '.join(names)}."
+
+
+def bind_here(accounts_key: str) -> str:
+    """Return which key leads to where an account is bound."""
+    return f"{accounts_key} leads to the accounts, where you bind one."
+
+
+def kind_needed(kind: str) -> str:
+    """Return what kind of account a connector needs. *kind* was rendered."""
+    return f"an account of kind {kind}"
+
+
+def next_step(reason: str, key: str, *, gated: bool) -> str:
+    """Return what *key* does about a call that waits, and what happens then."""
+    if reason == "settings":
+        return "Accept config.toml in its own row, or put it back and restart the console."
+    then = (
+        "The preview is fetched then, and you are asked."
+        if gated
+        else "It then runs without asking."
+    )
+    does = {"locked": "unlocks the vault", "choice": "picks one"}.get(reason, "")
+    return f"{key} {does}. {then}" if does else then
+
+
+def status(
+    reason: str, unlock_key: str, choose_key: str, accounts_key: str, *, has_vault: bool
+) -> str:
+    """Return what a call waits for, as the status line says it."""
+    match reason:
+        case "unbound" if not has_vault:
+            return f"No account is bound. {unlock_key} creates the vault that keeps accounts."
+        case "unbound":
+            return f"No account can be used. {accounts_key} leads to the accounts; this waits until then."
+        case "settings":
+            return "config.toml is not what you accepted. Its own row accepts it; this waits until then."
+        case "choice":
+            return f"{choose_key} picks the account. This waits until then."
+        case _:
+            return f"The vault is locked. {unlock_key} unlocks it; this waits until then."
+
+
+def locked_now() -> str:
+    """Return that the vault was locked."""
+    return "The vault is locked."
+
+
+def opened(*, created: bool) -> str:
+    """Return that the vault was unlocked."""
+    return "✓ The vault is created and unlocked." if created else "✓ The vault is unlocked."
+
+
+def wrong_before(count: int, since: str) -> str:
+    """Return how many wrong passphrases were given; *since*: a time, may be empty."""
+    noun = "wrong passphrase was" if count == 1 else "wrong passphrases were"
+    return f"{count} {noun} given" + (f" since {since}." if since else ".")
+
+
+# The panels
+
+UNLOCK_QUESTION: Final = "Passphrase of the vault:"
+UNLOCK_OR_KEYRING: Final = "Passphrase of the vault, or enter alone for the keyring:"
+CREATE_QUESTION: Final = "New passphrase of the vault, at least 8 characters:"
+AGAIN_QUESTION: Final = "The same passphrase again:"
+CREATE_REMARK: Final = (
+    "It encrypts your accounts on this computer. Nobody can reset it: keep it safe."
+)
+UNLOCKING: Final = "Checking …"
+CREATING: Final = "Creating the vault …"
+DIFFERENT: Final = "The two passphrases differ. Nothing was created; type a new one."
+EMPTY: Final = "no passphrase was typed"
+TOO_EARLY: Final = "Too soon after the question appeared. Press enter again."
+IN_BURST: Final = "Enter came together with other keys. Press enter again."
+CREATE_LABEL: Final = "create the vault"
+NEXT_LABEL: Final = "next"
+"""What keys do where there is no vault."""
+
+
+def waits_for(count: int, ungated: int) -> str:
+    """Return how many calls the vault keeps waiting, *ungated* of which then run unasked."""
+    if not count:
+        return ""
+    text = f"{calls_waiting(count)} for it."
+    if not ungated:
+        return f"{text} None runs by itself."
+    return f"{text} {ungated} {'runs' if ungated == 1 else 'run'} at once then, without asking."
+
+
+def wait(seconds: int) -> str:
+    """Return how long no passphrase is looked at."""
+    return f"for {seconds} s no passphrase is tried, because of the wrong ones before"
+
+
+def more_accounts(count: int) -> str:
+    """Return that more accounts are waited for than are named."""
+    return f"and {count} more"
+
+
+def choose_question(connector: str) -> str:
+    """Return the question of which account a call uses. *connector* was rendered."""
+    return f"Which account for {connector}?"
+
+
+REMEMBER: Final = "remember"
+"""Typed behind an account's number, without a screen."""
+UNSEEN_PROMPT: Final = "(not shown) > "
+CANCELLED: Final = "Cancelled. The vault is as it was."
+
+
+def choose_by_number(key: str, count: int) -> str:
+    """Return how one of *count* accounts is picked by its number."""
+    return (
+        f"Type {key} and the number of the account, 1 to {count}; behind it {REMEMBER} has later calls of the "
+        "action use it too. Nothing was picked."
+    )
+
+
+def choose_remark(remember_key: str) -> str:
+    """Return what picking an account covers, and what the *remember_key* does beyond."""
+    return (
+        f"For this call alone. With {remember_key} for later calls of its action too, until the action's file "
+        "or the account changes."
+    )

@@ -1,0 +1,410 @@
+"""The accounts in the console: listed with why one cannot be used; bound, bound again, logged in to, deleted."""
+
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port import (
+    AccountChanged,
+    AccountRefused,
+    AccountsUpdated,
+    BeginLogin,
+    BindAccount,
+    BoundAccountView,
+    CancelLogin,
+    CredentialUserView,
+    FinishLogin,
+    ForgetChoice,
+    LoginUpdated,
+    LoginView,
+    RebindAccount,
+    RevokeAccount,
+    VaultStatus,
+)
+from tests.screen.driving import NOW, Console, console, start
+from tests.screen.test_vault_and_accounts import held, need
+
+KEY = "canary of the key"
+UNLOCKED = VaultStatus(state="unlocked", entries=2)
+SIZES = [(80, 24), (120, 36), (200, 60)]
+MAIL = CredentialUserView(
+    connector="github://aileron/mail",
+    ref="github://aileron/mail@1.1.0",
+    hash="sha256:" + "b" * 64,
+    kind="api_key",
+    hosts=("api.mail.example:443", "new.mail.example:443"),
+    header="X-Key",
+    scope="all of \u202eit",
+    access_key_id="",
+    client_id="",
+    default_name="api_key/mail/default",
+)
+DRIVE = replace(
+    MAIL,
+    connector="github://aileron/drive",
+    ref="github://aileron/drive@2.0.0",
+    hash="sha256:" + "d" * 64,
+    kind="oauth2",
+    hosts=("drive.example:443",),
+    client_id="our-client",
+    default_name="oauth2/drive/default",
+    scopes=("files.read", "files.\u202ewrite"),
+    login_host="login.drive.example:443",
+    token_host="tokens.drive.example:443",
+)
+ANA = BoundAccountView(
+    name="api_key/mail/work",
+    kind="api_key",
+    connector=MAIL.connector,
+    connector_hash=MAIL.hash,
+    hosts=MAIL.hosts,
+    account="ana@example.com",
+    created_at=NOW - 90_000,
+    last_used_at=NOW - 7_300,
+    region="",
+    scopes=(),
+    missing_scopes=(),
+    is_stale=False,
+    problem="",
+    remedy="",
+    remembered_for=("send-mail",),
+)
+CHANGED = replace(
+    ANA,
+    name="api_key/mail/home",
+    account="ana@home.example",
+    connector_hash="sha256:" + "a" * 64,
+    hosts=("api.mail.example:443", "old.mail.example:443"),
+    problem="the connector can now reach new.mail.example:443",
+    remedy="rebind",
+    last_used_at=None,
+    remembered_for=(),
+)
+ENDED = replace(
+    ANA,
+    name="oauth2/drive/ana",
+    kind="oauth2",
+    connector=DRIVE.connector,
+    connector_hash=DRIVE.hash,
+    hosts=DRIVE.hosts,
+    is_stale=True,
+    problem="its service does not accept the login any more",
+    remedy="reauthorize",
+    remembered_for=(),
+)
+LOGIN = LoginView(
+    login_id="login-1",
+    state="waiting",
+    url="https://login.drive.example/authorize?state=x&code_challenge=y",
+    user_code="",
+    scopes=("files.read",),
+    token_host="login.drive.example:443",
+    expires_at=NOW + 300,
+    account="",
+    missing=(),
+)
+
+
+def accounts(*bound: BoundAccountView) -> AccountsUpdated:
+    return AccountsUpdated(accounts=bound, users=(MAIL, DRIVE))
+
+
+def opened(
+    *bound: BoundAccountView, vault: VaultStatus = UNLOCKED, size: tuple[int, int] = (120, 36)
+):  # type: ignore[no-untyped-def]
+    return console(start(vault=vault, accounts=accounts(*bound)), size)
+
+
+async def go(shown: Console) -> None:
+    await shown.rest()
+    await shown.press_alone("A")
+    await shown.shows(" status ")
+    await shown.rest()
+
+
+def asked(shown: Console, kind: type) -> list[object]:
+    return [each for each in shown.port.intents if isinstance(each, kind)]
+
+
+async def give(shown: Console, text: str) -> None:
+    if text:
+        await shown.type(text)
+    shown.clock.advance(0.5)
+    await shown.press_alone("enter")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_each_account_is_listed_with_its_status_and_why(size: tuple[int, int]) -> None:
+    """And each connector that has none it could use; what others wrote is drawn as such."""
+    async with opened(ANA, CHANGED, ENDED, size=size) as shown:
+        await go(shown)
+        assert "3 accounts, 2 cannot be used" in shown.text
+        for each in (
+            "✓ active",
+            "▲ cannot be used",
+            "▲ login ended",
+            "ana@example.com",
+            "2 h",
+            "never",
+        ):
+            assert each in shown.text, each
+        assert "○ no account" in shown.text  # drive has none that it could use
+        await shown.press_alone("enter")
+        await shown.shows("ACCOUNT")
+        text = " ".join(shown.text.split())
+        assert "Remembered for" in text
+        assert "send-mail" in text
+        assert "\u202e" not in shown.text
+
+
+async def test_an_account_is_bound_with_its_secret_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the connector of the row, in exactly the bytes that were shown; nothing of the key is drawn."""
+    async with opened(CHANGED) as shown:
+        await go(shown)
+        await shown.press_alone("B")
+        await shown.shows("Your name for this account")
+        assert "X-Key" in shown.text
+        assert "api.mail.example:443, new.mail.example:443" in " ".join(shown.text.split())
+        await give(shown, "ana@example.com")
+        await shown.shows("Key:")
+        await give(shown, KEY)
+        await shown.until(lambda: bool(asked(shown, BindAccount)), "sent")
+        assert KEY not in shown.text
+        (intent,) = asked(shown, BindAccount)
+        assert isinstance(intent, BindAccount)
+        assert (intent.connector_hash, intent.identity) == (MAIL.hash, "default")
+        assert (intent.account, intent.secret.reveal_text()) == ("ana@example.com", KEY)
+        shown.port.tell(AccountChanged(change="bound", name=MAIL.default_name, account="ana@x.org"))
+        await shown.shows("✓ ana@x.org is bound.")
+        assert "Key:" not in shown.text
+
+
+async def test_a_refused_secret_is_typed_again() -> None:
+    async with opened() as shown:
+        await go(shown)
+        await shown.press_alone("B")
+        await shown.shows("Your name for this account")
+        await give(shown, "")
+        await shown.shows("Key:")
+        await give(shown, "short")
+        await shown.until(lambda: bool(asked(shown, BindAccount)), "sent")
+        shown.port.tell(AccountRefused(message="The secret has 5 bytes; it needs 8."))
+        await shown.shows("The secret has 5 bytes")
+        assert "Key:" in shown.text
+        await give(shown, KEY)
+        await shown.until(lambda: len(asked(shown, BindAccount)) == 2, "sent again")
+
+
+async def test_escape_forgets_what_was_typed() -> None:
+    async with opened() as shown:
+        await go(shown)
+        await shown.press_alone("B")
+        await shown.shows("Your name for this account")
+        await give(shown, "ana")
+        await shown.shows("Key:")
+        await shown.type(KEY)
+        await shown.press_alone("escape")
+        await shown.until(lambda: "Key:" not in shown.text, "closed")
+        assert not asked(shown, BindAccount)
+        assert shown.app.screen.query_one("#passphrase").is_empty  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_rebind_says_what_is_new_and_asks(size: tuple[int, int]) -> None:
+    """Each host, and the hash; the yes is about exactly that."""
+    async with opened(CHANGED, size=size) as shown:
+        await go(shown)
+        await shown.press_alone("R")
+        await shown.shows("Let github://aileron/mail@1.1.0 use api_key/mail/home?")
+        for each in (
+            "+ new.mail.example:443",
+            "− old.mail.example:443",
+            "+ sha256:bbb",
+            "− sha256:aaa",
+        ):
+            assert each in shown.text, each
+        await shown.rest()
+        await shown.press_alone("y")
+        wanted = RebindAccount(name=CHANGED.name, connector_hash=MAIL.hash)
+        await shown.until(lambda: wanted in shown.port.intents, "asked")
+
+
+async def test_a_rebind_that_changes_is_asked_anew() -> None:
+    async with opened(CHANGED) as shown:
+        await go(shown)
+        await shown.press_alone("R")
+        await shown.shows("Let github://aileron/mail@1.1.0 use")
+        shown.port.tell(accounts(replace(CHANGED, hosts=())))
+        await shown.until(lambda: "Let github" not in shown.text, "closed")
+        assert not asked(shown, RebindAccount)
+
+
+async def test_an_account_is_deleted_after_a_yes() -> None:
+    async with opened(ANA) as shown:
+        await go(shown)
+        await shown.press_alone("x")
+        await shown.shows("Delete ana@example.com (api_key/mail/work)?")
+        await shown.press_alone("y")
+        assert "Too soon" in shown.text
+        assert not asked(shown, RevokeAccount)
+        await shown.rest()
+        await shown.press_alone("y")
+        await shown.until(
+            lambda: asked(shown, RevokeAccount) == [RevokeAccount(name=ANA.name)], "asked"
+        )
+
+
+async def test_a_remembered_choice_is_forgotten_by_a_key() -> None:
+    async with opened(ANA) as shown:
+        await go(shown)
+        await shown.press_alone("F")
+        wanted = ForgetChoice(name=ANA.name, action="send-mail")
+        await shown.until(lambda: wanted in shown.port.intents, "asked")
+
+
+async def test_a_login_is_shown_before_it_is_stored() -> None:
+    """Its address whole, then whose account it is; nothing is stored before a yes."""
+    async with opened(ENDED, size=(120, 36)) as shown:
+        await go(shown)
+        await shown.press_alone("l")
+        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+        (begun,) = asked(shown, BeginLogin)
+        assert begun == BeginLogin(connector_hash=DRIVE.hash, replaces=ENDED.name, device=True)
+        for each in ("files.read, files.‹RLO›write", DRIVE.login_host, DRIVE.token_host):
+            assert each in shown.text, each  # before anything is opened
+        shown.port.tell(LoginUpdated(login=LOGIN))
+        await shown.shows("Log in at this address")
+        assert LOGIN.url in shown.text
+        await shown.rest()
+        await shown.press_alone("y")
+        assert not asked(shown, FinishLogin)
+        known = replace(
+            LOGIN, state="authorized", account="ana@\u202eexample.com", missing=("files.write",)
+        )
+        shown.port.tell(LoginUpdated(login=known))
+        await shown.shows("Is this the account you mean?")
+        assert "ana@‹RLO›example.com" in shown.text
+        assert "files.write" in shown.text
+        await shown.rest()
+        await shown.press_alone("y")
+        wanted = FinishLogin(login_id="login-1", account=known.account)
+        await shown.until(lambda: wanted in shown.port.intents, "stored")
+
+
+async def test_a_no_forgets_a_login() -> None:
+    async with opened(ENDED) as shown:
+        await go(shown)
+        await shown.press_alone("l")
+        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+        shown.port.tell(LoginUpdated(login=LOGIN))
+        await shown.shows("Log in at this address")
+        await shown.press_alone("escape")
+        await shown.until(
+            lambda: asked(shown, CancelLogin) == [CancelLogin(login_id="login-1")], "left"
+        )
+        assert "Log in at" not in shown.text
+
+
+async def test_a_strangers_token_host_is_typed() -> None:
+    async with opened(ENDED) as shown:
+        await go(shown)
+        await shown.press_alone("l")
+        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+        shown.port.tell(AccountRefused(message="Nothing says so.", token_host="evil.example:443"))
+        await shown.shows("Type the host")
+        await give(shown, "evil.example:443")
+        await shown.until(lambda: len(asked(shown, BeginLogin)) == 2, "again")
+        last = asked(shown, BeginLogin)[-1]
+        assert isinstance(last, BeginLogin)
+        assert last.token_host == "evil.example:443"
+        shown.port.tell(AccountRefused(message="Type it.", token_host="other.example:443"))
+        await shown.shows("Type the host")  # it was not the host, and can be typed again
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_person_names_the_account_where_the_service_does_not(size: tuple[int, int]) -> None:
+    """In a field; then it is shown like any other, and stored after a yes."""
+    async with opened(ENDED, size=size) as shown:
+        await go(shown)
+        await shown.press_alone("l")
+        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+        known = replace(LOGIN, state="authorized", missing=("files.write",))
+        shown.port.tell(LoginUpdated(login=known))
+        await shown.shows("The service does not say whose account this is.")
+        assert "files.write" in shown.text
+        await give(shown, "")
+        assert not asked(shown, FinishLogin)
+        await give(shown, "ana@example.com")
+        await shown.shows("Is this the account you mean?")
+        assert "ana@example.com" in shown.text
+        await shown.press_alone("y")
+        assert not asked(shown, FinishLogin)  # too soon
+        await shown.rest()
+        await shown.press_alone("y")
+        wanted = FinishLogin(login_id="login-1", account="ana@example.com")
+        await shown.until(lambda: wanted in shown.port.intents, "stored")
+        assert len(asked(shown, BeginLogin)) == 1
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_device_code_is_shown_with_its_address(size: tuple[int, int]) -> None:
+    async with opened(ENDED, size=size) as shown:
+        await go(shown)
+        await shown.press_alone("l")
+        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+        device = replace(LOGIN, url="https://login.drive.example/device", user_code="WDJB-MJHT")
+        shown.port.tell(LoginUpdated(login=device))
+        await shown.shows("Open this address on any device, and enter the code:")
+        assert device.url in shown.text
+        assert "WDJB-MJHT" in shown.text
+
+
+async def test_an_address_that_has_no_room_names_the_command() -> None:
+    async with opened(ENDED, size=(80, 24)) as shown:
+        await go(shown)
+        await shown.press_alone("l")
+        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+        shown.port.tell(LoginUpdated(login=replace(LOGIN, url=LOGIN.url + "x" * 2000)))
+        await shown.shows("too long for this window")
+        assert "aileron binding reauthorize oauth2/drive/ana" in " ".join(
+            shown.text.replace("┃", " ").split()
+        )
+
+
+async def test_a_region_is_asked_for_where_nothing_names_one() -> None:
+    user = replace(MAIL, kind="aws_sigv4", access_key_id="AKIA", needs_region=True)
+    start_with = start(vault=UNLOCKED, accounts=AccountsUpdated(accounts=(), users=(user,)))
+    async with console(start_with, (120, 36)) as shown:
+        await go(shown)
+        await shown.press_alone("B")
+        for question, answer in (
+            ("Your name for this account", ""),
+            ("AWS region", "eu-west-1"),
+            ("Secret access key:", KEY),
+            ("Session token", ""),
+        ):
+            await shown.shows(question)
+            await give(shown, answer)
+        await shown.until(lambda: bool(asked(shown, BindAccount)), "sent")
+        (intent,) = asked(shown, BindAccount)
+        assert isinstance(intent, BindAccount)
+        assert (intent.region, intent.user) == ("eu-west-1", "AKIA")
+
+
+async def test_nothing_is_done_while_the_vault_is_locked() -> None:
+    async with opened(ANA, vault=VaultStatus(state="locked")) as shown:
+        await go(shown)
+        for key in ("B", "x", "F"):
+            await shown.press_alone(key)
+            assert f"{key} did nothing: the vault is locked; unlock it first." in shown.status_line
+
+
+async def test_a_call_without_an_account_leads_to_its_connector() -> None:
+    """By one key; the row is the one to bind."""
+    view = held(need("unbound"))
+    async with console(start(view, vault=UNLOCKED, accounts=accounts(ENDED))) as shown:
+        await shown.rest()
+        assert "A" in shown.text
+        await go(shown)
+        await shown.press_alone("B")
+        await shown.shows("api_key/mail/default for github://aileron/mail@1.1.0.")
