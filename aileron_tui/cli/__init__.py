@@ -12,6 +12,11 @@ def main() -> None:
         os.execv(  # noqa: S606 - this very program again
             sys.executable, [sys.executable, "-I", "-m", "aileron_tui.cli", *sys.argv[1:]]
         )
+    if "AILERON_VAULT_PASSPHRASE" in os.environ:
+        # Before any child could inherit it, whatever the command.
+        from aileron_tui.cli.process import take_passphrase_variable
+
+        take_passphrase_variable()
     gc.set_threshold(
         50_000
     )  # imports make no garbage, and looking for it takes a sixth of their time

@@ -1,11 +1,26 @@
-"""The acceptance records of a home, for commands: with or without a console."""
+"""What a home holds, for commands, with or without a console: acceptances, connectors, accounts."""
 
+from collections.abc import Sequence
 from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from aileron_core.canonical import sha256_hex
+from aileron_core.clock import SystemClock
+from aileron_core.connectors.store import ConnectorStore, InstalledConnector
+from aileron_core.errors import ConsoleUnavailable, FileProblems, Forbidden
+from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
+from aileron_core.launch.interfaces import AcceptedSettings
 from aileron_core.library.acceptance import AcceptanceRecord, load_records
 from aileron_core.library.removal import read_notes, removed_by_note
+from aileron_core.settings import LaunchPaths, LaunchSettings, Settings, load_settings
 from aileron_core.storage.open import open_reader
+
+if TYPE_CHECKING:
+    from aileron_core.credentials.binding import Binding
+    from aileron_core.credentials.model_keys import ModelKey
 
 
 def load_acceptances(home: Home) -> list[AcceptanceRecord]:
@@ -20,3 +35,91 @@ def load_acceptances(home: Home) -> list[AcceptanceRecord]:
         found = load_records(connection)
     gone = removed_by_note(found, read_notes(home.path))
     return [record for record in found if record not in gone]
+
+
+def accepted_connectors(home: Home) -> Sequence[InstalledConnector]:
+    """Return the installed connectors that a person accepted; errors as of `load_acceptances`."""
+    accepted = {each.digest for each in load_acceptances(home) if each.kind == "connector"}
+    return [each for each in ConnectorStore(home.path).list() if each.identity.hash in accepted]
+
+
+def stored_bindings(home: Path) -> "Sequence[Binding]":
+    """Return the bound accounts as the vault's file has them, unverified."""
+    from aileron_core.credentials.binding import Binding
+    from aileron_core.vault.vault import Vault
+
+    entries = Vault(home, SystemClock()).entries().values()
+    return [each for entry in entries if (each := Binding.from_entry(entry)) is not None]
+
+
+def stored_model_keys(home: Path) -> "Sequence[ModelKey]":
+    """Return the providers' keys as the vault's file lists them, unverified."""
+    from aileron_core.credentials.model_keys import stored_model_keys
+    from aileron_core.vault.vault import Vault
+
+    return stored_model_keys(Vault(home, SystemClock()))
+
+
+def require_accepted_settings(
+    home: Path, settings: Settings, agent: str, *, uses_hosts: bool = False
+) -> None:
+    """Refuse launching *agent* with settings that the console, which has the vault, has not verified.
+
+    Args:
+        uses_hosts: its sandbox reaches the hosts that they list.
+
+    Raises:
+        Forbidden: they are not what was accepted, or the vault is locked.
+        ConsoleUnavailable: there are such settings, and no console owns the home.
+    """
+    hosts = settings.launch_hosts if uses_hosts else ()
+    own, paths = settings.launch.get(agent, LaunchSettings()), settings.paths
+    has_settings = own != LaunchSettings() or paths != LaunchPaths() or bool(hosts)
+    try:
+        _, body = HomeClient(home).request("GET", "/v1/projects")
+    except ConsoleUnavailable:
+        if has_settings:
+            raise
+        return  # the launch itself says so
+    counts: str | None = body.get("settings")
+    if counts is None or counts == sha256_hex(settings.text.encode()):
+        return
+    if has_settings or _may_have_hidden(home, counts):
+        raise Forbidden(
+            "config.toml has settings for this launch, or had some that hide paths, and is not "
+            "verified. Unlock the vault in the console; if config.toml was changed since you accepted "
+            "it, restart the console, look at it there and accept it. Nothing was started."
+        )
+
+
+def _may_have_hidden(home: Path, counts: str) -> bool:
+    """Return whether the accepted `config.toml` hides paths that the one in the home may not hide any more.
+
+    Args:
+        counts: its hash; empty while the vault is locked, when only its copy in the home says what was accepted.
+    """
+    copy = home / "store" / "accepted-config.toml"
+    try:
+        accepted = load_settings(copy)
+    except FileProblems:
+        return True
+    if counts and counts != sha256_hex(accepted.text.encode()):
+        return True  # the copy is gone or another's
+    return bool(accepted.paths.hide)
+
+
+def accepted_launch_settings(home: Path, agent: str, path: Path) -> AcceptedSettings | None:
+    """Return what a person accepted for launches of *agent* in the folder *path*, None if nothing.
+
+    For their own home this is that checks in their settings do not run.
+
+    Raises:
+        ConsoleUnavailable: no console owns the home.
+    """
+    _, body = HomeClient(home).request("GET", "/v1/projects")
+    found = {(each["agent"], each["path"]): each for each in body["items"]}
+    each = found.get((agent, str(path)))
+    if each is None:
+        return None
+    at = datetime.fromisoformat(each["taken_at"]).timestamp()
+    return AcceptedSettings(digest=each["digest"], accepted_at=at)

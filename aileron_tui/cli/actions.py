@@ -1,13 +1,13 @@
 """`aileron action list|remove`: the action files of a home, and the bytes of `tools/list` that each takes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run, scan
 from aileron_core.connectors.availability import availability_problems
-from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import NotFound
 from aileron_core.home.layout import Home
 from aileron_core.library.removal import note_removed
@@ -15,7 +15,7 @@ from aileron_core.server.bodies import action_body
 from aileron_core.settings import Settings, load_settings
 from aileron_core.text import escape
 from aileron_mcp.translate import action_tool, builtin_tools, listed_bytes
-from aileron_tui.cli.accepted import load_acceptances
+from aileron_tui.cli.accepted import load_acceptances, stored_bindings
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean
 
 _MARKS = {"ready": "✓", "held_back": "○", "error": "✗"}
@@ -26,8 +26,10 @@ def list_actions(context: CommandContext) -> int:
     """Print every action file with its state and the size of its tool; return 1 if one is in error."""
     home = Home(context.home)
     settings = load_settings(home.config)
-    entries = _catalog(home).entries
-    items = [_item(entry, settings) for entry in entries]
+    installed = {each.identity.hash: each for each in ConnectorStore(home.path).list()}
+    entries = _catalog(home, installed).entries
+    unbound = _unbound(context, installed.values())
+    items = [_item(entry, settings, unbound) for entry in entries]
     offered = _size(each for each in items if each["offered"] and each["state"] == "ready")
     later = _size(each for each in items if each["offered"] and each["state"] != "error")
     if context.json:
@@ -36,24 +38,42 @@ def list_actions(context: CommandContext) -> int:
         for entry, item in zip(entries, items, strict=True):
             _print(context, entry, item)
         _print_end(context, home, entries, settings)
+        for fqn in sorted({each["needs_account"] for each in items if each["needs_account"]}):
+            context.say(f"No account: `aileron binding setup {escape(fqn)}` binds one.")
         context.say(_tools_line(offered, later))
     failed = any(entry.state == "error" for entry in entries)
     return EXIT.FAILED if failed else EXIT.DONE
 
 
-def _catalog(home: Home) -> Catalog:
+def _catalog(home: Home, installed: Mapping[str, InstalledConnector]) -> Catalog:
     records = load_acceptances(home)
     connectors = {each.name: each.digest for each in records if each.kind == "connector"}
-    installed = {each.identity.hash: each.identity for each in ConnectorStore(home.path).list()}
+    identities = {digest: each.identity for digest, each in installed.items()}
     return Catalog(
         scan(home.actions),
         {each.name: each.digest for each in records if each.kind == "action"},
-        extra_problems=lambda action: availability_problems(action, installed, connectors),
+        extra_problems=lambda action: availability_problems(action, identities, connectors),
     )
 
 
-def _item(entry: CatalogEntry, settings: Settings) -> dict[str, Any]:
+def _unbound(context: CommandContext, installed: Iterable[InstalledConnector]) -> dict[str, str]:
+    """Return the FQN, by hash, of each connector that asks for a credential and has no account."""
+    asking = [each for each in installed if each.credential_requirement is not None]
+    if not asking:
+        return {}
+    from aileron_core.credentials.accounts import credential_users
+
+    bindings = stored_bindings(context.home)
+    return {
+        user.identity.hash: user.identity.fqn
+        for user in credential_users(asking)
+        if all(each.problem(user) for each in bindings)
+    }
+
+
+def _item(entry: CatalogEntry, settings: Settings, unbound: Mapping[str, str]) -> dict[str, Any]:
     action = entry.action
+    needed = [unbound.get(each.hash) for each in action.requires] if action else []
     return {
         "name": action.name if action else Path(entry.file).stem,
         "tool": action.tool_name if action else None,
@@ -62,6 +82,9 @@ def _item(entry: CatalogEntry, settings: Settings) -> dict[str, Any]:
         "preview": action.approval.preview is not None if action else None,
         "connector": action.requires[0].fqn if action and action.requires else None,
         "state": entry.state,
+        "needs_account": next((each for each in needed if each), None)
+        if entry.state == "ready"
+        else None,
         "cannot_run": (cannot_run(action) or None) if action else None,
         "offered": settings.is_tool(action.name, action.tool_name) if action else None,
         "tool_bytes": listed_bytes(action_tool(action_body(action))) if action else None,
@@ -95,6 +118,8 @@ def _print(context: CommandContext, entry: CatalogEntry, item: dict[str, Any]) -
     state, mark = _STATES[entry.state], _MARKS[entry.state]
     if entry.state == "ready" and action is not None and cannot_run(action):
         state, mark = "cannot run", _MARKS["error"]
+    elif item["needs_account"]:
+        state = "no account"
     if item["offered"] is False:
         state = f"{state}, no tool" if state else "no tool"
     context.say(f"{mark} {name:<28} {kind:<14} {size:>7}  {state}".rstrip())

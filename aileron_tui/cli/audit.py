@@ -2,7 +2,7 @@
 
 import json
 
-from aileron_core.audit.read import list_records, run_records, verify_home
+from aileron_core.audit.read import list_records, run_records, session_records, verify_home
 from aileron_core.canonical import Json
 from aileron_core.errors import NotFound
 from aileron_core.home.layout import Home
@@ -10,6 +10,16 @@ from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.completing import newest_ids
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, local_time
+
+_SESSION = "ses-"
+_WITHOUT_VAULT = (
+    "This check has no key: it detects accidents and carelessness, not a program of your own",
+    "account that rewrites everything. With a vault, that is detected as well.",
+)
+_WITH_VAULT = (
+    "This check has no key: it detects accidents and carelessness. A program of your own account",
+    "that rewrites everything is detected when you unlock the vault, and by V in the console.",
+)
 
 
 def list_audit(context: CommandContext, limit: int) -> int:
@@ -32,13 +42,14 @@ def list_audit(context: CommandContext, limit: int) -> int:
 
 
 def show_audit(context: CommandContext, run: str) -> int:
-    """Print what is kept of one call, then every record of it; *run* may be an approval's id."""
+    """Print what is kept of one call, then every record of it; *run* may be an approval's or a session's id."""
     from aileron_tui.cli.kept_call import call_lines, read_call
 
     connection = open_reader(Home(context.home).database)
     try:
-        records = run_records(connection, run)
-        call = read_call(connection, run)
+        is_session = run.startswith(_SESSION)
+        records = session_records(connection, run) if is_session else run_records(connection, run)
+        call = None if is_session else read_call(connection, run)
     finally:
         connection.close()
     if not records:
@@ -103,6 +114,6 @@ def verify_audit(context: CommandContext) -> int:
             f"✓ {report.records} records, no gaps, chain verified. Head {report.head[:16]}…",
             fg="green",
         )
-        context.say("  Without a vault key, this detects accidents and carelessness, but not a")
-        context.say("  program of your own account that rewrites everything.")
+        for line in _WITH_VAULT if (home.path / "vault.json").exists() else _WITHOUT_VAULT:
+            context.say(f"  {line}")
     return EXIT.DONE if report.ok else EXIT.FAILED

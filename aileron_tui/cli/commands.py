@@ -3,14 +3,14 @@
 import contextlib
 import gc
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from aileron_core import __version__
 from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.text import escape
-from aileron_tui.cli import subcommands
+from aileron_tui.cli import binding_commands, gateway_commands, subcommands
 from aileron_tui.cli.examples import add_examples
 from aileron_tui.cli.options import (
     OneOf,
@@ -18,11 +18,12 @@ from aileron_tui.cli.options import (
     WholeNumber,
     command_options,
     limit_option,
+    passphrase_options,
     paths,
     shared_options,
 )
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
-from aileron_tui.cli.process import close_memory, drop_key_variables, opening_line
+from aileron_tui.cli.process import close_memory, drop_key_variables, given_passphrase, opening_line
 from aileron_tui.cli.scaffold import EXAMPLE_PORT
 
 
@@ -76,6 +77,9 @@ def example_service(context: CommandContext, port: int) -> int:
 
 
 def _console_options(function: Any) -> Any:
+    function = passphrase_options("Unlock the vault at the start with the passphrase that")(
+        function
+    )
     function = click.option(
         "--accept-installed",
         is_flag=True,
@@ -97,9 +101,21 @@ def _console_options(function: Any) -> Any:
     is_flag=True,
     help="Print line by line instead, for screen readers and simple terminals.",
 )
+@click.option(
+    "--keyring",
+    "use_keyring",
+    is_flag=True,
+    help="Let the system's keyring unlock the vault when you press U and enter (see `aileron vault keyring`).",
+)
 @command_options
 def console(
-    context: CommandContext, routes: tuple[str, ...], accept_installed: bool, plain: bool
+    context: CommandContext,
+    routes: tuple[str, ...],
+    accept_installed: bool,
+    plain: bool,
+    use_keyring: bool,
+    passphrase_fd: int | None,
+    passphrase_file: str | None,
 ) -> int:
     """Open the console. It also runs the server."""
     if context.json:
@@ -110,6 +126,7 @@ def console(
         )
     close_memory()
     drop_key_variables()
+    passphrase = given_passphrase(passphrase_fd, passphrase_file)
     with contextlib.ExitStack() as stack:
         erase = None if plain else stack.enter_context(opening_line(context.home))
         # Only now: what it imports takes most of the start. Imports make no garbage; the first frame
@@ -118,19 +135,36 @@ def console(
         from aileron_tui.cli.runtime import run_console
 
         return run_console(
-            context, routes, accept_installed=accept_installed, plain=plain, before_screen=erase
+            context,
+            routes,
+            accept_installed=accept_installed,
+            plain=plain,
+            before_screen=erase,
+            passphrase=passphrase,
+            use_keyring=use_keyring,
         )
 
 
 @aileron.command()
 @_console_options
 @command_options
-def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bool) -> int:
+def serve(
+    context: CommandContext,
+    routes: tuple[str, ...],
+    accept_installed: bool,
+    passphrase_fd: int | None,
+    passphrase_file: str | None,
+) -> int:
     """Run the server without a console. Gated calls wait, because nobody can approve them."""
     close_memory()
     from aileron_tui.cli.runtime import run_serve
 
-    return run_serve(context, routes, accept_installed=accept_installed)
+    return run_serve(
+        context,
+        routes,
+        accept_installed=accept_installed,
+        passphrase=given_passphrase(passphrase_fd, passphrase_file),
+    )
 
 
 @aileron.command()
@@ -141,15 +175,37 @@ def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bo
 )
 @click.option(
     "--sandbox",
-    type=click.Choice(["on", "offline"]),
+    type=click.Choice(["on", "hosts", "offline"]),
     default="on",
     show_default=True,
-    help="offline: no network access except to Aileron and, through it, to the agent's models.",
+    help="hosts: network access only to the agent's own hosts and those under [launch] in config.toml. "
+    "offline: none except to Aileron and, through it, to the agent's models.",
 )
 @click.option(
     "--no-sandbox",
     is_flag=True,
     help="Run without a sandbox. The agent can then do whatever you can.",
+)
+@click.option(
+    "--read",
+    multiple=True,
+    metavar="PATH",
+    shell_complete=paths,
+    help="Let the agent read PATH. Repeat the option for more.",
+)
+@click.option(
+    "--write",
+    multiple=True,
+    metavar="PATH",
+    shell_complete=paths,
+    help="Let the agent write PATH, a file or folder that nothing outside obeys.",
+)
+@click.option(
+    "--hide",
+    multiple=True,
+    metavar="PATH",
+    shell_complete=paths,
+    help="Hide PATH from the agent, also in the project.",
 )
 @click.option("--no-gateway", is_flag=True, help="Do not send model traffic through Aileron.")
 @click.option(
@@ -163,10 +219,24 @@ def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bo
     help="Accept the project's launch settings (aileron.toml) without asking.",
 )
 @click.option(
+    "--accept-missing-checks",
+    is_flag=True,
+    help="Launch without asking even if hooks of yours that can refuse are not in the sandbox.",
+)
+@click.option(
     "--console", is_flag=True, help="Open a console in a new tmux pane if none is running."
 )
 @click.option(
     "--label", default="", help="The session's name in the console (default: the folder's name)."
+)
+@click.option(
+    "--export-session",
+    metavar="FOLDER",
+    shell_complete=paths,
+    help=(
+        "Start nothing; copy the agent's newest conversation in this project to a new FOLDER (after "
+        "--, a part of another one's id)."
+    ),
 )
 @command_options
 def launch(
@@ -174,20 +244,29 @@ def launch(
     agent: str,
     args: tuple[str, ...],
     dry_run: bool,
-    sandbox: str,
+    sandbox: Literal["on", "hosts", "offline"],
     no_sandbox: bool,
+    read: tuple[str, ...],
+    write: tuple[str, ...],
+    hide: tuple[str, ...],
     no_gateway: bool,
     allow_abstract_sockets: bool,
     accept_project: bool,
+    accept_missing_checks: bool,
     console: bool,
     label: str,
+    export_session: str | None,
 ) -> int:
     """Start an AI agent in a sandbox, connected to the console.
 
     AGENT is codex, claude, opencode, goose, pi or gemini. Launching changes none of your files.
     """
+    from aileron_core.settings import LaunchPaths
+    from aileron_tui.cli.launching import export_session as export
     from aileron_tui.cli.launching import launch_agent
 
+    if export_session is not None:
+        return export(context, agent, args, Path(export_session))
     return launch_agent(
         context,
         agent,
@@ -196,9 +275,11 @@ def launch(
         gateway=not no_gateway,
         allow_abstract=allow_abstract_sockets,
         accept_project=accept_project,
+        accept_missing_checks=accept_missing_checks,
         console=console,
         label=label,
         dry_run=dry_run,
+        paths=LaunchPaths(read=read, write=write, hide=hide),
     )
 
 
@@ -304,6 +385,14 @@ def completion(context: CommandContext, shell: str) -> int:
     return EXIT.DONE
 
 
-for _group in (subcommands.action, subcommands.connector, subcommands.audit, subcommands.open_):
+for _group in (
+    subcommands.action,
+    subcommands.connector,
+    subcommands.audit,
+    subcommands.vault,
+    binding_commands.binding,
+    gateway_commands.gateway,
+    subcommands.open_,
+):
     aileron.add_command(_group)
 add_examples(aileron)

@@ -5,11 +5,13 @@ show messages, so a missing or broken home just offers nothing. Every value is m
 pattern: what another program wrote there must not become words of a command.
 """
 
+import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
+from typing import Any, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -23,6 +25,7 @@ from aileron_tui.cli.options import chosen_home
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_BINDING = re.compile(r"[a-z][a-z0-9_-]*(/[a-z0-9][a-z0-9._-]*){2}")
 _LOCK_SECONDS = 0.05
 _AFTER = chr(0x10FFFF)
 
@@ -35,7 +38,7 @@ def _completer(offer: Callable[[Home, str], Iterable[tuple[str, str]]]) -> Compl
     ) -> list[CompletionItem]:
         try:
             offered = [*offer(Home(chosen_home(context)), incomplete)]
-        except (AileronError, OSError, sqlite3.Error):
+        except (AileronError, OSError, sqlite3.Error, ValueError):
             return []
         return [
             CompletionItem(value, help=escape(description) or None)
@@ -78,6 +81,20 @@ def _connectors(home: Home, _incomplete: str) -> list[tuple[str, str]]:
     return [(name, ref) for name, ref in offered.items() if _NAME.fullmatch(name)]
 
 
+def _bindings(home: Home, _incomplete: str) -> list[tuple[str, str]]:
+    # Not through the vault: cryptography alone takes longer to import than a person waits for a key.
+    entries = _members(_members(json.loads((home.path / "vault.json").read_bytes())).get("entries"))
+    return [
+        (name, str(_members(_members(entry).get("metadata")).get("account", "")))
+        for name, entry in sorted(entries.items())
+        if _BINDING.fullmatch(name)
+    ]
+
+
+def _members(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
 def _runs(home: Home, incomplete: str) -> list[tuple[str, str]]:
     column, pattern = ("approval_id", APPROVAL_ID) if incomplete[:1] == "a" else ("run_id", RUN_ID)
     rows = _rows(
@@ -113,6 +130,8 @@ action_files = _completer(_action_files)
 """Everything in the home's folder of actions."""
 connectors = _completer(_connectors)
 """Installed connectors that were accepted, by the last word of their names."""
+bindings = _completer(_bindings)
+"""Bound accounts, each with the person's own name for it."""
 runs = _completer(_runs)
 """The newest runs; approvals where the word begins like one."""
 waiting_approvals = _completer(_waiting_approvals)

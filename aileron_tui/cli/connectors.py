@@ -1,6 +1,5 @@
 """`aileron connector list|install|remove|check|run`: the home's connectors, and trying one of your own."""
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import Generator, Sequence
@@ -10,7 +9,6 @@ import click
 
 from aileron_core.actions.catalog import scan
 from aileron_core.connectors.check import check_connector, install_checked
-from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.home.layout import Home
@@ -72,6 +70,9 @@ def install_connector(context: CommandContext, path: str) -> int:
     context.say(f"    {installed.identity.hash}")
     context.say(f"    reaches {escape(', '.join(installed.manifest.hosts) or 'no host')}")
     context.say("Agents can't use it until you accept it in the console.")
+    if installed.credential_requirement is not None:
+        name = escape(installed.identity.fqn.rpartition("/")[2])
+        context.say(f"It asks for an account: `aileron binding setup {name}` binds one.")
     return EXIT.DONE
 
 
@@ -79,7 +80,7 @@ def remove_connector(context: CommandContext, name: str) -> int:
     """Remove the one connector that *name* fits; say which actions had named it."""
     home = Home(context.home)
     store = ConnectorStore(home.path)
-    fitting = [each.identity for each in store.list() if name in _names(each.identity)]
+    fitting = [each.identity for each in store.list() if name in each.identity.names]
     if not fitting and name.startswith("sha256:"):
         # A broken connector is not listed, but can be removed by its hash.
         hashes = _removed(home, store, name)
@@ -93,7 +94,7 @@ def remove_connector(context: CommandContext, name: str) -> int:
     else:
         hashes = []
     if not hashes:
-        known = {each for found in store.list() for each in _names(found.identity)}
+        known = {each for found in store.list() for each in found.identity.names}
         meant = did_you_mean(name, known)
         raise NotFound(f"No connector {name} is installed in {home.path}.{meant}")
     orphans = [
@@ -114,12 +115,6 @@ def _removed(home: Home, store: ConnectorStore, hash_: str) -> list[str]:
     """Remove a connector and its acceptance; return its hash, or nothing if it was not there."""
     note_removed(home.path, "connector", hash_)
     return [hash_] if store.remove(hash_) else []
-
-
-def _names(identity: ConnectorIdentity) -> tuple[str, ...]:
-    """Return what a person may call it: its hash, its name or the last word of it, with or without version."""
-    names = (identity.fqn, identity.fqn.rpartition("/")[2])
-    return (identity.hash, *names, *(f"{name}@{identity.version}" for name in names))
 
 
 def check(context: CommandContext, path: str) -> int:
@@ -166,6 +161,8 @@ def run_op(
     read_only: bool,
 ) -> int:
     """Run one op of the connector in *path* against routed hosts, and print how it ended."""
+    import asyncio
+
     from aileron_core.connectors.dev_run import try_op
 
     args = json_argument(text)

@@ -1,5 +1,6 @@
 """`aileron doctor`: whether launches work here, what they contain, and what stays open."""
 
+import contextlib
 import importlib.util
 import os
 import sys
@@ -8,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.clock import SystemClock
-from aileron_core.containment.bubblewrap import sandbox_environment
 from aileron_core.containment.hard_links import own_folders
-from aileron_core.errors import FileProblems
+from aileron_core.errors import AileronError, ConsoleUnavailable, FileProblems
+from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.doctor import Finding
@@ -18,11 +19,16 @@ from aileron_core.launch.doctor.agents import AgentReport, inspect_agent
 from aileron_core.launch.doctor.machine import check_machine, check_terminal
 from aileron_core.launch.doctor.ownership import check_code, check_hard_links, check_home
 from aileron_core.launch.doctor.uncontained_agents import running_agents, uncontained_sessions
+from aileron_core.launch.environment import agent_environment
+from aileron_core.launch.launcher import check_launch
 from aileron_core.launch.model_traffic import bypass_warnings, predict_traffic
+from aileron_core.launch.named_programs import missing_checks_digest, missing_sentences
 from aileron_core.launch.plan import Agent, ModelTraffic
+from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch
 from aileron_core.settings import LaunchSettings, load_settings
 from aileron_core.text import escape
-from aileron_tui.cli.output import EXIT, CommandContext
+from aileron_tui.cli.accepted import accepted_launch_settings, require_accepted_settings
+from aileron_tui.cli.output import EXIT, UNATTENDED, CommandContext
 
 _PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 _SIGNS = {"ok": "✓", "note": "·", "warning": "▲", "broken": "✗"}
@@ -34,6 +40,8 @@ def show_doctor(context: CommandContext, name: str | None) -> int:
     wanted = [AGENTS[name]] if name else list(AGENTS.values())
     reports = [inspect_agent(agent, env, project) for agent in wanted]
     findings = [*_findings(context, env)]
+    refused = _launch_findings(context, [report.agent for report in reports if report.program])
+    findings += [each for each in refused if each.text not in {known.text for known in findings}]
     if name and reports[0].program is None:
         agent = reports[0].agent
         trouble = escape(reports[0].problem)
@@ -70,6 +78,26 @@ def _findings(context: CommandContext, env: dict[str, str]) -> Iterable[Finding]
     if (shared := check_hard_links(own_folders())) is not None:
         yield shared
     yield from check_home(home, uid=uid)
+    with contextlib.suppress(ConsoleUnavailable):
+        if HomeClient(context.home).request("GET", "/v1/status")[1]["unattended"]:
+            yield Finding(level="note", topic="vault", text=UNATTENDED)
+
+
+def _program_findings(context: CommandContext, prepared: PreparedLaunch) -> Iterable[Finding]:
+    """Report the programs of an agent's own settings that a sandbox would not have."""
+    name, programs = prepared.agent.name, prepared.named_programs
+    for sentence in missing_sentences(programs):
+        yield Finding(level="warning", topic=name, text=sentence)
+    digest = missing_checks_digest(name, programs)
+    if digest is None:
+        return
+    try:
+        accepted = accepted_launch_settings(context.home, name, Path.home())
+    except ConsoleUnavailable:
+        return  # nobody to ask what was accepted
+    if accepted is None or accepted.digest != digest:
+        text = "A launch asks you first, because checks of yours would not run, or needs --accept-missing-checks."
+        yield Finding(level="warning", topic=name, text=text)
 
 
 def _traffic(context: CommandContext, agent: Agent) -> ModelTraffic:
@@ -78,9 +106,57 @@ def _traffic(context: CommandContext, agent: Agent) -> ModelTraffic:
         own = load_settings(Home(context.home).config).launch.get(agent.name, LaunchSettings())
     except FileProblems:  # a launch reports the error
         own = LaunchSettings()
-    given = dict(os.environ)
-    env = sandbox_environment(given, agent.env_names) if sys.platform == "linux" else given
-    return predict_traffic(agent, {**env, **dict(own.env)}, Path.home(), Path.cwd(), own.args)
+    found = agent_environment(
+        agent,
+        dict(os.environ),
+        home=Path.home(),
+        project=Path.cwd(),
+        of_person=own,
+        of_project=LaunchSettings(),
+        args=(),
+        contained=sys.platform == "linux",
+    )
+    return predict_traffic(agent, found.env, Path.home(), Path.cwd(), own.args)
+
+
+def _launch_findings(context: CommandContext, agents: Iterable[Agent]) -> Iterable[Finding]:
+    """Report whether `aileron launch` would start each of *agents* in this folder, by the launcher's own plan."""
+    try:
+        settings = load_settings(Home(context.home).config)
+    except FileProblems:  # reported with the home
+        return
+    startable: list[str] = []
+    reasons: dict[str, list[str]] = {}
+    for agent in agents:
+        request = LaunchRequest(
+            agent=agent,
+            args=(),
+            project=Path.cwd().resolve(),
+            home=Path.home(),
+            aileron_home=context.home,
+            env=dict(os.environ),
+            relay={},
+            sandbox="on" if sys.platform == "linux" else "off",
+            settings=settings.launch,
+            paths=settings.paths,
+        )
+        try:
+            prepared = check_launch(request)
+            with contextlib.suppress(ConsoleUnavailable):  # without one nothing is verified yet
+                require_accepted_settings(context.home, settings, agent.name)
+        except AileronError as error:
+            reasons.setdefault(error.message, []).append(agent.name)
+            continue
+        startable.append(agent.name)
+        for sentence in prepared.agent_files.notices:
+            yield Finding(level="note", topic=agent.name, text=sentence)
+        yield from _program_findings(context, prepared)
+    for reason, names in reasons.items():
+        topic = names[0] if len(names) == 1 else "launch"
+        yield Finding(level="broken", topic=topic, text=reason)
+    if startable:
+        text = f"`aileron launch` can start these in this folder: {', '.join(startable)}."
+        yield Finding(level="ok", topic="launch", text=text)
 
 
 def _packages() -> list[Path]:

@@ -47,7 +47,7 @@ def add_example(home: Home) -> dict[str, Any]:
     """Add the example connector and its actions to *home*, not accepted; return their names."""
     from aileron_core.connectors.store import ConnectorStore
 
-    installed = ConnectorStore(home.path).install(examples() / "connector")
+    installed = ConnectorStore(home.path).install(examples() / "connectors" / "mail-drafts")
     actions = [add_file(home, file) for file in sorted((examples() / "actions").glob("*.md"))]
     return {
         "connector": f"{installed.identity.fqn}@{installed.identity.version}",

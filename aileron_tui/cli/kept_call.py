@@ -12,6 +12,8 @@ from aileron_core.runs.model import RunRecord
 from aileron_core.runs.row_records import contents_deleted_at, matches_record
 from aileron_core.runs.transitions import FINAL
 from aileron_core.sessions import session_table
+from aileron_core.sessions.containment_line import containment_line
+from aileron_core.sessions.model import Session
 from aileron_core.text import render
 from aileron_tui.cli.output import local_time
 
@@ -31,16 +33,27 @@ def read_call(connection: sqlite3.Connection, id_: str) -> JsonObject | None:
     session = session_table.by_id(connection, row.session_id)
     recorded = matches_record(connection, row)
     deleted = contents_deleted_at(connection, row) if recorded else None
-    return _call(row, session.agent if session else None, recorded=recorded, deleted=deleted)
+    call = _call(row, recorded=recorded, deleted=deleted)
+    if session is None:
+        return call
+    return {**call, "agent": session.agent, "containment": _contained(connection, session)}
 
 
-def _call(row: RunRecord, agent: str | None, *, recorded: bool, deleted: str | None) -> JsonObject:
+def _contained(connection: sqlite3.Connection, session: Session) -> str | None:
+    """Return the line of the session's last record, or that it was seen outside any sandbox since then."""
+    if session_table.seen_uncontained(connection, [session]):
+        return containment_line(session, "none")
+    return session.containment or None
+
+
+def _call(row: RunRecord, *, recorded: bool, deleted: str | None) -> JsonObject:
     output = row.output or {}
     return {
         "run_id": row.run_id,
         "approval_id": row.approval_id,
         "action": row.action,
-        "agent": agent,
+        "agent": None,
+        "containment": None,
         "state": str(row.state),
         "requested_at": rfc3339(row.requested_at) if recorded else None,
         "decided_at": _moment(row.decided_at) if recorded else None,
@@ -67,6 +80,7 @@ def call_lines(call: Mapping[str, Any]) -> Iterator[str]:
         yield "  Run `aileron audit verify` for details."
     yield from _foreign("Action", call["action"])
     yield from _foreign("Agent", call["agent"])
+    yield from _foreign("Containment", call["containment"])
     yield from _own("State", call["state"])
     yield from _own("Requested", call["requested_at"])
     yield from _own("Decided", call["decided_at"])

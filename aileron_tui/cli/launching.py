@@ -2,15 +2,16 @@
 
 import contextlib
 import http.client
+import json
 import os
-import shlex
 import shutil
 import sys
 import termios
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from typing import Literal, cast
 
 import click
 
@@ -18,35 +19,41 @@ from aileron_core.console_port import FileContentView
 from aileron_core.errors import AileronError, Forbidden, NotFound
 from aileron_core.home.client import HomeClient, HomeConnection
 from aileron_core.home.layout import Home
-from aileron_core.home.owner import read_daemon_file
+from aileron_core.launch.agent_state import export_conversation
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.interfaces import AcceptedSettings, LaunchedSession, SessionHold
 from aileron_core.launch.launcher import launch
-from aileron_core.launch.model_traffic import bypass_warnings
-from aileron_core.launch.prepare import LaunchRequest, prepare
+from aileron_core.launch.plan import Agent
+from aileron_core.launch.prepare import LaunchRequest
 from aileron_core.launch.project import ProjectSettings
-from aileron_core.settings import load_settings
+from aileron_core.settings import LaunchPaths, load_settings
 from aileron_core.text import escape
 from aileron_mcp.relay_copies import compiled_folder
+from aileron_tui.cli.accepted import accepted_launch_settings, require_accepted_settings
+from aileron_tui.cli.dry_run import show_dry_run
 from aileron_tui.cli.output import EXIT, CommandContext
 from aileron_tui.cli.tmux import open_console
 from aileron_tui.draw.file_page import settings_blocks
 from aileron_tui.plain.lines import blocks_page, text_of
 
 _AGAIN_SECONDS = 1.0
-_HIDDEN = "HIDDEN"
-"""Printed in place of the gateway token by a dry run."""
+_MAX_LINE = 4096
+SandboxChoice = Literal["on", "hosts", "offline", "off"]
 
 
 class _Hold:
     """The session's hold stream, read on a thread of its own; reopened after a restart of the console."""
 
-    def __init__(self, home: Path, session_id: str) -> None:
+    def __init__(self, home: Path, session_id: str, host_allowed: Callable[[str], None]) -> None:
         self._home = home
         self._session_id = session_id
+        self._host_allowed = host_allowed
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hold", daemon=True)
         self._connection: HomeConnection | None = None
+        self._stream: http.client.HTTPResponse | None = None
+        with contextlib.suppress(AileronError, OSError, http.client.HTTPException):
+            self._stream = self._opened()
 
     def start(self) -> None:
         self._thread.start()
@@ -63,17 +70,34 @@ class _Hold:
                     return
             self._stopped.wait(_AGAIN_SECONDS)
 
+    def _opened(self) -> http.client.HTTPResponse:
+        connection = self._connection = HomeConnection(self._home, timeout=60.0)
+        connection.request("GET", f"/v1/sessions/{self._session_id}/hold")
+        stream = connection.getresponse()
+        stream.peek(1)  # the session is held from its first byte on
+        return stream
+
     def _once(self) -> bool:
         """Hold until the stream breaks; return whether the session may still be there."""
-        connection = self._connection = HomeConnection(self._home, timeout=60.0)
-        with contextlib.closing(connection):
-            connection.request("GET", f"/v1/sessions/{self._session_id}/hold")
-            response = connection.getresponse()
-            if response.status != 200:
+        try:
+            stream, self._stream = self._stream or self._opened(), None
+            if stream.status != 200:
                 return False
-            while not self._stopped.is_set() and response.read1(1024):
-                pass
+            while not self._stopped.is_set() and (line := stream.readline(_MAX_LINE)):
+                if line.startswith(b"data:"):
+                    self._allow(line.removeprefix(b"data:"))
+        finally:
+            if self._connection is not None:
+                self._connection.close()
         return True
+
+    def _allow(self, text: bytes) -> None:
+        with contextlib.suppress(ValueError):  # of a newer console
+            event: object = json.loads(text)
+            if isinstance(event, dict):
+                host: object = cast("dict[str, object]", event).get("host_allowed")
+                if isinstance(host, str):
+                    self._host_allowed(host)
 
 
 class HomeSessions:
@@ -87,7 +111,18 @@ class HomeSessions:
         """Return if a console answers; see `aileron_core.launch.interfaces.SessionPort`."""
         self._console.request("GET", "/v1/status")
 
-    def open(self, *, agent: str, label: str, cwd: Path, contained: bool) -> LaunchedSession:
+    def open(
+        self,
+        *,
+        agent: str,
+        label: str,
+        cwd: Path,
+        contained: bool,
+        key_providers: Collection[str] = (),
+        network: Literal["all", "hosts", "offline"] | None = None,
+        hosts: Collection[str] = (),
+        writes: Collection[str] = (),
+    ) -> LaunchedSession:
         """Open a session; see `aileron_core.launch.interfaces.SessionPort`."""
         asked = {
             "agent": agent,
@@ -96,7 +131,10 @@ class HomeSessions:
             "pid": os.getpid(),
             "launched": True,
             "contained": contained,
+            "key_providers": list(key_providers),
         }
+        if network is not None:
+            asked |= {"network": network, "hosts": list(hosts), "writes": list(writes)}
         _, body = self._console.request("POST", "/v1/sessions", asked)
         socket = body.get("socket")
         return LaunchedSession(
@@ -105,23 +143,34 @@ class HomeSessions:
             gateway_token=body["gateway_token"],
             url=body["url"],
             socket=Path(socket) if socket else None,
+            placeholder=body.get("placeholder", ""),
+            key_providers=tuple(body.get("key_providers", ())),
         )
 
     def accepted_settings(self, agent: str, project: Path) -> AcceptedSettings | None:
-        _, body = self._console.request("GET", "/v1/projects")
-        found = {(each["agent"], each["path"]): each for each in body["items"]}
-        each = found.get((agent, str(project)))
-        if each is None:
-            return None
-        at = datetime.fromisoformat(each["taken_at"]).timestamp()
-        return AcceptedSettings(digest=each["digest"], accepted_at=at)
+        return accepted_launch_settings(self._home, agent, project)
 
-    def accept(self, agent: str, project: Path, digest: str) -> None:
-        asked = {"agent": agent, "path": str(project), "digest": digest}
+    def accept(
+        self, agent: str, project: Path, digest: str, *, missing_checks: bool = False
+    ) -> None:
+        asked = {
+            "agent": agent,
+            "path": str(project),
+            "digest": digest,
+            "missing_checks": missing_checks,
+        }
         self._console.request("POST", "/v1/projects", asked)
 
-    def hold(self, session: LaunchedSession) -> SessionHold:
-        return _Hold(self._home, session.session_id)
+    def hold(self, session: LaunchedSession, host_allowed: Callable[[str], None]) -> SessionHold:
+        return _Hold(self._home, session.session_id, host_allowed)
+
+    def report_refused_host(self, session_id: str, host: str, problem: str) -> bool:
+        asked = {"host": host, "problem": problem}
+        try:
+            self._console.request("POST", f"/v1/sessions/{session_id}/refused-hosts", asked)
+        except AileronError:
+            return False
+        return True
 
     def end(self, session_id: str) -> None:
         """End the session, if its console is still there."""
@@ -130,11 +179,14 @@ class HomeSessions:
 
 
 class _AtTerminal:
-    """The person at this terminal; with `--accept-project` they said yes beforehand."""
+    """The person at this terminal; with `--accept-project` or `--accept-missing-checks` they said yes beforehand."""
 
-    def __init__(self, context: CommandContext, *, accepted: bool) -> None:
+    def __init__(
+        self, context: CommandContext, *, accepted: bool, without_checks: bool = False
+    ) -> None:
         self._context = context
         self._accepted = accepted
+        self._without_checks = without_checks
 
     def say(self, text: str) -> None:
         """Print to stderr: standard output belongs to the agent."""
@@ -164,10 +216,60 @@ class _AtTerminal:
         if self._accepted:
             self.say("Accepted by --accept-project.")
             return True
-        termios.tcflush(
-            sys.stdin, termios.TCIFLUSH
-        )  # what was typed before the question is not an answer
-        return click.confirm("Accept these files for this folder, as they are now?", err=True)
+        return _asked("Accept these files for this folder, as they are now?")
+
+    def confirm_missing_checks(self, agent: str, count: int) -> bool:
+        """Say what it means, and wait for a yes or no.
+
+        Raises:
+            Forbidden: there is no terminal, and no `--accept-missing-checks`.
+        """
+        checks = "1 check of yours is" if count == 1 else f"{count} checks of yours are"
+        self.say(f"For {agent} in the sandbox, {checks} missing or may not work, as said above.")
+        if self._without_checks:
+            self.say("Accepted by --accept-missing-checks.")
+            return True
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise Forbidden(
+                "There is no terminal to ask you at, so the agent was not started. Launch again with "
+                "--accept-missing-checks to do without them, or with --no-sandbox to have them."
+            )
+        return _asked("Start anyway, now and until one of them changes?")
+
+
+def _asked(question: str) -> bool:
+    """Ask at the terminal; Enter means no."""
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)  # what was typed before the question is no answer
+    return click.confirm(question, err=True)
+
+
+def _agent(name: str) -> Agent:
+    agent = AGENTS.get(name)
+    if agent is None:
+        raise NotFound(f"Aileron cannot launch {name}. Choose one of {', '.join(AGENTS)}.")
+    return agent
+
+
+def export_session(context: CommandContext, name: str, args: tuple[str, ...], folder: Path) -> int:
+    """Copy a conversation of the agent *name* in this folder out of Aileron's home, with a warning.
+
+    Raises:
+        NotFound: no such agent or conversation.
+        AileronError: *folder* cannot be used.
+    """
+    agent, wanted = _agent(name), args[0] if args else ""
+    project = Path.cwd().resolve()
+    found = export_conversation(context.home, agent, project, wanted, folder.absolute())
+    at = datetime.fromtimestamp(found.modified_at).astimezone().isoformat(" ", "seconds")
+    if context.json:
+        context.show({"path": str(found.path), "modified_at": at, "conversations": found.count})
+        return EXIT.DONE
+    context.say(f"Copied {escape(str(found.path))} (last changed {at}; 1 of {found.count}).")
+    context.say(
+        f"▲ {agent.title} wrote this file in its sandbox: it may contain turns that never happened. An "
+        "agent that resumes it outside the sandbox believes all of it. Read it first."
+    )
+    return EXIT.DONE
 
 
 def launch_agent(
@@ -175,13 +277,15 @@ def launch_agent(
     name: str,
     args: tuple[str, ...],
     *,
-    sandbox: str,
+    sandbox: SandboxChoice,
     gateway: bool,
     allow_abstract: bool,
     accept_project: bool,
+    accept_missing_checks: bool,
     console: bool,
     label: str,
     dry_run: bool,
+    paths: LaunchPaths,
 ) -> int:
     """Launch the agent *name*; return its own exit code.
 
@@ -189,9 +293,7 @@ def launch_agent(
         NotFound: no such agent, or it is not installed.
         FileProblems: `config.toml`, or the project's `aileron.toml`, cannot be used.
     """
-    agent = AGENTS.get(name)
-    if agent is None:
-        raise NotFound(f"Aileron cannot launch {name}. Choose one of {', '.join(AGENTS)}.")
+    agent = _agent(name)
     settings = load_settings(Home(context.home).config)
     request = LaunchRequest(
         agent=agent,
@@ -201,86 +303,20 @@ def launch_agent(
         aileron_home=context.home,
         env=dict(os.environ),
         relay=compiled_folder(),
-        sandbox="off" if sandbox == "off" else "offline" if sandbox == "offline" else "on",
+        sandbox=sandbox,
+        hosts=settings.launch_hosts,
         allow_abstract=allow_abstract,
         gateway=gateway,
         settings=settings.launch,
+        paths=settings.paths,
+        typed_paths=paths,
         label=label,
     )
     if dry_run:
-        return _show(context, request)
+        return show_dry_run(context, request)
     if console:
         open_console(context.home, request.env)
-    person = _AtTerminal(context, accepted=accept_project)
-    return launch(request, HomeSessions(context.home), person)
-
-
-def _address(home: Path) -> str:
-    """Return where the console's gateway is, or would be; a URL is no secret."""
-    url: object = read_daemon_file(home).get("url")
-    return url if isinstance(url, str) and url else "http://127.0.0.1:PORT"
-
-
-def _show(context: CommandContext, request: LaunchRequest) -> int:
-    """Print what would be set. Nothing is opened, written or started."""
-    prepared = prepare(request, PurePosixPath("<private>"))
-    gateway = f"{_address(context.home)}/gw/{_HIDDEN}"
-    prepared = prepared.with_gateway(gateway)
-    through = sorted(prepared.traffic.providers) if prepared.traffic else []
-    past = bypass_warnings(request.agent, prepared.traffic) if prepared.traffic else ()
-    plan, given = prepared.plan, request.env
-    ours = {
-        # A merged setting may contain a secret of the person's; only what is Aileron's alone is shown.
-        name: "(your own value, with Aileron's settings added)" if name in given else value
-        for name, value in prepared.env.items()
-        if given.get(name) != value
-    }
-    if context.json:
-        context.show(
-            {
-                "agent": request.agent.name,
-                "program": str(prepared.program),
-                "argv": list(plan.argv),
-                "env": ours,
-                "files": dict(plan.files),
-                "additions": {str(each.path): each.content for each in plan.injected_files},
-                "sandbox": request.sandbox,
-                "gateway": {
-                    "url": gateway if through else None,
-                    "providers": through,
-                    "past": list(prepared.traffic.bypass_reasons) if prepared.traffic else [],
-                },
-                "project": list(prepared.project_settings.lines())
-                if prepared.project_settings
-                else [],
-            }
-        )
-        return EXIT.DONE
-    context.say(
-        f"Would start {escape(str(prepared.program))} in {escape(str(request.project))}", bold=True
-    )
-    context.say(f"  sandbox   {request.sandbox}")
-    context.say(f"  command   {escape(shlex.join(plan.argv))}")
-    if through:
-        context.say(f"  gateway   {escape(gateway)}")
-    for name, value in sorted(ours.items()):
-        context.say(f"  sets      {name}={escape(value)}")
-    for name in plan.files:
-        context.say(f"  writes    <private>/{name}, removed at the end")
-    for each in plan.injected_files:
-        context.say(f"  adds      ~/{each.path}, removed at the end")
-    for line in prepared.project_settings.lines() if prepared.project_settings else ():
-        context.say(f"  project   {line}   (once you accept it)")
-    context.say("  Controlled by Aileron:")
-    for sentence in request.agent.controls:
-        context.say(f"  ✓ {sentence}")
-    if through:
-        context.say(f"  ✓ Its model traffic goes through Aileron's gateway: {', '.join(through)}.")
-    context.say("  Not controlled by Aileron:")
-    for sentence in request.agent.not_controlled:
-        context.say(f"  ▲ {sentence}")
-    for sentence in past:
-        context.say(f"  ▲ {escape(sentence)}")
-    if prepared.traffic is None:
-        context.say("  ▲ Its model traffic: --no-gateway is set.")
-    return EXIT.DONE
+    person = _AtTerminal(context, accepted=accept_project, without_checks=accept_missing_checks)
+    sessions = HomeSessions(context.home)
+    require_accepted_settings(context.home, settings, name, uses_hosts=sandbox == "hosts")
+    return launch(request, sessions, person)

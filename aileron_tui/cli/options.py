@@ -124,6 +124,27 @@ def limit_option(of_what: str, *, least: int = 1) -> Callable[[_F], _F]:
     )
 
 
+def passphrase_options(what: str) -> Callable[[_F], _F]:
+    """Give a command the two ways of a passphrase that nobody types; *what* begins their help."""
+
+    def add(function: _F) -> _F:
+        file = click.option(
+            "--passphrase-file",
+            metavar="PATH",
+            shell_complete=paths,
+            help=f"{what} is in a file that only you can read (0600), in no project.",
+        )
+        descriptor = click.option(
+            "--passphrase-fd",
+            type=click.IntRange(0),
+            metavar="N",
+            help=f"{what} can be read from file descriptor N.",
+        )
+        return descriptor(file(function))
+
+    return add
+
+
 class WholeNumber(click.IntRange):
     """A whole number within two bounds, which help and messages give in words."""
 

@@ -19,6 +19,8 @@ from aileron_core.errors import (
 )
 from aileron_core.text import escape
 
+UNATTENDED = "The vault is unlocked, unattended: by a file or variable, not by anybody's key."
+
 
 class EXIT:
     """Exit codes, as in docs/wire.md#exit-codes."""

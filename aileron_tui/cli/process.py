@@ -2,22 +2,62 @@
 
 import contextlib
 import os
+import resource
 import shutil
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from aileron_core.errors import InvalidRequest
 from aileron_core.text import escape
+
+if TYPE_CHECKING:
+    from aileron_core.vault.secret import Secret
 
 _PR_SET_DUMPABLE = 4
 
 
 def close_memory() -> None:
     """Close memory and environment to other programs of this user, on Linux (docs/architecture.md#the-process)."""
+    # No core dump either, where the system has no such switch.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
         import ctypes
 
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+_from_environment: "Secret | None" = None
+
+
+def take_passphrase_variable() -> None:
+    """Keep the vault's passphrase of the environment for `given_passphrase`, and overwrite it there."""
+    global _from_environment  # noqa: PLW0603 - the environment is one as well
+    from aileron_core.vault.unattended import take_passphrase_variable as take
+
+    close_memory()
+    _from_environment = take()
+
+
+def given_passphrase(descriptor: int | None, file: str | None) -> "Secret | None":
+    """Return the passphrase that was given unattended; None without one.
+
+    Raises:
+        InvalidRequest: it was given twice, or what should have it cannot be used.
+    """
+    if descriptor is None and file is None:
+        return _from_environment
+    if (descriptor is not None and file is not None) or _from_environment is not None:
+        raise InvalidRequest(
+            "The passphrase was given twice. Use one of --passphrase-fd, --passphrase-file and "
+            "AILERON_VAULT_PASSPHRASE."
+        )
+    from aileron_core.vault import unattended
+
+    if descriptor is not None:
+        return unattended.read_secret_descriptor(descriptor)
+    return unattended.read_secret_file(Path(file or ""))
 
 
 def drop_key_variables() -> None:

@@ -13,16 +13,17 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from typing import Final
 
-from aileron_core.app import App, AppOptions
+from aileron_core.app import App, AppOptions, MakeOutgoing
 from aileron_core.console_port import ApprovalsRead, CoreEvent
 from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.server.sockets import bind_tcp, bind_unix
 from aileron_core.settings import Settings, load_settings
+from aileron_core.vault.secret import Secret
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.logfile import log_to
-from aileron_tui.cli.output import EXIT, CliError, CommandContext
+from aileron_tui.cli.output import EXIT, UNATTENDED, CliError, CommandContext
 from aileron_tui.draw.guide import Guide
 
 _log = logging.getLogger(__name__)
@@ -35,6 +36,10 @@ def core_thread(
     accept_installed: bool = False,
     first_frame: Future[None] | None = None,
     failpoint: Failpoint = no_failpoint,
+    passphrase: Secret | None = None,
+    use_keyring: bool = False,
+    make_outgoing: MakeOutgoing | None = None,
+    settings: Settings | None = None,
 ) -> CoreThread:
     """Return the core with its server, ready to be started.
 
@@ -43,17 +48,24 @@ def core_thread(
             the ports are taken; the server, whose imports would delay the screen, answers from then
             on. None: it serves before it is ready.
         failpoint: for tests of crashes, in process only.
+        passphrase: unlocks the vault at the start, unattended.
+        use_keyring: the system's keyring may open the vault before a passphrase did.
+        make_outgoing: for tests, in process only: what sends connectors' requests instead.
+        settings: of the home's `config.toml`, where the caller has read it: what is verified is what is used.
 
     Raises:
         InvalidRequest: a route is not of the form HOST:PORT=127.0.0.1:PORT.
         FileProblems: config.toml cannot be used.
     """
-    settings = load_settings(home.config)
+    settings = settings or load_settings(home.config)
     options = AppOptions(
         routes=tuple(route_argument(text) for text in routes),
         accept_installed=accept_installed,
         settings=settings,
         failpoint=failpoint,
+        passphrase=passphrase,
+        use_keyring=use_keyring,
+        make_outgoing=make_outgoing,
     )
 
     @contextlib.asynccontextmanager
@@ -165,11 +177,17 @@ _TURN_SECONDS: Final = 0.0005
 """Of a thread in the interpreter while others want it: screen, server and guests' output share it."""
 
 
-def run_serve(context: CommandContext, routes: Sequence[str], *, accept_installed: bool) -> int:
+def run_serve(
+    context: CommandContext,
+    routes: Sequence[str],
+    *,
+    accept_installed: bool,
+    passphrase: Secret | None = None,
+) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code."""
     home = _prepare(context)
     gc.disable()
-    core = core_thread(home, routes, accept_installed=accept_installed)
+    core = core_thread(home, routes, accept_installed=accept_installed, passphrase=passphrase)
     ended = threading.Event()
 
     def stop(_number: int, _frame: object) -> None:
@@ -204,6 +222,8 @@ def _say_start(context: CommandContext, app: App) -> None:
     for route in app.options.routes:
         answered_by = f"{route.address}:{route.port}"
         context.say(f"Test route: {route.host} is answered by {answered_by}, without a credential.")
+    if app.vault_service.started_unattended:
+        context.say(UNATTENDED)
     if app.options.accept_installed:
         context.say(
             "All installed actions and connectors were accepted without review "
@@ -219,6 +239,8 @@ def run_console(
     plain: bool = False,
     before_screen: Callable[[], object] | None = None,
     guide: Guide | None = None,
+    passphrase: Secret | None = None,
+    use_keyring: bool = False,
 ) -> int:
     """Open the console; return the exit code once it is closed and the core has stopped.
 
@@ -226,6 +248,8 @@ def run_console(
         plain: line by line, without a screen.
         before_screen: called when everything is ready, just before the screen begins.
         guide: a demo that leads through the screen.
+        passphrase: unlocks the vault at the start, unattended.
+        use_keyring: the system's keyring may open the vault before a passphrase did.
     """
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise CliError(
@@ -240,10 +264,19 @@ def run_console(
         with contextlib.suppress(InvalidStateError):  # the core has ended
             first_frame.set_result(None)
 
-    core = core_thread(home, routes, accept_installed=accept_installed, first_frame=first_frame)
+    settings = load_settings(home.config)
+    core = core_thread(
+        home,
+        routes,
+        settings=settings,
+        accept_installed=accept_installed,
+        first_frame=first_frame,
+        passphrase=passphrase,
+        use_keyring=use_keyring,
+    )
     core.begin()
     try:
-        run = _front_end(core, load_settings(home.config), drawn, plain=plain, guide=guide)
+        run = _front_end(core, settings, drawn, plain=plain, guide=guide)
     except BaseException:
         first_frame.cancel()
         core.stop()

@@ -1,4 +1,4 @@
-"""What `aileron init` writes: the settings (`suite/config.toml`), and an example of everything else."""
+"""What `aileron init` and `aileron connector new` write: settings, examples, and templates of connectors."""
 
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,11 @@ def _suite() -> Path:
 def examples() -> Path:
     """Return the folder with `actions/`, `connector/` and the Python package `mailbox`."""
     return _suite() / "examples"
+
+
+def connector_templates() -> Path:
+    """Return the folder with a template for each language, and `shared/`, which all of them have."""
+    return _suite() / "connectors"
 
 
 def settings_text() -> str:

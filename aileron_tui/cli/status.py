@@ -2,6 +2,8 @@
 
 import sqlite3
 import webbrowser
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
 
@@ -13,13 +15,13 @@ from aileron_core.home.layout import Home
 from aileron_core.ids import APPROVAL_ID, RUN_ID
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
-from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, local_time
+from aileron_tui.cli.output import EXIT, UNATTENDED, CommandContext, did_you_mean, local_time
 
 _LISTED: Final = 50
 _OPEN_CALLS: Final = (
     "SELECT approval_id, action, agent, requested_at, runs.expires_at FROM runs "
     "JOIN sessions USING (session_id) "
-    "WHERE gated AND state IN ('pending', 'checking', 'awaiting_vault') "
+    "WHERE approval_id IS NOT NULL AND state IN ('pending', 'checking', 'awaiting_vault') "
     "ORDER BY runs.expires_at IS NULL, runs.expires_at LIMIT ?"
 )
 """The calls that wait for a person."""
@@ -47,6 +49,9 @@ def show_status(context: CommandContext) -> int:
             "version": None,
             "pending": 0,
             "sessions": 0,
+            "account_needs": [],
+            "vault": None,
+            "unattended": False,
             "waiting": [],
             "unknown": [],
         }
@@ -57,6 +62,8 @@ def show_status(context: CommandContext) -> int:
         context.show({**status, "waiting": waiting, "unknown": unknown})
         return EXIT.DONE
     context.say(f"Aileron {status['version']} is running at {status['url']} (pid {status['pid']}).")
+    if status["unattended"]:
+        context.say(UNATTENDED, fg="yellow")
     context.say(f"{_count(status['pending'])} {_sessions(status['sessions'])}")
     if unknown:
         context.say(_unknown_count(len(unknown)))
@@ -74,7 +81,35 @@ def show_status(context: CommandContext) -> int:
         context.say(f"  {each['approval_id']}  {escape(about)}{until}")
     if (more := status["pending"] - len(waiting)) > 0:
         context.say(f"  and {more} more")
+    for line in _account_lines(status["account_needs"]):
+        context.say(line, fg="yellow")
     return EXIT.DONE
+
+
+def _account_lines(needs: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return what the calls that wait for an account need from a person, each sentence once."""
+    counts = Counter(
+        (each["reason"], each["connector"], each["problem"], each["command"]) for each in needs
+    )
+    locked = sum(count for (reason, *_), count in counts.items() if reason == "locked")
+    lines = [f"{_of_them(locked)} for the vault: `aileron vault unlock`."] if locked else []
+    settings = sum(count for (reason, *_), count in counts.items() if reason == "settings")
+    if settings:
+        lines.append(f"{_of_them(settings)} until you accept config.toml, in the console.")
+    for (reason, connector, problem, command), count in counts.items():
+        name = escape(connector)
+        if reason == "unbound":
+            next_step = f"`{escape(command)}`"
+            if problem:
+                next_step = f"{escape(problem)}. {next_step}"
+            lines.append(f"{_of_them(count)} for an account: {next_step}.")
+        elif reason == "choice":
+            lines.append(f"{_of_them(count)} until you pick an account for {name}, in the console.")
+    return lines
+
+
+def _of_them(count: int) -> str:
+    return f"{count} of them {'waits' if count == 1 else 'wait'}"
 
 
 def _waiting(context: CommandContext) -> list[dict[str, Any]]:

@@ -1,14 +1,16 @@
-"""The groups of commands: action, connector, audit, open. Each command imports what it needs when it runs."""
+"""The groups of commands: action, connector, audit, vault, open. Each command imports what it needs when it runs."""
 
 import click
 
 from aileron_tui.cli import completing
 from aileron_tui.cli.options import (
     Number,
+    OneOf,
     command_options,
     folders,
     group_options,
     limit_option,
+    passphrase_options,
     paths,
 )
 from aileron_tui.cli.output import CommandContext
@@ -130,6 +132,24 @@ def connector_show(context: CommandContext, name: str) -> int:
     return show_connector(context, name)
 
 
+@connector.command("new")
+@click.argument("name")
+@click.option(
+    "--lang",
+    "language",
+    type=click.Choice(["python", "zig", "go", "rust"]),
+    default="python",
+    show_default=True,
+    help="The language that it is written in.",
+)
+@command_options
+def connector_new(context: CommandContext, name: str, language: str) -> int:
+    """Create a connector of your own in a new folder, NAME."""
+    from aileron_tui.cli.new_connector import new_connector
+
+    return new_connector(context, name, language)
+
+
 @connector.command("install")
 @click.argument("path", shell_complete=folders)
 @command_options
@@ -210,9 +230,9 @@ def audit_list(context: CommandContext, limit: int) -> int:
 @click.argument("run", shell_complete=completing.runs)
 @command_options
 def audit_show(context: CommandContext, run: str) -> int:
-    """Show a run: its arguments, decision, result and audit records.
+    """Show a run and its audit records, or those of a session.
 
-    RUN is the id of a run or of an approval. Arguments, results and reasons are deleted after
+    RUN is the id of a run, of an approval or of a session. Arguments, results and reasons are deleted after
     `[history] days`; the records stay.
     """
     from aileron_tui.cli.audit import show_audit
@@ -227,6 +247,83 @@ def audit_verify(context: CommandContext) -> int:
     from aileron_tui.cli.audit import verify_audit
 
     return verify_audit(context)
+
+
+@click.group()
+@group_options
+def vault() -> None:
+    """Manage the vault: your accounts' secrets."""
+
+
+@vault.command("init")
+@click.option(
+    "--import",
+    "import_from",
+    metavar="FILE",
+    shell_complete=paths,
+    help="Read a vault of upstream Aileron (secrets.json), with its passphrase. It stays as it is.",
+)
+@passphrase_options("Use the passphrase that")
+@command_options
+def vault_init(
+    context: CommandContext,
+    import_from: str | None,
+    passphrase_fd: int | None,
+    passphrase_file: str | None,
+) -> int:
+    """Create the vault. No console is needed."""
+    from aileron_tui.cli.vault import create_vault
+
+    return create_vault(context, (passphrase_fd, passphrase_file), import_from)
+
+
+@vault.command("unlock")
+@passphrase_options("Use the passphrase that")
+@command_options
+def vault_unlock(
+    context: CommandContext, passphrase_fd: int | None, passphrase_file: str | None
+) -> int:
+    """Unlock the vault of the running console."""
+    from aileron_tui.cli.vault import unlock_vault
+
+    return unlock_vault(context, (passphrase_fd, passphrase_file))
+
+
+@vault.command("lock")
+@command_options
+def vault_lock(context: CommandContext) -> int:
+    """Lock the vault of the running console at once."""
+    from aileron_tui.cli.vault import lock_vault
+
+    return lock_vault(context)
+
+
+@vault.command("status")
+@command_options
+def vault_status(context: CommandContext) -> int:
+    """Show whether there is a vault, and whether it is locked."""
+    from aileron_tui.cli.vault import show_vault
+
+    return show_vault(context)
+
+
+@vault.command("change-passphrase")
+@command_options
+def vault_change_passphrase(context: CommandContext) -> int:
+    """Change the passphrase of the vault."""
+    from aileron_tui.cli.vault import change_passphrase
+
+    return change_passphrase(context)
+
+
+@vault.command("keyring")
+@click.argument("switch", type=OneOf(("on", "off")), metavar="on|off")
+@command_options
+def vault_keyring(context: CommandContext, switch: str) -> int:
+    """Let the system's keyring unlock the vault, or stop that."""
+    from aileron_tui.cli.vault import set_keyring
+
+    return set_keyring(context, on=switch == "on")
 
 
 @click.group("open")

@@ -1,0 +1,387 @@
+"""The commands `aileron binding ...`: accounts in the vault, and the connectors that may use them.
+
+A secret is typed unseen, or read from a descriptor or a file; never from an argument.
+"""
+
+import shutil
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aileron_core.connectors.manifest import hosts_of_region
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.console.account_views import account_body, account_view
+from aileron_core.credentials.accounts import credential_users, find_user
+from aileron_core.credentials.binding import LOGIN_ENDED, CredentialUser, binding_name
+from aileron_core.errors import Conflict, InvalidRequest, NotFound
+from aileron_core.home.client import HomeClient
+from aileron_core.home.layout import Home
+from aileron_core.text import escape
+from aileron_core.vault import unattended
+from aileron_core.vault.secret import Secret
+from aileron_tui.cli.accepted import accepted_connectors, load_acceptances, stored_bindings
+from aileron_tui.cli.authorizing import authorize
+from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean, local_time
+from aileron_tui.cli.process import close_memory, given_passphrase
+from aileron_tui.cli.vault import (  # fmt: skip
+    Given,
+    PassphraseRequests,
+    ask_unseen,
+    ensure_unlocked,
+    has_terminal,
+    is_running,
+    need_console,
+)
+
+_SENT_AS = {
+    "basic": "a user name and a password, in the header Authorization",
+    "aws_sigv4": "the signature of each request, by an AWS access key",
+    "oauth2": "an access token, in the header Authorization",
+}
+_AUTHOR = "    its author says │ "
+_PLACES = "    sent to  "
+_SECRET_PROMPTS = {"basic": "Password", "aws_sigv4": "Secret access key"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenAccount:
+    """What the options of `binding setup` say of an account; nothing where they were not given."""
+
+    identity: str
+    account: str | None
+    user: str | None
+    region: str | None
+    secret_fd: int | None
+    secret_file: str | None
+    client_id: str | None
+    device: bool
+    passphrase: Given = (None, None)
+
+    @property
+    def unattended(self) -> bool:
+        return self.secret_fd is not None or self.secret_file is not None
+
+
+def setup_account(context: CommandContext, connector: str, given: GivenAccount) -> int:
+    """Bind an account to the accepted connector *connector*, in a vault that is made if there is none."""
+    close_memory()
+    requests = PassphraseRequests(context, given_passphrase(*given.passphrase))
+    user = _find_user(context, connector)
+    name = binding_name(user, given.identity)
+    need_console(context, "binding setup")
+    if any(each["name"] == name for each in _bindings(context)):
+        raise Conflict(
+            f"An account {name} is bound already. Give another --identity, or revoke that one with "
+            f"`aileron binding revoke {name}`."
+        )
+    if not context.json:
+        _say_purpose(context, user, name, given.region)
+    if given.region and user.requirement.kind != "aws_sigv4":
+        raise InvalidRequest(f"--region is not for kind {user.requirement.kind}.")
+    if user.requirement.kind == "oauth2":
+        asked = {"connector": user.identity.hash, "identity": given.identity, **_client(given)}
+        bound = authorize(context, asked, given.account, requests)
+    else:
+        if given.device or given.client_id is not None:
+            raise InvalidRequest(
+                f"--device and --client-id are not for kind {user.requirement.kind}."
+            )
+        requests.prepare()
+        bound = requests.post("/v1/bindings", _entered(user, given))
+    if context.json:
+        context.show(bound)
+        return EXIT.DONE
+    context.say(f"✓ {_shown(bound)} is bound to {escape(user.identity.ref)}.", fg="green")
+    context.say(
+        "Calls that waited for it continue. The secret is in the vault and is shown nowhere."
+    )
+    return EXIT.DONE
+
+
+def _entered(user: CredentialUser, given: GivenAccount) -> dict[str, str]:
+    """Return the body that binds the account, with what a person types or the options name."""
+    # By its hash: what was said above is what will use the account.
+    body = {"connector": user.identity.hash, "identity": given.identity}
+    kind, asks = user.requirement.kind, not given.unattended
+    if asks and not has_terminal():
+        raise CliError(
+            EXIT.USAGE,
+            "The secret is typed at a terminal, and there is none. Give it with --secret-fd or "
+            "--secret-file.",
+        )
+    account = given.account
+    if account is None and asks:
+        account = _ask("Your name for this account, such as ana@example.com (may be empty): ")
+    body["account"] = account or ""
+    if kind in ("basic", "aws_sigv4"):
+        body["user"] = given.user or user.requirement.access_key_id
+        if not body["user"] and asks:
+            body["user"] = _ask("User name: " if kind == "basic" else "Access key id: ")
+        if not body["user"]:
+            raise InvalidRequest(f"An account of kind {kind} needs --user as well.")
+    region = given.region
+    if user.needs_region and asks and not region:
+        region = _ask("AWS region, such as us-east-1: ")
+    if region:
+        body["region"] = region
+    secret = given_secret(given.secret_fd, given.secret_file)
+    if secret is None:
+        prompt = _SECRET_PROMPTS.get(kind, "Key")
+        secret = ask_unseen(f"{prompt} (not shown): ", "secret")
+        if kind == "aws_sigv4" and (token := _optional_token()):
+            body["session_token"] = token.reveal_text()
+    return {**body, "secret": secret.reveal_text()}
+
+
+def given_secret(descriptor: int | None, file: str | None) -> Secret | None:
+    """Return the secret that an option names, None without one."""
+    if descriptor is not None and file is not None:
+        raise InvalidRequest("The secret was given twice. Use --secret-fd or --secret-file.")
+    if descriptor is not None:
+        return unattended.read_secret_descriptor(descriptor, "secret")
+    if file is not None:
+        return unattended.read_secret_file(Path(file), "secret")
+    return None
+
+
+def _client(given: GivenAccount) -> dict[str, Any]:
+    """Return what the options say of a login: the person's own client, and its secret."""
+    asked: dict[str, Any] = {"device": given.device}
+    if given.client_id is None:
+        if given.unattended:
+            raise InvalidRequest(
+                "The secret of an account of kind oauth2 is a client's: give --client-id."
+            )
+        return asked
+    secret = given_secret(given.secret_fd, given.secret_file)
+    if secret is None:
+        secret = ask_unseen("Client secret, if there is one (not shown, may be empty): ", "secret")
+    return {**asked, "client_id": given.client_id, "client_secret": secret.reveal_text()}
+
+
+def reauthorize_account(context: CommandContext, name: str, given: GivenAccount) -> int:
+    """Have an account authorized anew at its service; its name and its connector stay."""
+    close_memory()
+    requests = PassphraseRequests(context, given_passphrase(*given.passphrase))
+    need_console(context, "binding reauthorize")
+    found = _find_binding(context, name)
+    if found["kind"] != "oauth2":
+        raise InvalidRequest(
+            f"An account of kind {found['kind']} has no login to renew. Revoke it, and bind it "
+            "again."
+        )
+    user = _find_user(context, found["connector"])
+    _say_purpose(context, user, name)
+    asked = {"connector": user.identity.hash, "replaces": name, **_client(given)}
+    bound = authorize(context, asked, given.account, requests)
+    context.say(f"✓ {_shown(bound)} is logged in again.", fg="green")
+    return EXIT.DONE
+
+
+def _optional_token() -> Secret:
+    return ask_unseen("Session token, if the key has one (not shown, may be empty): ", "secret")
+
+
+def list_accounts(context: CommandContext) -> int:
+    """Print the bound accounts; it works without a console and while the vault is locked."""
+    items = _bindings(context)
+    if context.json:
+        context.show({"items": items})
+        return EXIT.DONE
+    for each in items:
+        mark, color = ("✗", "yellow") if each["problem"] else ("✓", None)
+        context.say(f"{mark} {_shown(each)}  {escape(each['connector'])}")
+        if each["problem"]:
+            context.say(f"    cannot be used: {escape(each['problem'])}", fg=color)
+            context.say(f"    `aileron binding {_remedy(each)} {escape(each['name'])}`")
+        elif each["missing_scopes"]:
+            missing = escape(", ".join(each["missing_scopes"]))
+            context.say(f"    not granted │ {missing}", fg="yellow")
+    if not items:
+        context.say("No account is bound. `aileron binding setup CONNECTOR` binds one.")
+    return EXIT.DONE
+
+
+def inspect_account(context: CommandContext, name: str) -> int:
+    """Print everything about an account but its secret."""
+    found = _find_binding(context, name)
+    if context.json:
+        context.show(found)
+        return EXIT.DONE
+    created = found["created_at"]
+    context.say(_shown(found))
+    context.say(f"    connector  {escape(found['connector']) or 'none yet'}")
+    if found["connector_hash"]:
+        context.say(f"    {escape(found['connector_hash'])}")
+    context.say(f"    sent to    {escape(', '.join(found['hosts'])) or 'no host yet'}")
+    if found["region"]:
+        context.say(f"    region     {escape(found['region'])}, and no other")
+    context.say(f"    bound at   {local_time(created) if created else 'an unknown time'}")
+    used = found["last_used_at"]
+    context.say(f"    last used  {local_time(used) if used else 'never'}")
+    for action in found["remembered_for"]:
+        context.say(f"    remembered for the action {escape(action)}")
+    if found["scopes"]:
+        context.say(f"    granted    │ {escape(', '.join(found['scopes']))}")
+    if found["missing_scopes"]:
+        context.say(f"    not granted │ {escape(', '.join(found['missing_scopes']))}", fg="yellow")
+    if found["problem"]:
+        context.say(f"    cannot be used: {escape(found['problem'])}", fg="yellow")
+        context.say(f"    `aileron binding {_remedy(found)} {escape(name)}`")
+    return EXIT.DONE
+
+
+def rebind_account(
+    context: CommandContext, name: str, connector: str | None, passphrase: Given, *, yes: bool
+) -> int:
+    """Say what the connector of an account is now, and let it use the account after a yes."""
+    close_memory()
+    requests = PassphraseRequests(context, given_passphrase(*passphrase))
+    need_console(context, "binding rebind")
+    before = _find_binding(context, name)
+    user = _find_user(context, connector or before["connector"])
+    if not context.json:
+        region = str(before["region"])
+        _say_purpose(context, user, name, region)
+        hosts = hosts_of_region(user.hosts, region) if region else user.hosts
+        for host in sorted(set(hosts) - set(before["hosts"])):
+            context.say(f"    newly sent to {escape(host)}", fg="yellow")
+    confirm(context, f"Let {user.identity.ref} use this account?", yes=yes)
+    requests.prepare()
+    body = {"name": name, "connector": user.identity.hash}
+    bound = requests.post("/v1/bindings/rebind", body)
+    if context.json:
+        context.show(bound)
+    else:
+        context.say(f"✓ {_shown(bound)} is bound to {escape(user.identity.ref)}.", fg="green")
+    return EXIT.DONE
+
+
+def revoke_account(context: CommandContext, name: str, *, yes: bool) -> int:
+    """Delete an account from the vault after a yes."""
+    close_memory()
+    need_console(context, "binding revoke")
+    found = _find_binding(context, name)
+    confirm(context, f"Delete {_shown(found)} from the vault?", yes=yes)
+    ensure_unlocked(context)
+    _post(context, "/revoke", {"name": name})
+    if context.json:
+        context.show({"revoked": name})
+        return EXIT.DONE
+    context.say(f"✓ {_shown(found)} was deleted. Calls that need it wait for another account.")
+    context.say("The service still accepts its secret: revoke it there as well.")
+    return EXIT.DONE
+
+
+def forget_choice(context: CommandContext, name: str, action: str) -> int:
+    """Have a person pick again which account an action uses."""
+    need_console(context, "binding forget")
+    _find_binding(context, name)
+    ensure_unlocked(context)
+    bound = _post(context, "/forget", {"name": name, "action": action})
+    if context.json:
+        context.show(bound)
+    else:
+        context.say(f"✓ The next call of {escape(action)} waits until you pick its account.")
+    return EXIT.DONE
+
+
+def _remedy(binding: Mapping[str, Any]) -> str:
+    """Return the command that has an account be used again."""
+    return "reauthorize" if binding["problem"] == LOGIN_ENDED else "rebind"
+
+
+def confirm(context: CommandContext, question: str, *, yes: bool) -> None:
+    """Raise `CliError` where a person does not say yes, or cannot be asked."""
+    if yes:
+        return
+    if context.json or not has_terminal():
+        raise CliError(EXIT.USAGE, "There is nobody to ask. Give --yes.")
+    if _ask(f"{escape(question)} [y/N] ").strip().lower() not in ("y", "yes"):
+        raise CliError(EXIT.FAILED, "Nothing was changed.")
+
+
+def _say_purpose(
+    context: CommandContext, user: CredentialUser, name: str, region: str | None = None
+) -> None:
+    """Say which connector will use the account, how, and where it will be sent."""
+    need = user.requirement
+    hosts = hosts_of_region(user.hosts, region) if region else user.hosts
+    sent = _SENT_AS.get(need.kind, f"a key, in the header {need.header}")
+    context.say(f"{escape(user.identity.ref)} asks for an account, {escape(name)}:")
+    context.say(f"    {user.identity.hash}")
+    context.say(f"    sends    {escape(sent)}")
+    places = f"{escape(', '.join(hosts)) or 'no host'}, over TLS, and to no other host"
+    width = max(shutil.get_terminal_size().columns - len(_PLACES), 20)
+    lines = textwrap.wrap(places, width, break_long_words=False, break_on_hyphens=False)
+    for start, part in zip((_PLACES, *[" " * len(_PLACES)] * len(lines)), lines, strict=False):
+        context.say(f"{start}{part}")
+    columns = max(shutil.get_terminal_size().columns - len(_AUTHOR), 20)
+    for line in need.scope.splitlines():
+        for part in textwrap.wrap(escape(line), columns):
+            context.say(f"{_AUTHOR}{part}")
+
+
+def _shown(binding: Mapping[str, Any]) -> str:
+    account, name = escape(binding["account"]), escape(binding["name"])
+    return f"{account} ({name})" if account else name
+
+
+def _find_binding(context: CommandContext, name: str) -> dict[str, Any]:
+    items = _bindings(context)
+    for each in items:
+        if each["name"] == name:
+            return each
+    meant = did_you_mean(name, [each["name"] for each in items])
+    raise NotFound(f"No account {name} is bound.{meant} `aileron binding list` shows them all.")
+
+
+def _bindings(context: CommandContext) -> list[dict[str, Any]]:
+    """Return what `GET /v1/bindings` answers; without a console, what the files say."""
+    if is_running(context):
+        items: list[dict[str, Any]] = HomeClient(context.home).request("GET", "/v1/bindings")[1]["items"]  # fmt: skip
+        return items
+    users = credential_users(accepted_connectors(Home(context.home)))
+    accepted = {
+        each.digest for each in load_acceptances(Home(context.home)) if each.kind == "action"
+    }
+    return [
+        account_body(account_view(each, users, accepted)) for each in stored_bindings(context.home)
+    ]
+
+
+def _find_user(context: CommandContext, name: str) -> CredentialUser:
+    """Return the accepted connector *name*.
+
+    Raises:
+        NotFound: none of that name is installed.
+        Conflict: it is not accepted, or several are called so.
+        InvalidRequest: it asks for no credential.
+    """
+    accepted = accepted_connectors(Home(context.home))
+    if not any(name in each.identity.names for each in accepted):
+        installed = ConnectorStore(context.home).list()
+        if any(name in each.identity.names for each in installed):
+            raise Conflict(
+                f"{name} is not accepted. Accept it in the console, then bind the account."
+            )
+        meant = did_you_mean(name, {each for found in installed for each in found.identity.names})
+        raise NotFound(
+            f"No connector {name} is installed.{meant} `aileron connector install FOLDER` installs one."
+        )
+    return find_user(accepted, name)
+
+
+def _ask(prompt: str) -> str:
+    try:
+        return str(click.prompt(prompt, default="", show_default=False, prompt_suffix=""))
+    except click.Abort:
+        raise CliError(EXIT.FAILED, "Nothing was entered. Nothing was changed.") from None
+
+
+def _post(context: CommandContext, route: str, body: dict[str, str]) -> Any:
+    return HomeClient(context.home).request("POST", f"/v1/bindings{route}", body)[1]

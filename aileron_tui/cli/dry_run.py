@@ -1,0 +1,171 @@
+"""`aileron launch AGENT --dry-run`: what a launch would set and mount, as a table. Nothing is opened or written."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from aileron_core.containment.mounts import Mount, MountHow
+from aileron_core.home.layout import Home
+from aileron_core.home.owner import read_daemon_file
+from aileron_core.ids import PLACEHOLDER_END, is_placeholder
+from aileron_core.launch.launcher import key_sentences
+from aileron_core.launch.model_traffic import bypass_warnings
+from aileron_core.launch.named_programs import ResolvedProgram, missing_sentences
+from aileron_core.launch.network.launch_network import listed_hosts
+from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch, prepare
+from aileron_core.launch.sandbox import planned_mounts
+from aileron_core.server.gateway.upstreams import base_urls
+from aileron_core.settings import load_settings
+from aileron_core.text import escape
+from aileron_tui.cli.accepted import stored_model_keys
+from aileron_tui.cli.output import EXIT, CommandContext
+
+_HIDDEN = "HIDDEN"
+"""Printed in place of the gateway token and of a placeholder's random part."""
+_WIDEST_PATH = 48
+"""Columns of a path in the table of mounts; a longer one pushes the rest of its line to the right."""
+
+
+def _address(home: Path) -> str:
+    """Return where the console's gateway is, or would be; a URL is no secret."""
+    url: object = read_daemon_file(home).get("url")
+    return url if isinstance(url, str) and url else "http://127.0.0.1:PORT"
+
+
+def mount_table(mounts: Iterable[Mount], home: Path) -> list[str]:
+    """Return a table of *mounts*: path, how, why. The person's *home* is written `~`.
+
+    Those in a row that share how and why are on one line, as far as their paths fit.
+    """
+    rows: list[tuple[str, MountHow, str]] = []
+    for each in mounts:
+        inside = each.path.is_relative_to(home)
+        path = escape(str(Path("~", each.path.relative_to(home)) if inside else each.path))
+        if rows and rows[-1][1:] == (each.how, each.why):
+            both = f"{rows[-1][0]}, {path}"
+            if len(both) <= _WIDEST_PATH:
+                path = both
+                rows.pop()
+        rows.append((path, each.how, each.why))
+    short = [len(path) for path, _, _ in rows if len(path) <= _WIDEST_PATH]
+    width = max(short, default=0)
+    return [f"{path:<{width}}  {how:<9}  {why}" for path, how, why in rows]
+
+
+def show_dry_run(context: CommandContext, request: LaunchRequest) -> int:
+    """Print what would be set. Nothing is opened, written or started."""
+    prepared = prepare(request, PurePosixPath("<private>"))
+    gateway = f"{_address(context.home)}/gw/{_HIDDEN}"
+    urls = base_urls(load_settings(Home(context.home).config).gateway)
+    keys = tuple(
+        each.provider for each in stored_model_keys(context.home) if not each.problem(urls)
+    )
+    prepared = prepared.with_gateway(gateway, _HIDDEN + PLACEHOLDER_END, keys)
+    through = sorted(prepared.traffic.providers) if prepared.traffic else []
+    past = bypass_warnings(request.agent, prepared.traffic) if prepared.traffic else ()
+    plan, given = prepared.plan, request.env
+    mounts = planned_mounts(request, prepared)
+    hosts = list(listed_hosts(request)) if request.sandbox == "hosts" else []
+    ours = {
+        # A merged setting may contain a secret of the person's; only what is Aileron's alone is shown.
+        name: "(your own value, with Aileron's settings added)"
+        if name in given and not is_placeholder(value)
+        else value
+        for name, value in prepared.env.items()
+        if given.get(name) != value
+    }
+    if context.json:
+        context.show(
+            {
+                "agent": request.agent.name,
+                "program": str(prepared.program),
+                "argv": list(plan.argv),
+                "env": ours,
+                "files": dict(plan.files),
+                "additions": {str(each.path): each.content for each in plan.injected_files},
+                "sandbox": request.sandbox,
+                "hosts": hosts,
+                "left_out": list(prepared.tools.left_out),
+                "mounts": [
+                    {"path": str(each.path), "how": each.how, "why": each.why} for each in mounts
+                ],
+                "copies": [str(path) for path in prepared.agent_files.copied],
+                "gateway": {
+                    "url": gateway if through else None,
+                    "providers": through,
+                    "past": list(prepared.traffic.bypass_reasons) if prepared.traffic else [],
+                    "placeholders": list(prepared.placeholder_providers),
+                },
+                "programs": [_program_json(each) for each in prepared.named_programs],
+                "project": list(prepared.project_settings.lines())
+                if prepared.project_settings
+                else [],
+            }
+        )
+        return EXIT.DONE
+    context.say(
+        f"Would start {escape(str(prepared.program))} in {escape(str(request.project))}", bold=True
+    )
+    context.say(f"  sandbox   {request.sandbox}")
+    for host in hosts:
+        context.say(f"  reaches   {escape(host)}")
+    why = "a copy of the agent's own settings"
+    copies = [
+        Mount(path=request.home / path, how="copy", why=why) for path in prepared.agent_files.copied
+    ]
+    for line in mount_table([*mounts, *copies], request.home):
+        context.say(f"    {line}")
+    for clause in prepared.tools.left_out:
+        context.say(f"    not in the sandbox, but on PATH: {escape(clause)}")
+    context.say(f"  command   {escape(shlex.join(plan.argv))}")
+    if through:
+        context.say(f"  gateway   {escape(gateway)}")
+    for name, value in sorted(ours.items()):
+        context.say(f"  sets      {name}={escape(value)}")
+    for name in plan.files:
+        context.say(f"  writes    <private>/{name}, removed at the end")
+    for each in plan.injected_files:
+        context.say(f"  adds      ~/{each.path}, removed at the end")
+    for each in prepared.named_programs:
+        if not each.problem:
+            named = each.named
+            what = f"{named.file}, {named.key}" if named.key else named.file
+            context.say(f"  program   {escape(named.shown_command)}   ({escape(what)})")
+    for line in prepared.project_settings.lines() if prepared.project_settings else ():
+        context.say(f"  project   {line}   (once you accept it)")
+    _show_control(context, prepared, past)
+    return EXIT.DONE
+
+
+def _program_json(each: ResolvedProgram) -> dict[str, object]:
+    return {
+        "file": each.named.file,
+        "key": each.named.key,
+        "command": each.named.shown_command,
+        "kind": each.named.kind,
+        "mounts": [str(path) for path, _ in each.mounts],
+        "problem": each.problem,
+        "stops_launch": each.is_missing_check,
+    }
+
+
+def _show_control(context: CommandContext, prepared: PreparedLaunch, past: Sequence[str]) -> None:
+    """Print what Aileron controls of the agent, and what it does not; *past* says what bypasses the gateway."""
+    through = sorted(prepared.traffic.providers) if prepared.traffic else []
+    context.say("  Controlled by Aileron:")
+    for sentence in (*prepared.agent.controls, *key_sentences(prepared)):
+        context.say(f"  ✓ {sentence}")
+    if through:
+        context.say(f"  ✓ Its model traffic goes through Aileron's gateway: {', '.join(through)}.")
+    context.say("  Not controlled by Aileron:")
+    for sentence in prepared.agent.not_controlled:
+        context.say(f"  ▲ {sentence}")
+    for sentence in (
+        *prepared.agent_files.notices,
+        *past,
+        *prepared.unused_keys,
+        *missing_sentences(prepared.named_programs),
+    ):
+        context.say(f"  ▲ {escape(sentence)}")
+    if prepared.traffic is None:
+        context.say("  ▲ Its model traffic: --no-gateway is set.")

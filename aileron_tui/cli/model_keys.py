@@ -1,0 +1,99 @@
+"""The commands `aileron gateway key ...`: a key is typed unseen, or read from a descriptor or a file."""
+
+from typing import Any
+
+from aileron_core.clock import rfc3339
+from aileron_core.home.client import HomeClient
+from aileron_core.home.layout import Home
+from aileron_core.server.gateway.upstreams import base_urls
+from aileron_core.settings import load_settings
+from aileron_core.text import escape
+from aileron_tui.cli.accepted import stored_model_keys
+from aileron_tui.cli.accounts import confirm, given_secret
+from aileron_tui.cli.output import EXIT, CommandContext, local_time
+from aileron_tui.cli.process import close_memory, given_passphrase
+from aileron_tui.cli.vault import (
+    Given,
+    PassphraseRequests,
+    ask_unseen,
+    ensure_unlocked,
+    is_running,
+    need_console,
+)
+
+_ROUTE = "/v1/gateway/keys"
+
+
+def set_key(context: CommandContext, provider: str, secret: Given, passphrase: Given) -> int:
+    """Store the key of *provider*, after saying where it will be sent."""
+    close_memory()
+    requests = PassphraseRequests(context, given_passphrase(*passphrase))
+    need_console(context, "gateway key set")
+    base_url: str = HomeClient(context.home).request("GET", _ROUTE)[1]["base_urls"][provider]
+    if not context.json:
+        context.say(f"The key for {provider} stays in the vault:")
+        context.say(f"    sent to  {escape(base_url)}, over TLS, and to no other address")
+        context.say("    sent in  requests to models that have a session's placeholder for it")
+    key = given_secret(*secret)
+    requests.prepare()
+    key = key or ask_unseen("Key (not shown): ", "secret")
+    body = {"provider": provider, "base_url": base_url, "secret": key.reveal_text()}
+    stored = requests.post(_ROUTE, body)
+    if context.json:
+        context.show(stored)
+        return EXIT.DONE
+    context.say(f"✓ The key for {provider} is in the vault.", fg="green")
+    context.say(
+        "Agents launched from now on get a placeholder in its place. Remove the key from your shell's "
+        "settings and from the agents' own files: `aileron launch AGENT --dry-run` says what is used."
+    )
+    return EXIT.DONE
+
+
+def list_keys(context: CommandContext) -> int:
+    """Print which providers have a key; it works without a console and while the vault is locked."""
+    items = _keys(context)
+    if context.json:
+        context.show({"items": items})
+        return EXIT.DONE
+    for each in items:
+        since = f", since {local_time(each['created_at'])}" if each["created_at"] else ""
+        mark = "✗" if each["problem"] else "✓"
+        context.say(f"{mark} {escape(each['provider'])}  sent to {escape(each['base_url'])}{since}")
+        if each["problem"]:
+            context.say(f"    not used: {escape(each['problem'])}", fg="yellow")
+    if not items:
+        context.say("The vault has no key. `aileron gateway key set PROVIDER` stores one.")
+    return EXIT.DONE
+
+
+def remove_key(context: CommandContext, provider: str, *, yes: bool) -> int:
+    """Delete the key of *provider* from the vault after a yes."""
+    close_memory()
+    need_console(context, "gateway key remove")
+    confirm(context, f"Delete the key for {provider} from the vault?", yes=yes)
+    ensure_unlocked(context)
+    HomeClient(context.home).request("POST", f"{_ROUTE}/remove", {"provider": provider})
+    if context.json:
+        context.show({"removed": provider})
+        return EXIT.DONE
+    context.say(f"✓ The key for {provider} was deleted. Requests with a placeholder are refused.")
+    context.say("The provider still accepts the key: revoke it there as well.")
+    return EXIT.DONE
+
+
+def _keys(context: CommandContext) -> list[dict[str, Any]]:
+    """Return what `GET /v1/gateway/keys` answers; without a console, what the files say."""
+    if is_running(context):
+        items: list[dict[str, Any]] = HomeClient(context.home).request("GET", _ROUTE)[1]["items"]
+        return items
+    urls = base_urls(load_settings(Home(context.home).config).gateway)
+    return [
+        {
+            "provider": each.provider,
+            "base_url": each.base_url,
+            "created_at": rfc3339(each.created_at) if each.created_at else None,
+            "problem": each.problem(urls),
+        }
+        for each in stored_model_keys(context.home)
+    ]

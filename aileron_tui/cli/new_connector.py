@@ -1,0 +1,75 @@
+"""`aileron connector new`: a folder with a connector that builds, its action, a test and a service for it."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Final
+
+from aileron_core.errors import Conflict, InvalidArguments
+from aileron_tui.cli.output import EXIT, CommandContext
+from aileron_tui.cli.scaffold import connector_templates
+
+LANGUAGES: Final = {
+    "python": ("build.py", "connector.py", "nothing but Python is needed"),
+    "zig": ("build.sh", "main.zig", "with Zig 0.16"),
+    "go": ("build.sh", "main.go", "with Go 1.21 or newer"),
+    "rust": ("build.sh", "src/main.rs", "with Rust and its target wasm32-wasip1"),
+}
+"""What `--lang` may be: the file that builds, the one to read first, and what building takes."""
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_MAX_NAME: Final = 40
+
+
+def new_connector(context: CommandContext, name: str, language: str) -> int:
+    """Write a new connector into the folder *name*, which must not exist.
+
+    Raises:
+        InvalidArguments: the name cannot be one.
+        Conflict: there is such a folder or file.
+    """
+    if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
+        raise InvalidArguments(
+            f"A connector's name has lowercase letters, digits and single hyphens, begins with a "
+            f"letter and has at most {_MAX_NAME} characters; {name!r} does not."
+        )
+    folder = Path(name)
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        raise Conflict(
+            f"{name} is already there, and nothing in it was changed. Choose another name, or remove it."
+        ) from None
+    build, source, needs = LANGUAGES[language]
+    runner = "python3" if build.endswith(".py") else "sh"
+    words = {
+        "@NAME@": name,
+        "@SOURCES@": f"`{source}`",
+        "@NEEDS@": needs,
+        "@BUILD@": f"{runner} {build}",
+    }
+    for template in (connector_templates() / "shared", connector_templates() / language):
+        for file in sorted(each for each in template.rglob("*") if each.is_file()):
+            target = folder / file.relative_to(template)
+            target.parent.mkdir(exist_ok=True)
+            if file.suffix == ".wasm":
+                shutil.copyfile(file, target)
+                continue
+            text = file.read_text(encoding="utf-8")
+            for mark, word in words.items():
+                text = text.replace(mark, word)
+            target.write_text(text, encoding="utf-8")
+    following = [
+        f"{runner} {name}/{build}",
+        f"python3 {name}/test.py",
+        f"aileron connector install {name}",
+    ]
+    if context.json:
+        context.show({"folder": str(folder.resolve()), "language": language, "next": following})
+        return EXIT.DONE
+    context.say(
+        f"Created {name}, a connector in {language.capitalize()}. {name}/README.md says how to begin."
+    )
+    context.say("Build, test and install it:")
+    for line in following:
+        context.say(f"    {line}")
+    return EXIT.DONE

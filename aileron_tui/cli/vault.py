@@ -1,0 +1,341 @@
+"""The commands `aileron vault ...`: the passphrase is asked for, never in an argument or in what is printed."""
+
+import contextlib
+import getpass
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aileron_core.clock import SystemClock, rfc3339
+from aileron_core.errors import ConsoleErrorResponse, ConsoleUnavailable, InvalidRequest
+from aileron_core.home.client import HomeClient
+from aileron_core.home.layout import Home
+from aileron_core.home.owner import OwnerNotVerified, lock_owner
+from aileron_core.text import escape
+from aileron_core.vault.passphrase import check_passphrase
+from aileron_core.vault.secret import Secret
+from aileron_core.vault.vault import Unlocked, Vault
+from aileron_tui.cli.output import EXIT, UNATTENDED, CliError, CommandContext, local_time
+from aileron_tui.cli.process import close_memory, given_passphrase
+
+_PROMPT = "Passphrase of the vault: "
+_IN_KEYRING = (
+    "The system's keyring keeps a key of the vault. After a start with `aileron console --keyring`, or once "
+    "the passphrase was typed in a console, U and enter unlock it without."
+)
+Given = tuple[int | None, str | None]
+"""`--passphrase-fd` and `--passphrase-file`."""
+
+
+def create_vault(context: CommandContext, given: Given, import_from: str | None) -> int:
+    """Create the vault, with a console or without one."""
+    close_memory()
+    source = None if import_from is None else Path(import_from).expanduser().absolute()
+    if source is not None and not source.is_file():
+        raise CliError(EXIT.USAGE, f"There is no file {source}. Name a vault of upstream Aileron.")
+    running = is_running(context)
+    if (state := _state(context, running=running)["state"]) != "absent" and source is None:
+        raise CliError(
+            EXIT.FAILED,
+            f"There is a vault already; it is {state}. `aileron vault unlock` unlocks it.",
+        )
+    if source is None and (upstream := context.home / "secrets.json").is_file():
+        click.echo(
+            f"{escape(str(upstream))} looks like a vault of upstream Aileron. "
+            "`aileron vault init --import FILE` makes a vault of it; a vault that is there cannot read it later.",
+            err=True,
+        )
+    passphrase = given_passphrase(*given)
+    if passphrase is None and source is not None:
+        passphrase = ask_unseen(f"Passphrase of {source.name}: ")
+    passphrase = passphrase or _ask_twice("New passphrase")
+    if running:
+        body = {"passphrase": passphrase.reveal_text()}
+        if source is not None:
+            body["import_from"] = str(source)
+        answer = _post(context, "", body)
+        return _say_created(context, answer["vault"]["state"], answer["imported"], source)
+    import asyncio
+
+    created = asyncio.run(_create_alone(Home(context.home), passphrase, source))
+    return _say_created(context, "locked", created.imported, source)
+
+
+async def _create_alone(home: Home, passphrase: Secret, source: Path | None) -> Unlocked:
+    """Create the vault of a home that no console has open, on record."""
+    from aileron_core.app import open_vault
+
+    async with open_vault(home) as vault:
+        return await vault.create(passphrase, way="command line", import_from=source)
+
+
+def _say_created(
+    context: CommandContext, state: str, imported: int | None, source: Path | None
+) -> int:
+    file = context.home / "vault.json"
+    if context.json:
+        context.show({"file": str(file), "state": state, "imported": imported})
+        return EXIT.DONE
+    context.say(f"✓ {escape(str(file))} is your vault; it is {state}.", fg="green")
+    if imported is not None:
+        noun = "entry" if imported == 1 else "entries"
+        context.say(f"{imported} {noun} came from {escape(str(source))}, which stays as it was.")
+    context.say("Nobody can open it without the passphrase, and nobody can reset it: keep it safe.")
+    return EXIT.DONE
+
+
+def unlock_vault(context: CommandContext, given: Given) -> int:
+    """Unlock the vault of the running console."""
+    close_memory()
+    state = _state(context, running=need_console(context, "vault unlock"))["state"]
+    if state == "absent":
+        raise CliError(EXIT.FAILED, "There is no vault. Create one with `aileron vault init`.")
+    if state == "unlocked":
+        return _say_done(context, "The vault is unlocked already.", state)
+    passphrase = given_passphrase(*given) or ask_unseen(_PROMPT)
+    answer = _post(context, "/unlock", {"passphrase": passphrase.reveal_text()})
+    if context.json:
+        context.show(answer)
+        return EXIT.DONE
+    context.say("✓ The vault is unlocked.", fg="green")
+    _say_failed(context, answer["failed_attempts"], answer["failed_since"])
+    if problem := answer["vault"]["problem"]:
+        context.say(escape(problem), fg="yellow")
+    return EXIT.DONE
+
+
+def lock_vault(context: CommandContext) -> int:
+    """Lock the vault of the running console."""
+    need_console(context, "vault lock")
+    was = _post(context, "/lock", None)["was_unlocked"]
+    return _say_done(
+        context, "✓ The vault is locked." if was else "It was locked already.", "locked"
+    )
+
+
+def show_vault(context: CommandContext) -> int:
+    """Print how the vault is; it works without a console."""
+    running = is_running(context)
+    vault = _state(context, running=running)
+    if context.json:
+        context.show({**vault, "console": running})
+        return EXIT.DONE
+    if vault["state"] == "absent":
+        context.say("There is no vault. Create one with `aileron vault init`.")
+        return EXIT.DONE
+    noun = "entry" if vault["entries"] == 1 else "entries"
+    how = UNATTENDED if vault["unattended"] else f"The vault is {vault['state']}."
+    context.say(f"{how} It has {vault['entries']} {noun}.")
+    if vault["keyring"]:
+        context.say(_IN_KEYRING)
+    if not running:
+        context.say("No console is running. Whenever one starts, the vault is locked.")
+    _say_failed(context, vault["failed_attempts"], vault["failed_since"])
+    if vault["problem"]:
+        context.say(escape(vault["problem"]), fg="yellow")
+    return EXIT.DONE
+
+
+def change_passphrase(context: CommandContext) -> int:
+    """Ask for the old and a new passphrase, and change it in the running console."""
+    close_memory()
+    if (
+        _state(context, running=need_console(context, "vault change-passphrase"))["state"]
+        == "absent"
+    ):
+        raise CliError(EXIT.FAILED, "There is no vault. Create one with `aileron vault init`.")
+    old = ask_unseen(_PROMPT)
+    new = _ask_twice("New passphrase")
+    body = {"old": old.reveal_text(), "new": new.reveal_text()}
+    vault = _post(context, "/change-passphrase", body)
+    return _say_done(
+        context,
+        "✓ The passphrase was changed. Copies of vault.json from before still open with the old one.",
+        vault["state"],
+    )
+
+
+def set_keyring(context: CommandContext, *, on: bool) -> int:
+    """Ask for the passphrase, and have the system's keyring keep a key of the vault, or not."""
+    close_memory()
+    need_console(context, "vault keyring")
+    passphrase = ask_unseen(_PROMPT)
+    body = {"passphrase": passphrase.reveal_text(), "on": on}
+    state = _post(context, "/keyring", body)["state"]
+    if on:
+        return _say_done(context, f"✓ {_IN_KEYRING}", state)
+    return _say_done(context, "✓ The passphrase alone opens the vault.", state)
+
+
+def _say_done(context: CommandContext, sentence: str, state: str) -> int:
+    if context.json:
+        context.show({"state": state})
+    else:
+        context.say(sentence)
+    return EXIT.DONE
+
+
+def _say_failed(context: CommandContext, count: int, since: str | None) -> None:
+    if count:
+        noun = "wrong passphrase was" if count == 1 else "wrong passphrases were"
+        context.say(f"{count} {noun} given since {local_time(since or '')}.", fg="yellow")
+
+
+def need_console(context: CommandContext, command: str) -> bool:
+    """Return True; the vault is unlocked in a console's memory and nowhere else.
+
+    Raises:
+        ConsoleUnavailable: none runs.
+    """
+    if not is_running(context):
+        raise ConsoleUnavailable(
+            f"No console runs on {context.home}, and `aileron {command}` needs one. "
+            "Start it with `aileron console` in another pane."
+        )
+    return True
+
+
+def is_running(context: CommandContext) -> bool:
+    """Return whether a console has the home open."""
+    try:
+        return lock_owner(context.home) is not None
+    except OwnerNotVerified as error:
+        raise ConsoleUnavailable(str(error)) from error
+
+
+def _state(context: CommandContext, *, running: bool) -> dict[str, Any]:
+    """Return what `GET /v1/vault` answers; without a console, what the files say."""
+    if running:
+        return HomeClient(context.home).request("GET", "/v1/vault")[1]
+    vault = Vault(context.home, SystemClock())
+    failed = vault.failed_attempts
+    return {
+        "state": vault.state,
+        "problem": vault.problem,
+        "entries": len(vault.entries()),
+        "failed_attempts": failed.count,
+        "failed_since": rfc3339(failed.since) if failed.count else None,
+        "unattended": False,
+        "keyring": vault.has_keyring,
+    }
+
+
+def _post(context: CommandContext, route: str, body: Mapping[str, Any] | None) -> Any:
+    return HomeClient(context.home).request("POST", f"/v1/vault{route}", body)[1]
+
+
+def ensure_unlocked(context: CommandContext, given: Secret | None = None) -> Secret | None:
+    """Unlock the running console's vault, or create one; return the passphrase, None if it was unlocked.
+
+    Args:
+        given: the passphrase of an option, which is then not asked for.
+
+    Raises:
+        CliError: nobody can be asked.
+    """
+    state = _state(context, running=True)["state"]
+    if state == "unlocked":
+        return None
+    if not has_terminal() and (given is None or state == "absent"):
+        command = "init" if state == "absent" else "unlock"
+        what = "There is no vault" if state == "absent" else "The vault is locked"
+        raise CliError(EXIT.FAILED, f"{what}. Run `aileron vault {command}` first.")
+    if state == "locked":
+        passphrase = given or ask_unseen(_PROMPT)
+        answer = _post(context, "/unlock", {"passphrase": passphrase.reveal_text()})
+        if not context.json:
+            _say_failed(context, answer["failed_attempts"], answer["failed_since"])
+        return passphrase
+    click.echo(
+        "There is no vault yet. It keeps your accounts, encrypted, under a passphrase of yours that "
+        "nobody can reset.",
+        err=True,
+    )
+    passphrase = given or _ask_twice("Passphrase for a new vault")
+    _post(context, "", {"passphrase": passphrase.reveal_text()})
+    click.echo(
+        f"✓ {escape(str(context.home / 'vault.json'))} is your vault; it is unlocked.", err=True
+    )
+    return passphrase
+
+
+class PassphraseRequests:
+    """Requests that need the vault's passphrase each: typed once for a command, or given by an option.
+
+    Args:
+        given: what an option or the environment has; None: a person types it.
+    """
+
+    def __init__(self, context: CommandContext, given: Secret | None) -> None:
+        self._context = context
+        self._given = given
+        self._known = given
+
+    def prepare(self) -> None:
+        """Unlock or create the vault if need be, and have a passphrase; errors as of `ensure_unlocked`."""
+        self._known = ensure_unlocked(self._context, self._given) or self._given
+        self._known = self._known or ask_unseen(_PROMPT)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Return what the console answers. A wrong passphrase that was typed is asked for again, twice."""
+        for left in (2, 1, 0):
+            passphrase = self._known or ask_unseen(_PROMPT)
+            try:
+                sent = {**body, "passphrase": passphrase.reveal_text()}
+                answer = HomeClient(self._context.home).request("POST", path, sent)[1]
+            except ConsoleErrorResponse as error:
+                # Only its details tell it from another refusal: the class is one for all of them.
+                wrong = "attempts" in error.failure.details and error.failure.class_ == "forbidden"
+                if not wrong or self._given is not None or not left:
+                    raise
+                self._known = None
+                click.echo(escape(error.failure.message), err=True)
+                continue
+            self._known = passphrase
+            return answer
+        raise AssertionError("the last attempt raises")
+
+
+def ask_unseen(prompt: str, what: str = "passphrase") -> Secret:
+    """Return what a person types at the terminal, unseen; *what* it is, for messages.
+
+    Raises:
+        CliError: there is no terminal, or what was typed is no text.
+    """
+    if not has_terminal():
+        raise CliError(
+            EXIT.USAGE,
+            f"The {what} is typed at a terminal, and there is none. Give it with --{what}-fd or "
+            f"--{what}-file.",
+        )
+    try:
+        return Secret(getpass.getpass(prompt))
+    except (EOFError, UnicodeError):
+        raise CliError(EXIT.FAILED, f"No {what} was given. Nothing was changed.") from None
+
+
+def _ask_twice(what: str) -> Secret:
+    first = ask_unseen(f"{what} (at least 8 characters): ")
+    try:
+        check_passphrase(first)
+    except InvalidRequest as error:
+        raise CliError(EXIT.USAGE, f"{error.message} Nothing was changed.") from None
+    second = ask_unseen("The same again: ")
+    if first != second:
+        raise CliError(EXIT.USAGE, "The two passphrases differ. Nothing was changed.")
+    second.wipe()
+    return first
+
+
+def has_terminal() -> bool:
+    """Return whether a person can be asked."""
+    if sys.stdin.isatty():
+        return True
+    with contextlib.suppress(OSError):
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+        return True
+    return False
