@@ -9,9 +9,11 @@ from bench import (
     decisions,
     gateway,
     holding,
+    languages,
     load_manifests,
     relay_start,
     spinning,
+    unlock,
 )
 
 ALL = {
@@ -20,6 +22,8 @@ ALL = {
     "decisions": decisions.main,
     "load_manifests": load_manifests.main,
     "connectors": connectors.main,
+    "languages": languages.main,
+    "unlock": unlock.main,
     "spinning": spinning.main,
     "holding": holding.main,
     "console": console.main,

@@ -60,9 +60,14 @@ _GATED = "\n[approval]\nrequired = true\n"
 _INPUT = '\n[[inputs]]\nname = "n"\ntype = "integer"\ndescription = "a number"\nrequired = false\n'
 
 
-def fill(home: Path) -> str:
-    """Put a connector that does nothing, an ungated and a gated action into *home*; return its hash."""
-    installed = ConnectorStore(home).install_bytes(wasmtime.wat2wasm(WAT), MANIFEST.encode())
+def fill(home: Path, module: bytes | None = None) -> str:
+    """Put a connector that does nothing, an ungated and a gated action into *home*; return its hash.
+
+    Args:
+        module: the connector's; None: the smallest that there is.
+    """
+    module = module or wasmtime.wat2wasm(WAT)
+    installed = ConnectorStore(home).install_bytes(module, MANIFEST.encode())
     actions = home / "actions"
     actions.mkdir(parents=True, exist_ok=True)
     digest = installed.identity.hash

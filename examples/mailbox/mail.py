@@ -3,7 +3,7 @@
 import base64
 import binascii
 import email.policy
-import hashlib
+import secrets
 from email.message import EmailMessage
 from email.parser import BytesParser
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 __all__ = ["message_json", "minimal", "parse_raw", "summary"]
 
 _SNIPPET = 200
+_MAX_INLINE = 4 * 1024 * 1024
+"""Bytes of a text. Gmail sends large ones separately, and does not say from which size."""
 
 
 def parse_raw(raw: str) -> EmailMessage:
@@ -87,11 +89,16 @@ def _part_json(part: EmailMessage, part_id: str) -> dict[str, Any]:
     data = part.get_payload(decode=True) or b""
     assert isinstance(data, bytes)
     if part.get_filename():
-        digest = hashlib.sha256(data).hexdigest()[:16]
-        shape["body"] = {"size": len(data), "attachmentId": f"ANGj{digest}"}
+        shape["body"] = _elsewhere(data)
     elif part.get_content_maintype() == "text":
         data = _text_of(part).encode()
-        shape["body"] = {"size": len(data), "data": base64.urlsafe_b64encode(data).decode()}
+        inline = {"size": len(data), "data": base64.urlsafe_b64encode(data).decode()}
+        shape["body"] = inline if len(data) <= _MAX_INLINE else _elsewhere(data)
     else:
         shape["body"] = {"size": len(data)}
     return shape
+
+
+def _elsewhere(data: bytes) -> dict[str, Any]:
+    """Return a body that is fetched separately. As at Gmail, its id differs in every answer."""
+    return {"size": len(data), "attachmentId": f"ANGj{secrets.token_urlsafe(48)}"}

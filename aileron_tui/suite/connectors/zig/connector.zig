@@ -1,0 +1,1 @@
+../../../../examples/connectors/shared/connector.zig
