@@ -268,7 +268,11 @@ _PROMPTS = {
 
 @contextlib.contextmanager
 def workbench(
-    folder: Path, llm: ScriptedLlm, *, hold_seconds: float | None = None
+    folder: Path,
+    llm: ScriptedLlm,
+    *,
+    hold_seconds: float | None = None,
+    ca_file: Path | None = None,
 ) -> Iterator[Bench]:
     """Set everything up in *folder*."""
     aileron_home = folder / "aileron"
@@ -280,6 +284,8 @@ def workbench(
     with Mailbox() as mailbox, llm:
         settings = [f"{name} = {llm.url!r}" for name in ("anthropic", "openai", "gemini")]
         settings = ["[gateway]", *settings]
+        if ca_file is not None:
+            settings += [f"ca_file = '{ca_file}'"]
         if hold_seconds is not None:
             settings += ["[mcp]", f"hold_seconds = {hold_seconds}"]
         (aileron_home / "config.toml").write_text("\n".join(settings) + "\n")

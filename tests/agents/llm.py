@@ -6,6 +6,7 @@ was sent is kept, so that a test can tell what a model would have seen.
 
 import json
 import re
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -67,11 +68,14 @@ class ScriptedLlm:
     """Set at each request."""
     connected: Callable[[int, int], object] = lambda _theirs, _ours: None
     """Called with both ports of each connection, before anything is read from it."""
+    tls: ssl.SSLContext | None = None
 
     def __enter__(self) -> "ScriptedLlm":
         handler = cast("Any", type("Handler", (_Handler,), {"llm": self}))
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
+        if self.tls is not None:
+            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
         return self
@@ -83,8 +87,9 @@ class ScriptedLlm:
 
     @property
     def url(self) -> str:
-        """`http://127.0.0.1:PORT`."""
-        return f"http://127.0.0.1:{self._server.server_port}"
+        """`http://127.0.0.1:PORT`, or with TLS `https://localhost:PORT`."""
+        root = "http://127.0.0.1" if self.tls is None else "https://localhost"
+        return f"{root}:{self._server.server_port}"
 
     @property
     def results(self) -> tuple[str, ...]:

@@ -104,10 +104,11 @@ def test_dry_run_shows_the_address_and_no_token(bench: Bench) -> None:
     """Where the console is, and that nothing was opened for it."""
     shown = run_json(bench, "launch", "codex", "--dry-run")
     address = f"{bench.console.url}/gw/HIDDEN"
-    assert shown["gateway"] == {"url": address, "providers": ["openai"], "past": []}
+    passes = {"providers": ["openai"], "past": [], "placeholders": []}
+    assert shown["gateway"] == {"url": address, **passes}
     assert f'base_url = "{address}/v1"' in " ".join(shown["argv"])
     off = run_json(bench, "launch", "codex", "--dry-run", "--no-gateway")
-    assert off["gateway"] == {"url": None, "providers": [], "past": []}
+    assert off["gateway"] == {"url": None, "providers": [], "past": [], "placeholders": []}
     assert "/gw/" not in json.dumps(off)
     assert "session.opened" not in [record["event"] for record in bench.console.records()]
 

@@ -19,6 +19,13 @@ open(own + "/hooks.json", "w").write("evil")
 open(own + "/config.toml", "w").write("notify = ['evil']")
 open(own + "/auth.json", "w").write('{"token": "renewed"}')
 """
+HISTORY = (
+    "archived_sessions",
+    "history.jsonl",
+    "session_index.jsonl",
+    "sessions",
+    "thread-writer-locks",
+)
 
 
 @pytest.fixture
@@ -80,7 +87,15 @@ def test_a_killed_gemini_leaves_its_extension_and_the_next_launch_repairs_it(ben
     }
 
 
-ARMS = "#!/bin/sh\necho evil > .envrc\nmkdir .vscode\nchmod 0 .vscode\necho up > mark\nexec sleep 600\n"
+ARMS = """\
+#!/bin/sh
+echo evil > .envrc
+mkdir .vscode
+chmod 0 .vscode
+echo '{"token": "renewed"}' > ~/.codex/auth.json
+echo up > mark
+exec sleep 600
+"""
 
 
 def test_what_the_agent_of_a_killed_launcher_left_is_moved_aside_by_the_console(
@@ -94,19 +109,22 @@ def test_what_the_agent_of_a_killed_launcher_left_is_moved_aside_by_the_console(
     until(lambda: {each.name for each in bench.project.iterdir()} == {"mark"})
     aside = bench.console.home / "aside"
     until(lambda: not list((aside / "watched").iterdir()))
+    until(lambda: bench.left_behind() == [])
+    login = json.loads((bench.home / ".codex/auth.json").read_text())
+    assert login == {"token": "renewed"}
     assert {each.name for each in aside.glob("ses-*/*")} == {".envrc", ".vscode"}
     with bench.launched("codex", env=program(bench, "codex", "#!/bin/sh\n")) as running:
         assert "The agent created .envrc. It was moved to" in running.end().output
 
 
 def test_a_hook_of_one_sandboxed_launch_is_gone_in_the_next(bench: Bench) -> None:
-    """The agent's own folder is a copy; the login alone comes back."""
+    """The agent's own folder is a copy; the login alone comes back, and history stays in Aileron's home."""
     env = program(bench, "codex", LOOKS)
     for _ in range(2):
         with bench.launched("codex", env=env) as running:
             ended = running.end()
         line = next(line for line in ended.output.splitlines() if line.startswith("FOUND "))
-        assert json.loads(line.removeprefix("FOUND ")) == ["auth.json"]
+        assert json.loads(line.removeprefix("FOUND ")) == sorted((*HISTORY, "auth.json"))
     own = bench.home / ".codex"
     assert [each.name for each in own.iterdir()] == ["auth.json"]
     assert json.loads((own / "auth.json").read_text()) == {"token": "renewed"}

@@ -1,23 +1,24 @@
 """Real agents, launched, against a scripted model: the whole way from call to answer.
 
-Codex and OpenCode here; all six with AILERON_TEST_ALL set (`make test-all`).
+All of it with Codex, the first of it with OpenCode too; with all six in `make test-all`.
 """
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from aileron_core.launch.agents import AGENTS as LAUNCHED
 from tests.agents.agents_bench import DRAFT, Bench, ScriptedLlm, sends_a_draft, workbench
+from tests.support.variants import ALL, variants
 
 pytestmark = pytest.mark.timeout(300)
 
-AGENTS = ("codex", "opencode")
-if os.environ.get("AILERON_TEST_ALL"):
-    AGENTS += ("claude", "goose", "pi", "gemini")
-CONTAINED = ((), ("--no-sandbox",))
+AGENTS = variants(("codex", "opencode", "claude", "goose", "pi", "gemini"))
+CONTAINED = [(agent, options) for agent in AGENTS for options in ((), ("--no-sandbox",))]
+if not ALL:
+    CONTAINED.append(("opencode", ()))
 
 
 @contextlib.contextmanager
@@ -27,8 +28,11 @@ def at_work(agent: str, folder: Path, **settings: object) -> Iterator[Bench]:
         yield bench
 
 
-@pytest.mark.parametrize("options", CONTAINED, ids=["contained", "uncontained"])
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    ("agent", "options"),
+    CONTAINED,
+    ids=[f"{agent}-{'uncontained' if options else 'contained'}" for agent, options in CONTAINED],
+)
 def test_an_approved_call_runs_and_the_model_reads_its_result(
     agent: str, options: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -57,7 +61,14 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
         bench.all_passed()
         events = [record["event"] for record in bench.console.records()]
         assert events.count("approval.approved") == 1
-        assert "session.ended" in events
+        opened, ended_as = (
+            next(each["containment"] for each in bench.console.records() if each["event"] == event)
+            for event in ("session.opened", "session.ended")
+        )
+        if options:
+            assert opened.startswith("Not contained: launched with --no-sandbox")
+        else:
+            assert ended_as.startswith("In a sandbox. It reaches the whole network. ")
         assert bench.left_behind() == []
 
 
@@ -94,20 +105,27 @@ def test_a_decision_after_the_hold_is_fetched_by_another_call(agent: str, tmp_pa
         bench.all_passed()
 
 
+@pytest.mark.parametrize("sandbox", ["offline", "hosts"])
 @pytest.mark.parametrize("agent", AGENTS)
-def test_without_a_network_the_model_and_the_actions_are_reached(
-    agent: str, tmp_path: Path
+def test_without_a_common_network_the_model_and_the_actions_are_reached(
+    agent: str, sandbox: str, tmp_path: Path
 ) -> None:
-    """`--sandbox=offline`: the same base URL leads through the session's own socket."""
+    """`--sandbox=offline` and `hosts`: the same base URL leads through the session's own socket."""
     with at_work(agent, tmp_path) as bench:
         before = bench.fingerprint()
-        options = ("--sandbox=offline",)
+        options = (f"--sandbox={sandbox}",)
         with bench.launched(agent, *bench.prompt(agent), options=options) as running:
             bench.console.approve(bench.asked())
             ended = running.end()
         assert ended.code == 0, ended.output
         assert "FINAL" in ended.output
         assert "bypasses" not in ended.output
+        (opened,) = (e for e in bench.console.records() if e["event"] == "session.opened")
+        reaches = {
+            "offline": "It reaches no network: only Aileron's actions",
+            "hosts": f"It reaches only these hosts: {min(LAUNCHED[agent].hosts)}:443",
+        }
+        assert reaches[sandbox] in opened["containment"]
         assert len(bench.mailbox.state()["sent"]) == 1
         assert bench.fingerprint() == before
         bench.all_passed()

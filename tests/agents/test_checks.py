@@ -1,0 +1,150 @@
+"""Your own hooks and other programs of the agent's settings, as a contained agent has them."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.agents.agents_bench import Bench, ScriptedLlm, workbench
+from tests.agents.at_terminal import Terminal
+from tests.agents.llm import CallTool, Conversation, Say
+
+AGENT = """\
+#!/usr/bin/env python3
+import pathlib, shutil, subprocess, tomllib
+own = pathlib.Path.home()
+print("home has", sorted(str(each.relative_to(own)) for each in own.glob("[!.]*/*")))
+for group in tomllib.loads((own / ".codex/config.toml").read_text())["hooks"]["PreToolUse"]:
+    for hook in group["hooks"]:
+        ran = subprocess.run(hook["command"], shell=True, capture_output=True, text=True)
+        print("hook", ran.returncode, ran.stdout + ran.stderr)
+try:
+    (own / "tools" / "check").write_text("#!/bin/sh\\n")
+except OSError as error:
+    print("not written:", error.strerror)
+"""
+CHECK = "#!/bin/sh\necho refused by a check of yours\nexit 2\n"
+
+
+def names_hook(bench: Bench, *commands: str) -> None:
+    """Have the person's own settings of Codex name *commands* as checks."""
+    hooks = "".join(
+        f"[[hooks.PreToolUse.hooks]]\ntype = 'command'\ncommand = {json.dumps(each)}\n"
+        for each in commands
+    )
+    bench.write(".codex/config.toml", f"[[hooks.PreToolUse]]\n{hooks}")
+
+
+def install(bench: Bench, name: str, text: str) -> Path:
+    bench.write(name, text)
+    (bench.home / name).chmod(0o755)
+    return bench.home / name
+
+
+def launched(bench: Bench, *options: str) -> tuple[int, str]:
+    """Launch the script above as Codex, without a terminal; return exit code and what was printed."""
+    bin_ = bench.folder / "bin"
+    bin_.mkdir(exist_ok=True)
+    (bin_ / "codex").write_text(AGENT)
+    (bin_ / "codex").chmod(0o755)
+    own = f"{bench.home / 'bin'}{os.pathsep}{bin_}{os.pathsep}{os.environ['PATH']}"
+    with bench.launched("codex", options=options, env={"PATH": own}) as running:
+        ended = running.end()
+    return ended.code, ended.output
+
+
+def test_a_check_of_yours_runs_in_the_sandbox(bench: Bench) -> None:
+    """By its path, read-only, and by its name on PATH; nothing beside it, and nothing that the project names."""
+    install(bench, "tools/check", CHECK)
+    install(bench, "tools/other", CHECK)
+    install(bench, "bin/named", CHECK)
+    names_hook(bench, "~/tools/check", "named")
+    (bench.project / ".codex").mkdir()
+    (bench.project / ".codex" / "config.toml").write_text(
+        "[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\n"
+        f"type = 'command'\ncommand = '{bench.home}/tools/other'\n"
+    )
+    code, output = launched(bench, "--accept-project")
+    assert code == 0, output
+    assert output.count("hook 2 refused by a check of yours") == 2
+    assert "home has ['bin/named', 'go/pkg', 'tools/check']" in output
+    assert "not written: " in output
+    assert "Not in the sandbox" not in output
+    assert (bench.home / "tools" / "check").read_text() == CHECK
+    code, output = launched(bench, "--write", str(bench.home / "tools"))
+    assert (code, "runs outside too. Nothing was started" in output) == (77, True)
+
+
+def test_a_missing_check_stops_the_launch_until_somebody_said_yes(bench: Bench) -> None:
+    """Once; said again at each launch, asked again when the check changes, and recorded."""
+    install(bench, "bin/check", CHECK)
+    names_hook(bench, "~/bin/check | tee log")
+    code, output = launched(bench)
+    assert code == 77, output
+    assert (
+        "May not work in the sandbox: ~/.codex/config.toml, hooks.PreToolUse (~/bin/check | tee log)"
+        in output
+    )
+    assert "this check does not run" in output
+    assert "--accept-missing-checks" in output
+    assert "home has" not in output
+    assert launched(bench, "--accept-missing-checks")[0] == 0
+    code, output = launched(bench)
+    assert (code, "this check does not run" in output) == (0, True)
+    names_hook(bench, "~/bin/check | tee log2")
+    assert launched(bench)[0] == 77
+    records = [each for each in bench.console.records() if each["event"] == "library.accepted"]
+    assert [each["summary"] for each in records if "checks" in each["summary"]] == [
+        "Accepted that checks of codex do not run in the sandbox"
+    ]
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 77)])
+def test_a_person_is_asked_about_a_missing_check(bench: Bench, answer: str, code: int) -> None:
+    """At the terminal; Enter alone is a no."""
+    names_hook(bench, "~/none")
+    terminal = Terminal(bench, AGENT)
+    try:
+        terminal.until("1 check of yours is missing")
+        terminal.until(r"until one of them changes\? \[y/N\]")
+        terminal.type(f"{answer}\r")
+        assert terminal.end() == code, terminal.text
+        assert ("home has" in terminal.text) == (code == 0)
+    finally:
+        terminal.close()
+
+
+def calls_bash(conversation: Conversation) -> Say | CallTool:
+    if conversation.results:
+        return Say(text=f"FINAL {conversation.results[-1][:400]}")
+    return CallTool(name="Bash", args={"command": "touch made", "description": "make a file"})
+
+
+@pytest.mark.skipif(not os.environ.get("AILERON_TEST_ALL"), reason="only with AILERON_TEST_ALL")
+@pytest.mark.timeout(300)
+def test_claude_code_asks_a_check_in_the_home_and_starts_without_none(tmp_path: Path) -> None:
+    """The real agent: its PreToolUse hook in ~/bin refuses inside; one that cannot be there stops it."""
+    with workbench(tmp_path, ScriptedLlm(calls_bash)) as bench:
+        install(bench, "bin/check", "#!/bin/sh\necho no files today >&2\nexit 2\n")
+        hooks = [{"matcher": "Bash", "hooks": [{"type": "command", "command": "~/bin/check"}]}]
+        settings = {"hooks": {"PreToolUse": hooks}, "permissions": {"allow": ["Bash"]}}
+        bench.write(".claude/settings.json", json.dumps(settings))
+        with bench.launched("claude", "-p", "make a file") as running:
+            ended = running.end()
+        assert ended.code == 0, ended.output
+        assert "no files today" in bench.llm.results[-1]
+        assert not (bench.project / "made").exists()
+        hooks[0]["hooks"] = [{"type": "command", "command": "exec ~/bin/check; true"}]
+        bench.write(".claude/settings.json", json.dumps(settings))
+        asked = len(bench.llm.seen)
+        with bench.launched("claude", "-p", "make a file") as running:
+            ended = running.end()
+        assert ended.code == 77, ended.output
+        assert "~/.claude/settings.json, hooks.PreToolUse" in ended.output
+        assert len(bench.llm.seen) == asked
+        with bench.launched(
+            "claude", "-p", "make a file", options=["--accept-missing-checks"]
+        ) as running:
+            ended = running.end()
+        assert ended.code == 0, ended.output

@@ -1,0 +1,329 @@
+"""Ctrl-Z, `fg`, `bg` and `&` in real interactive shells: launcher and agent are one job."""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agents.agents_bench import CLI, KEYS, Bench, Say, ScriptedLlm, until, workbench
+from tests.agents.at_shell import READY, SHELLS, Shell
+from tests.process.tmux import shell
+from tests.support.ordinary import AS_ORDINARY
+
+pytestmark = pytest.mark.timeout(300)
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCH = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from aileron_core.launch import agent_job
+from aileron_core.launch.foreground import job_argv, run_foreground
+argv = [*job_argv(agent_job.__file__, sandbox=False), *sys.argv[2:]]
+sys.exit(run_foreground(argv, env={"PATH": "/usr/bin:/bin", "TERM": "xterm-256color"}, cwd="/"))
+"""
+DRAWS = """\
+#!/usr/bin/env python3
+import os, signal, sys, termios, tty
+before = termios.tcgetattr(0)
+def screen():
+    tty.setraw(0)
+    os.write(1, b"\\x1b[?1049h\\x1b[?1000h\\x1b[?25l\\x1b[2J\\x1b[H")
+    draw()
+def draw(*_):
+    os.write(1, b"\\x1b[HDRAWN by %d\\r\\n" % os.getpid())
+if "reads" in sys.argv:
+    print("PRINTED", flush=True)
+    sys.exit(print("line", input()))
+if "deaf" in sys.argv:
+    signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+    signal.signal(signal.SIGWINCH, draw)
+screen()
+while key := os.read(0, 1):
+    if key == b"\\x1a":
+        os.write(1, b"\\x1b[?25h\\x1b[?1000l\\x1b[?1049l")
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+        os.kill(0 if "group" in sys.argv else os.getpid(), signal.SIGTSTP if "group" in sys.argv else signal.SIGSTOP)
+        screen()
+        os.write(1, b"WENT ON\\r\\n")
+    elif key == b"q":
+        os.write(1, b"\\x1b[?25h\\x1b[?1000l\\x1b[?1049l")
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+        sys.exit(7)
+    else:
+        os.write(1, b"key %s\\r\\n" % key)
+"""
+SHELLS_OWN = {"alternate_on": "0", "mouse_any_flag": "0", "cursor_flag": "1"}
+AGENTS_OWN = {"alternate_on": "1", "mouse_any_flag": "1", "cursor_flag": "0"}
+
+
+class Person:
+    """A shell in which an agent is run, without a console."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.agent = str(folder / "agent")
+        Path(self.agent).write_text(DRAWS)
+        Path(self.agent).chmod(0o755)
+        (folder / "launch.py").write_text(LAUNCH)
+        given = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm-256color"}
+        self.shell = Shell(name, folder, given, cwd=folder)
+
+    def launch(self, *words: str, background: bool = False) -> None:
+        command = shell(sys.executable, "-I", "launch.py", str(ROOT), self.agent, *words)
+        self.shell.run(f"{command}{' &' if background else ''}")
+
+    def shows(self, flags: dict[str, str]) -> None:
+        """Wait until the terminal is in these modes."""
+        until(lambda: self.shell.flags(*flags) == flags)
+
+
+@contextlib.contextmanager
+def person(name: str) -> Iterator[Person]:
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        found = Person(name, Path(folder))
+        try:
+            yield found
+        finally:
+            found.shell.close()
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_ctrl_z_gives_the_terminal_back_and_fg_goes_on(name: str) -> None:
+    """The shell has its prompt and its modes; the agent's screen is there again afterwards.
+
+    In the background it stops as it wants the terminal, and so does one that was started there.
+    """
+    with person(name) as at:
+        at.launch("group", background=True)
+        assert "DRAWN" not in at.shell.until_stopped()
+        at.shell.run("fg")
+        at.shell.until("DRAWN by")
+        at.shell.press("a")
+        at.shell.until("key a")
+        for again in ("fg", "bg"):
+            at.shows(AGENTS_OWN)
+            at.shell.press("C-z")
+            at.shows(SHELLS_OWN)
+            at.shell.at_prompt()
+            at.shell.run(again)
+        at.shell.until_stopped()
+        at.shows(SHELLS_OWN)
+        at.shell.run("stty -a | grep -ow icanon")
+        at.shell.until(f"\nicanon\n{READY}")
+        at.shell.run("fg")
+        at.shell.until("WENT ON")
+        at.shows(AGENTS_OWN)
+        at.shell.press("b")
+        at.shell.until("key b")
+        at.shell.press("q")
+        at.shell.at_prompt()
+        at.shows(SHELLS_OWN)
+
+
+def test_a_stop_from_outside_stops_an_agent_that_knows_nothing_of_it() -> None:
+    """It had no time to reset its modes: they are reset for the shell, set again for it, and it draws anew."""
+    with person("bash") as at:
+        at.launch("deaf")
+        at.shell.until("DRAWN by")
+        at.shows(AGENTS_OWN)
+        (launcher,) = running("-I\0launch.py\0", at.agent)
+        os.kill(launcher, signal.SIGTSTP)
+        at.shows(SHELLS_OWN)
+        assert "DRAWN" not in at.shell.at_prompt()
+        assert states(launcher) == {"T"}
+        at.shell.run("fg")
+        at.shows(AGENTS_OWN)
+        at.shell.until("DRAWN by")
+        at.shell.press("a")
+        at.shell.until("key a")
+
+
+def test_what_is_printed_in_the_background_is_shown_until_it_wants_to_read() -> None:
+    """As with any program; what is typed at the prompt stays the shell's."""
+    with person("bash") as at:
+        at.launch("reads", background=True)
+        at.shell.until("PRINTED")
+        assert "line" not in at.shell.until_stopped()
+        at.shell.run("fg")
+        at.shell.tmux.type("hello")
+        at.shell.press("Enter")
+        at.shell.until("line hello")
+        at.shell.at_prompt()
+
+
+def running(*words: str) -> list[int]:
+    """Return the processes whose command line holds all of *words*."""
+    found: list[int] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            line = path.read_bytes().decode("utf-8", "replace")
+            if all(word in line for word in words):
+                found.append(int(path.parent.name))
+    return found
+
+
+def states(*pids: int) -> set[str]:
+    """Return the states of the processes that are there."""
+    found: set[str] = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found.add(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
+    return found
+
+
+@contextlib.contextmanager
+def at_work(
+    name: str, program: str | None = None, agent: str | None = None
+) -> Iterator[tuple[Bench, Shell]]:
+    """A person's own shell in a project, beside a console."""
+    with (
+        tempfile.TemporaryDirectory(prefix="ail-") as folder,
+        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="BANANA"))) as bench,
+    ):
+        env: dict[str, str] = {}
+        if program is not None:
+            (bench.folder / "bin").mkdir()
+            (bench.folder / "bin" / "codex").write_text(program)
+            (bench.folder / "bin" / "codex").chmod(0o755)
+            env["PATH"] = f"{bench.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        if agent is not None:
+            bench.configure(agent)
+            for path, text in TRUSTED[agent](bench).items():
+                bench.write(path, text)
+        given = {**bench.environment(env), "TERM": "xterm-256color"}
+        at = Shell(name, bench.folder, given, cwd=bench.project, under=AS_ORDINARY)
+        try:
+            yield bench, at
+        finally:
+            at.close()
+
+
+def launch(bench: Bench, at: Shell, agent: str, *options: str) -> int:
+    """Launch, and return the launcher's process id once it runs."""
+    command = (*CLI[len(AS_ORDINARY) :], "launch", agent, "--home", str(bench.console.home))
+    at.run(shell(*command, *options))
+    found: list[int] = []
+    until(lambda: found.extend(running("\0launch\0", str(bench.console.home))) or found)
+    return min(found)
+
+
+COUNTS = """\
+#!/usr/bin/env python3
+import os, signal, subprocess, sys, time
+if os.fork() == 0:
+    os.setsid()  # it does not stop with its parent
+    while True:
+        open("count", "a").write("x")
+        time.sleep(0.01)
+if os.fork() == 0:
+    slowly = [(os.POSIX_SPAWN_OPEN, 9, "/dev/null", os.O_RDONLY, 0)] * 20000
+    while True:  # a process cannot stop before such a child of it executes its program
+        os.waitpid(os.posix_spawn("/bin/true", ["true"], {}, file_actions=slowly), 0)
+try:
+    os.listdir(f"/proc/{os.getppid()}/fd")  # there is what it would say that all has stopped with
+except PermissionError:
+    print("COUNTS", flush=True)
+for line in sys.stdin:
+    name = line.strip()
+    if name.startswith("new"):
+        subprocess.run(["git", "init", "-q", name], check=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        print("WENT ON", flush=True)
+"""
+
+
+@pytest.mark.parametrize("ending", ["killed", "hung up"])
+def test_nothing_runs_in_the_sandbox_while_its_launcher_is_stopped(ending: str) -> None:
+    """Nobody watches it then: a repository made just before is hidden, and nothing is made after.
+
+    The session stays. Whoever kills the launcher, or closes its terminal, ends everything.
+    """
+    with at_work("bash", COUNTS) as (bench, at):
+        launcher = launch(bench, at, "codex")
+        at.until("COUNTS")
+        for name in ("new1", "new2", "new3"):
+            at.tmux.type(name)
+            at.press("Enter")
+            at.at_prompt()
+            inside = running(f"python3\0{bench.folder / 'bin' / 'codex'}")
+            assert len(inside) >= 3
+            assert states(launcher, *inside) == {"T"}
+            assert [each.name for each in (bench.project / name / ".git").iterdir()] == [
+                "README-aileron.txt"
+            ]
+            counted = (bench.project / "count").stat().st_size
+            if name != "new3":
+                at.run("fg")
+                at.until("WENT ON")
+                until(lambda: (bench.project / "count").stat().st_size > counted)  # noqa: B023
+        assert "session.ended" not in [record["event"] for record in bench.console.records()]
+        if ending == "killed":  # nothing of it ran once more
+            os.kill(launcher, signal.SIGKILL)
+        else:
+            at.close()
+        until(lambda: states(launcher, *inside) <= {"Z"})
+        until(lambda: "session.ended" in [record["event"] for record in bench.console.records()])
+        assert ending == "hung up" or (bench.project / "count").stat().st_size == counted
+
+
+TRUSTED = {
+    "codex": lambda bench: {
+        ".codex/config.toml": f'model = "test"\n[projects."{bench.project}"]\ntrust_level = "trusted"\n',
+        ".codex/auth.json": json.dumps({"OPENAI_API_KEY": KEYS["OPENAI_API_KEY"]}),
+    },
+    "claude": lambda bench: {
+        ".claude.json": json.dumps(
+            {
+                "hasCompletedOnboarding": True,
+                "customApiKeyResponses": {"approved": [KEYS["ANTHROPIC_API_KEY"][-20:]]},
+                "projects": {str(bench.project): {"hasTrustDialogAccepted": True}},
+            }
+        )
+    },
+}
+"""What lets an agent begin without a question."""
+UP = {"codex": "? for shortcuts", "claude": "shift+tab to cycle"}
+REAL = [("codex", "bash", ())]
+if os.environ.get("AILERON_TEST_ALL"):
+    REAL = [
+        (agent, name, options)
+        for agent in ("codex", "claude")
+        for name in SHELLS
+        for options in ((), ("--no-sandbox",), ("--sandbox=offline",))
+    ]
+
+
+def typed(at: Shell, text: str) -> None:
+    """Type *text* until it is there: an agent that starts, or goes on, drops what is typed meanwhile."""
+
+    def there() -> bool:
+        at.tmux.type(text)
+        with contextlib.suppress(AssertionError):
+            return bool(at.until(text, 1.0))
+        return False
+
+    until(there)
+
+
+@pytest.mark.parametrize(("agent", "name", "options"), REAL, ids=lambda value: "".join(value))
+def test_a_real_agent_stops_and_goes_on(agent: str, name: str, options: tuple[str, ...]) -> None:
+    """It stops itself, each in its own way, draws its screen again, and its model still answers."""
+    with at_work(name, agent=agent) as (bench, at):
+        launcher = launch(bench, at, agent, *options)
+        at.until(UP[agent])
+        for text in ("xjx", "qzq"):
+            typed(at, text)
+            at.press("C-z")
+            shown = at.at_prompt()
+            assert text not in shown
+            assert states(launcher) == {"T"}
+            assert at.flags(*SHELLS_OWN) == SHELLS_OWN
+            at.run("fg")
+            at.until(text)
+        typed(at, "say it")
+        until(lambda: at.press("Enter") or "BANANA" in at.tmux.pane())
+        assert [each["event"] for each in bench.console.records()].count("session.opened") == 1

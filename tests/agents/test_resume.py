@@ -1,0 +1,64 @@
+"""Real agents go on with a conversation of an earlier contained launch, from Aileron's home and nowhere else.
+
+Codex here; those that keep conversations in files of their own with AILERON_TEST_ALL set.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.agents.agents_bench import CLI, Say, ScriptedLlm, workbench
+
+pytestmark = pytest.mark.timeout(300)
+
+_PI = ("--provider", "anthropic", "--model", "claude-sonnet-4-5")
+_GEMINI = ("--skip-trust", "-m", "gemini-2.5-flash")
+_CODEX = ("exec", "--skip-git-repo-check")
+BEGINS_AND_RESUMES = {
+    "codex": (_CODEX, (*_CODEX, "resume", "--last")),
+    "claude": (("-p",), ("-p", "--continue")),
+    "pi": (("-p", *_PI), ("-p", "--continue", *_PI)),
+    "gemini": ((*_GEMINI, "-p"), (*_GEMINI, "--resume", "latest", "-p")),
+}
+AGENTS = ("codex", "claude", "pi", "gemini") if os.environ.get("AILERON_TEST_ALL") else ("codex",)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_conversation_goes_on_in_the_next_contained_launch(agent: str, tmp_path: Path) -> None:
+    """Of two launches at once each has its own; the person's home is as it was; another project has none."""
+    begins, resumes = BEGINS_AND_RESUMES[agent]
+    with workbench(tmp_path, ScriptedLlm(lambda _: Say(text="noted"))) as bench:
+        bench.configure(agent)
+        before = bench.fingerprint()
+        with (
+            bench.launched(agent, *begins, "the word is xylophone") as one,
+            bench.launched(agent, *begins, "the word is zither") as two,
+        ):
+            for running in (one, two):
+                ended = running.end()
+                assert ended.code == 0, ended.output
+        asked = len(bench.llm.seen)
+        with bench.launched(agent, *resumes, "what is the word?") as running:
+            ended = running.end()
+        assert ended.code == 0, ended.output
+        last = bench.llm.seen[asked:][-1].raw
+        assert (b"xylophone" in last) != (b"zither" in last)
+        assert b"noted" in last
+        assert bench.fingerprint() == before
+        kept = bench.console.home / "agents" / agent
+        conversations = {
+            path for path in kept.rglob("*.jsonl") if b"the word is" in path.read_bytes()
+        }
+        assert len(conversations) == 2
+        out = bench.folder / "out"
+        export = ["launch", agent, "--home", str(bench.console.home), "--export-session", str(out)]
+        done = subprocess.run(
+            [*CLI, *export], cwd=bench.project, env=bench.environment({}), capture_output=True,
+            text=True, check=True,
+        )  # fmt: skip
+        assert "may contain turns that never happened" in done.stdout
+        (exported,) = out.iterdir()
+        assert exported.read_bytes() in {path.read_bytes() for path in conversations}
+        assert kept.parent.stat().st_mode & 0o777 == kept.stat().st_mode & 0o777 == 0o700
