@@ -1,6 +1,7 @@
 """A core of its own for each test that asks for one; the example connector is compiled once."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -8,28 +9,49 @@ import pytest
 import wasmtime
 
 from aileron_core.connectors.wasm.modules import CompiledModules, _deserialized
+from aileron_core.vault.vault import Vault
+from aileron_core.vault.vault_file import KdfParameters
 from tests.support.core_harness import ROOT, Core, Mailbox, install_examples
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _the_example_connector_is_compiled_once() -> Iterator[None]:
     """Hundreds of cores run the same module: what wasmtime made of it once is what it makes again."""
-    example = (ROOT / "examples" / "connector" / "connector.wasm").read_bytes()
+    example = (ROOT / "examples" / "connectors" / "mail-drafts" / "connector.wasm").read_bytes()
     made: list[bytes] = []
     load = CompiledModules.load
 
-    def load_once(modules: CompiledModules, module: bytes, **named: Any) -> wasmtime.Module:
-        # An engine without a compiler is a trial's, and may compile it otherwise.
-        if modules._compiler is None or module != example:
-            return load(modules, module, **named)
+    @wraps(load)
+    def load_once(
+        modules: CompiledModules, name: str, module: Callable[[], bytes], **named: Any
+    ) -> wasmtime.Module:
+        # An engine without a compiler is a trial's, and may compile it otherwise. With a vault's key
+        # the compiled form is a file, which tests look at.
+        if modules._compiler is None or modules._key() is not None or module() != example:
+            return load(modules, name, module, **named)
         if made:
             return _deserialized(modules._engine, made[0])
-        compiled = load(modules, module, **named)
+        compiled = load(modules, name, module, **named)
         made.append(bytes(compiled.serialize()))
         return compiled
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CompiledModules, "load", load_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _passphrases_are_tried_quickly() -> Iterator[None]:
+    """What Argon2id costs with the parameters of a real vault is the matter of the vault's own tests."""
+    cheap = KdfParameters(salt=b"", iterations=1, memory_kib=64, lanes=1)
+    real = Vault.__init__
+
+    @wraps(real)
+    def with_cheap(vault: Vault, *args: Any, **named: Any) -> None:
+        real(vault, *args, **{"kdf": cheap, **named})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Vault, "__init__", with_cheap)
         yield
 
 

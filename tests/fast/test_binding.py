@@ -25,7 +25,7 @@ def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_of_the_f
 ) -> None:
     """What runs is named exactly, and a person's comments stay."""
     store = ConnectorStore(home)
-    installed = store.install(ROOT / "examples" / "connector")
+    installed = store.install(ROOT / "examples" / "connectors" / "mail-drafts")
     released = _released()
 
     bound, names = bind_placeholders(released, load_action(released, "send-draft.md"), store.list())
@@ -49,7 +49,7 @@ def _refusal(home: Path) -> Problem:
 def _installed(home: Path, tmp_path: Path, old: str, new: str) -> str:
     """Install the example connector with another manifest; return its hash."""
     folder = tmp_path / new.strip('# "\n').replace(" ", "-")
-    shutil.copytree(ROOT / "examples" / "connector", folder)
+    shutil.copytree(ROOT / "examples" / "connectors" / "mail-drafts", folder)
     manifest = (folder / "manifest.toml").read_text()
     (folder / "manifest.toml").write_text(manifest.replace(old, new, 1))
     return ConnectorStore(home).install(folder).identity.hash

@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from aileron_core.errors import FileProblems
-from aileron_core.settings import ConsoleSettings, NotifySettings, Settings, load_settings
+from aileron_core.settings import (
+    ConsoleSettings,
+    LaunchPaths,
+    NotifySettings,
+    Settings,
+    load_settings,
+)
 
 
 def load(folder: Path, text: str) -> Settings:
@@ -33,6 +39,14 @@ def test_the_command_of_a_notification_is_read_word_by_word(tmp_path: Path) -> N
         osc9="never", command=("notify-send", "a b", "{count}")
     )
     assert Settings().notify == NotifySettings(osc9="auto", command=())
+
+
+def test_the_paths_of_launches_are_read(tmp_path: Path) -> None:
+    """Beside the tables of agents; what is hidden may be relative to any project."""
+    text = '[launch]\nread = ["~/a", "/b"]\nwrite = ["~/c"]\nhide = [".env", "~/d"]\n[launch.codex]\nargs = ["-x"]'
+    found = load(tmp_path, text)
+    assert found.paths == LaunchPaths(read=("~/a", "/b"), write=("~/c",), hide=(".env", "~/d"))
+    assert [*found.launch] == ["codex"]
 
 
 def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
@@ -74,6 +88,9 @@ def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
         ("[console]\nglyphs = []", "console.glyphs", "auto, unicode, ascii"),
         ("[console]\ntheme = 3", "console.theme", "name of a theme"),
         ("[console]\nlock_minutes = -1", "console.lock_minutes", "from 0"),
+        ('[launch]\nread = ["notes"]', "launch.read", "begin with / or ~/"),
+        ('[launch]\nwrite = "~/a"', "launch.write", "list of paths"),
+        ('[launch]\nhide = ["../a"]', "launch.hide", "relative to the project"),
         ("[console]\ncolour = 1", "console.colour", "is not a key here"),
         ("[console]\nkeys = 1", "console.keys", "a table of keys"),
         ("[console.keys]\napprove = 1", "console.keys.approve", "the name of one key"),

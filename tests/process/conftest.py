@@ -20,7 +20,9 @@ def furnished() -> Iterator[Path]:
         home = Path(folder) / "home"
         for file in sorted((ROOT / "examples" / "actions").glob("*.md")):
             aileron("action", "add", str(file), home=home)  # one by one: each is its own item
-        aileron("connector", "install", str(ROOT / "examples" / "connector"), home=home)
+        aileron(
+            "connector", "install", str(ROOT / "examples" / "connectors" / "mail-drafts"), home=home
+        )
         yield home
 
 

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from aileron_core.console_port import (
+    AllowHost,
     ApprovalUpdated,
     ApprovalView,
     Approve,
@@ -23,6 +24,8 @@ from aileron_core.console_port import (
     Intent,
     IntentRefused,
     RefreshPreview,
+    SessionsUpdated,
+    SessionView,
 )
 from aileron_core.home.layout import Home
 from aileron_core.sessions import registry
@@ -53,9 +56,19 @@ def show(view: ApprovalView) -> None:
     )
 
 
+def show_hosts(session: SessionView) -> None:
+    """Say which hosts a session was refused or allowed, if there are any."""
+    if session.refused_hosts or session.allowed_hosts:
+        refused = {each.host: each.problem for each in session.refused_hosts}
+        say({"session": session.session_id, "refused": refused, "allowed": session.allowed_hosts})
+
+
 def on_event(event: CoreEvent) -> None:
     if isinstance(event, ApprovalUpdated):
         show(event.view)
+    elif isinstance(event, SessionsUpdated):
+        for session in event.sessions:
+            show_hosts(session)
     elif isinstance(event, IntentRefused):
         say({"refused": event.call_id, "message": event.message})
 
@@ -66,6 +79,8 @@ def intent_of(line: str) -> Intent:
         return Approve(approval_id=request["approve"], digest=request["digest"])
     if "refresh" in request:
         return RefreshPreview(approval_id=request["refresh"])
+    if "allow_host" in request:
+        return AllowHost(session_id=request["session"], host=request["allow_host"])
     return Deny(approval_id=request["deny"], reason=request["reason"])
 
 
@@ -101,6 +116,8 @@ def main() -> None:
     snapshot = core.subscribe(on_event)
     for view in snapshot.approvals:
         show(view)
+    for session in snapshot.sessions:
+        show_hosts(session)
     for line in sys.stdin:
         core.submit(intent_of(line))
     core.stop()

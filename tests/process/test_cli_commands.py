@@ -95,6 +95,8 @@ def test_status_says_how_it_is(console: Console) -> None:
     assert (waiting["action"], waiting["agent"]) == ("send-draft", "test")
     assert waiting["requested_at"].endswith("Z")
     assert found.pop("unknown") == []
+    assert found.pop("account_needs") == []
+    assert (found.pop("vault"), found.pop("unattended")) == ("absent", False)
     assert found == {
         "running": True,
         "url": console.url,
@@ -104,7 +106,7 @@ def test_status_says_how_it_is(console: Console) -> None:
         "sessions": 1,
     }
     absent = aileron_json("status", home=console.home.parent / "none", code=69)
-    assert set(absent) == {*found, "waiting", "unknown"}
+    assert set(absent) == {*found, "waiting", "unknown", "account_needs", "vault", "unattended"}
     told = aileron("status", home=console.home, env={"TZ": "UTC-2"}).stdout
     assert "1 call is waiting" in told
     assert f"{waiting['approval_id']}  send-draft, requested by test at " in told
@@ -207,7 +209,7 @@ def test_adding_listing_and_removing_actions(tmp_path: Path) -> None:
     for item in items:
         assert set(item) == {
             "name", "tool", "version", "gated", "preview", "connector", "state", "problems",
-            "offered", "tool_bytes", "cannot_run",
+            "offered", "tool_bytes", "cannot_run", "needs_account",
         }  # fmt: skip
         assert item["state"] == "held_back"
     assert [(item["gated"], item["preview"]) for item in items] == [(False, False)] * 2 + [(True, True)]  # fmt: skip
@@ -428,7 +430,9 @@ def test_an_interrupt_is_130_and_the_approval_stays(attended: Attended) -> None:
 def test_connectors_are_installed_and_listed(tmp_path: Path) -> None:
     """By their hash; not accepted until a person does."""
     home = empty(tmp_path)
-    installed = aileron_json("connector", "install", str(EXAMPLES / "connector"), home=home)
+    installed = aileron_json(
+        "connector", "install", str(EXAMPLES / "connectors" / "mail-drafts"), home=home
+    )
     assert installed["name"] == "local://aileron/mail-drafts"
     (item,) = aileron_json("connector", "list", home=home)["items"]
     assert item == {**installed, "state": "held_back"}

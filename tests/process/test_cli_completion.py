@@ -275,7 +275,7 @@ def test_words_of_the_command_line_are_drawn_escaped(tmp_path: Path) -> None:
 
 def test_removing_a_connector_is_the_opposite_of_installing_it(home: Path, tmp_path: Path) -> None:
     """By any of its names; what had named it is said; what is not there is a sentence."""
-    source = Path(__file__).resolve().parents[2] / "examples" / "connector"
+    source = Path(__file__).resolve().parents[2] / "examples" / "connectors" / "mail-drafts"
     store = home / "store" / "connectors" / "sha256"
     shutil.copytree(store, tmp_path / "installed")
     (item,) = aileron_json("connector", "list", home=home)["items"]
@@ -308,7 +308,7 @@ def test_removing_a_connector_is_the_opposite_of_installing_it(home: Path, tmp_p
 
 def test_of_several_versions_one_has_to_be_named(home: Path, tmp_path: Path) -> None:
     """The list of what fits, with hashes; a connector that is broken goes by its hash."""
-    source = Path(__file__).resolve().parents[2] / "examples" / "connector"
+    source = Path(__file__).resolve().parents[2] / "examples" / "connectors" / "mail-drafts"
     second = tmp_path / "second"
     second.mkdir()
     shutil.copy(source / "connector.wasm", second)

@@ -31,6 +31,8 @@ def test_a_missing_agent_fails_only_if_it_was_asked_for(home: Path, tmp_path: Pa
     done = aileron("doctor", "codex", home=home, code=1, env=nothing)
     assert "Codex is not installed. Run npm install -g @openai/codex." in done.stdout
     assert "Not controlled by Aileron:" in done.stdout
+    goose = aileron("doctor", "goose", home=home, code=1, env=nothing).stdout
+    assert "Goose is not installed. Run curl -fsSL https://github.com/aaif-goose/goose/" in goose
     said = aileron_json("doctor", home=home, code=None, env=nothing)
     assert said["ok"] == all(each["level"] != "broken" for each in said["findings"])
 

@@ -19,6 +19,7 @@ import wasmtime
 from examples.mailbox.server import Mailbox
 from tests.support.attacks import ATTACKS, CANARY, RAW, everything, printed
 from tests.support.server_harness import CLI, DRAFT, ROOT, Attended, Serve
+from tests.support.variants import variants
 
 ARGUMENT = everything(2_400).replace("\x00", "").encode("utf-8", "surrogatepass")
 """All attacks as one word of a command line, which cannot hold NUL; lone surrogates as their bytes."""
@@ -134,25 +135,27 @@ def test_listing_a_home_of_hostile_files_shows_marks(hostile: Path) -> None:
 
 SAID = toml(everything(2_400))
 SMALLEST = wasmtime.wat2wasm('(module (memory (export "memory") 1) (func (export "_start")))')
-MANIFEST = (ROOT / "examples" / "connector" / "manifest.toml").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        MANIFEST.replace('publisher = "Aileron\'s own example"', f"publisher = {SAID}"),
-        MANIFEST.replace('"gmail.googleapis.com:443"', SAID),
-        MANIFEST.replace('name = "local://aileron/mail-drafts"', f"name = {SAID}"),
-        MANIFEST.replace('version = "0.1.0"', f"version = {SAID}"),
-        MANIFEST.replace('"http_request", ', f"{SAID}, "),
-        f"{SAID} = 1\n{MANIFEST}",
-    ],
-    ids=["publisher", "host", "name", "version", "host call", "key"],
+MANIFEST = (ROOT / "examples" / "connectors" / "mail-drafts" / "manifest.toml").read_text(
+    encoding="utf-8"
 )
+
+
+HOSTILE = {
+    "name": MANIFEST.replace('name = "local://aileron/mail-drafts"', f"name = {SAID}"),
+    "host call": MANIFEST.replace('"http_request", ', f"{SAID}, "),
+    "publisher": MANIFEST.replace('publisher = "Aileron\'s own example"', f"publisher = {SAID}"),
+    "host": MANIFEST.replace('"gmail.googleapis.com:443"', SAID),
+    "version": MANIFEST.replace('version = "0.1.0"', f"version = {SAID}"),
+    "key": f"{SAID} = 1\n{MANIFEST}",
+}
+
+
+@pytest.mark.parametrize("field", variants(HOSTILE, 2))
 def test_a_hostile_connector_is_checked_installed_and_listed_as_marks(
-    tmp_path: Path, home: Path, text: str
+    tmp_path: Path, home: Path, field: str
 ) -> None:
     """Names, hosts, keys and values of a manifest."""
+    text = HOSTILE[field]
     assert text != MANIFEST
     (tmp_path / "connector.wasm").write_bytes(SMALLEST)
     (tmp_path / "manifest.toml").write_text(text)

@@ -19,6 +19,7 @@ from tests.process.attended import ScreenConsole
 from tests.process.test_hostile_cli import action, toml
 from tests.support.attacks import ATTACKS, CANARY, LONG, Attack, everything, harmless
 from tests.support.server_harness import DRAFT
+from tests.support.variants import variants
 
 SIZES = ((120, 36), (80, 24), (200, 60))
 BARS = ("┃", "┊", "│")
@@ -85,7 +86,7 @@ def look_at_the_item(console: ScreenConsole) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", variants(SIZES))
 def test_a_hostile_world_is_shown_and_never_obeyed(
     sit: Callable[..., ScreenConsole], home: Path, mailbox: Mailbox, size: tuple[int, int]
 ) -> None:
@@ -122,7 +123,7 @@ def test_a_hostile_world_is_shown_and_never_obeyed(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("size", SIZES[:2])
+@pytest.mark.parametrize("size", variants(SIZES[1::-1]))
 def test_no_preview_forges_a_heading_on_a_terminal_that_sees_other_widths(
     sit: Callable[..., ScreenConsole], mailbox: Mailbox, size: tuple[int, int]
 ) -> None:
@@ -157,7 +158,7 @@ def shows_what_was_fetched(console: ScreenConsole) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("attack", LONG, ids=str)
+@pytest.mark.parametrize("attack", variants(LONG, 2), ids=str)
 def test_a_text_without_end_leaves_the_console_at_work(
     sit: Callable[..., ScreenConsole], mailbox: Mailbox, attack: Attack
 ) -> None:

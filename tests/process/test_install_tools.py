@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.installing import ROOT, build_wheel, new_environment, run
+from tests.support.variants import ALL
 
-pytestmark = pytest.mark.skipif(
-    "AILERON_TEST_ALL" not in os.environ, reason="fetches packages: make test-all"
-)
+pytestmark = pytest.mark.skipif(not ALL, reason="fetches packages: make test-all")
 MINUTES = 15 * 60
 
 

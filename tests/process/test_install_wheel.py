@@ -21,6 +21,7 @@ import pytest
 from tests.process.tmux import Tmux
 from tests.support.installing import ROOT, Installed, build_sdist, build_wheel
 from tests.support.server_harness import eventually
+from tests.support.variants import ALL
 
 PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 DRAFT = "r-8842190447"
@@ -88,10 +89,12 @@ def test_the_wheel_holds_the_three_packages_with_their_data_and_nothing_else(whe
     for needed in (
         "aileron_core/words.txt", "aileron_tui/styles/app.tcss", "aileron_core/py.typed",
         "aileron_mcp/py.typed", "aileron_tui/py.typed", "aileron_tui/suite/config.toml",
-        "aileron_tui/suite/examples/connector/connector.wasm",
+        "aileron_tui/suite/examples/connectors/mail-drafts/connector.wasm",
         "aileron_tui/suite/examples/actions/send-draft.md",
         "aileron_tui/suite/examples/mailbox/server.py",
         "aileron_tui/suite/examples/demo/actions/readdress-draft.md",
+        "aileron_tui/suite/connectors/python/micropython.wasm",
+        "aileron_tui/suite/connectors/zig/connector.zig",
     ):  # fmt: skip
         assert needed in inside
 
@@ -332,7 +335,7 @@ def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path
             ignore=shutil.ignore_patterns("__pycache__", "node_modules"),
         )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    chosen = WHOLE if "AILERON_TEST_ALL" in os.environ else SUITE
+    chosen = WHOLE if ALL else SUITE
     done = subprocess.run(
         [installed.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen],
         cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False,

@@ -4,7 +4,6 @@ import base64
 import contextlib
 import http.client
 import json
-import os
 import random
 import signal
 import sqlite3
@@ -14,8 +13,9 @@ from aileron_core.audit.read import verify_home
 from aileron_core.storage.open import open_reader
 from examples.mailbox.server import Mailbox
 from tests.support.server_harness import Attend, Attended
+from tests.support.variants import ALL
 
-ROUNDS = 60 if os.environ.get("AILERON_TEST_ALL") else 4
+ROUNDS = 60 if ALL else 4
 """`make test-all` takes the many."""
 LONGEST = 0.03
 """Seconds from the yes to the kill, at most: an approved run takes about 10 ms from yes to sent."""

@@ -1,6 +1,5 @@
 """Thousands of random bytes in bursts, over a full queue of the real console: nothing is decided."""
 
-import os
 import random
 from collections.abc import Callable, Iterator
 from time import monotonic, sleep
@@ -10,12 +9,13 @@ import pytest
 from examples.mailbox.server import Mailbox
 from tests.process.attended import ScreenConsole
 from tests.support.server_harness import DRAFT, eventually
+from tests.support.variants import ALL, variants
 
 WAITING = 20
 """As many as one session may have."""
-BYTES = 2_500 if os.environ.get("AILERON_TEST_ALL") else 1_000
+BYTES = 2_500 if ALL else 1_000
 """For each seed."""
-SEEDS = range(20) if os.environ.get("AILERON_TEST_ALL") else range(2)
+SEEDS = variants(range(20))
 
 TOKENS: tuple[tuple[int, tuple[bytes, ...]], ...] = (
     (30, (b"a", b"d", b"A", b"D", b"t", b"\r", b"\n", b"h", b"e", b"s")),

@@ -198,7 +198,7 @@ def test_published_suites_are_one_item_each(home: Path, suite: str, refused: int
     installed = home.parent / "connector"
     installed.mkdir()
     (installed / "manifest.toml").write_text(manifest)
-    module = (ROOT / "examples" / "connector" / "connector.wasm").read_bytes()
+    module = (ROOT / "examples" / "connectors" / "mail-drafts" / "connector.wasm").read_bytes()
     (installed / "connector.wasm").write_bytes(module)
     aileron("connector", "install", str(installed), home=home)
     added = aileron_json("action", "add", str(folder), home=home, code=1 if refused else 0)

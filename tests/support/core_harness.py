@@ -11,7 +11,7 @@ Nothing here waits for a fixed time: `until` wakes on each event that the core p
 import asyncio
 import shutil
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,10 +19,11 @@ from typing import Any, TypeVar
 from aileron_core.app import App, AppOptions
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
+from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port import ApprovalUpdated, ApprovalView, CoreEvent
-from aileron_core.history.keys import HistoryKeys, NoVault
+from aileron_core.history.keys import HistoryKeys
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call, GateAnswer
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
@@ -109,7 +110,7 @@ def install_examples(home: Path, **extra: str) -> None:
         shutil.copy(path, actions / path.name)
     for name, text in extra.items():
         (actions / f"{name.replace('_', '-')}.md").write_text(text, encoding="utf-8")
-    ConnectorStore(home).install(ROOT / "examples" / "connector")
+    ConnectorStore(home).install(ROOT / "examples" / "connectors" / "mail-drafts")
 
 
 def writes(mailbox: Mailbox) -> list[str]:
@@ -203,6 +204,8 @@ class Core:
         history_keys: HistoryKeys | None = None,
         accept: bool = True,
         routes: tuple[Route, ...] = (),
+        make_outgoing: Callable[[Sequence[Route], Clock], OutgoingClient] | None = None,
+        **more: Any,
     ) -> AsyncGenerator["Core", None]:
         """Open *home* (see `install_examples`) with requests to Gmail routed to *mailbox*, others by *routes*."""
         if mailbox:
@@ -213,7 +216,9 @@ class Core:
             accept_installed=accept,
             settings=settings or Settings(),
             failpoint=failpoint,
-            history_keys=history_keys or NoVault(),
+            history_keys=history_keys,
+            make_outgoing=make_outgoing,
+            **more,
         )
         async with App.open(Home(home), options, clock) as app:
             opened = await open_session(app)
@@ -312,6 +317,15 @@ class Core:
         )
         bodies = [json.loads(body) for (body,) in found]
         return [body for body in bodies if event is None or body["event"] == event]
+
+    async def until_record(self, event: str, count: int = 1) -> list[dict[str, Any]]:
+        """Return the bodies of *event* once there are *count* of them."""
+        async with asyncio.timeout(PATIENCE):
+            while len(found := await self.records(event)) < count:
+                self._heard.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._heard.wait(), 0.1)
+        return found
 
     async def another_session(self) -> Session:
         """Open a second agent's session."""

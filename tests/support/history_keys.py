@@ -22,10 +22,10 @@ class DayKeys:
         key = self._keys.setdefault(day, X25519PrivateKey.generate())
         return key.public_key().public_bytes_raw()
 
-    def private_key(self, day: str) -> bytes | None:
+    def private_keys(self, day: str) -> list[bytes]:
         assert len(day) == len("2026-10-08"), "what a row says may be a path"
         key = self._keys.get(day)
-        return None if self.locked or key is None else key.private_bytes_raw()
+        return [] if self.locked or key is None else [key.private_bytes_raw()]
 
     def days(self) -> list[str]:
         return list(self._keys)

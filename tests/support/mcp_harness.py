@@ -20,13 +20,10 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-import httpx2
 import wasmtime
-from mcp import Client, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
 
 from aileron_core.app import App, AppOptions
 from aileron_core.connectors.store import ConnectorStore
@@ -44,6 +41,10 @@ from aileron_core.sessions import registry
 from aileron_core.sessions.model import Session
 from aileron_mcp.lazy_mount import LazyMcpApp
 from tests.support.echoes import ECHO, InstalledConnectors, chained, install_connectors
+
+if TYPE_CHECKING:
+    # A console that a test starts as a process has no use for it: importing it takes longest of all.
+    from mcp import Client
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "token-of-the-first-session"
@@ -452,8 +453,12 @@ class RawRelay:
 @contextlib.asynccontextmanager
 async def official_client(
     console: "ThreadConsole | ProcessConsole", how: str, era: str, **options: Any
-) -> AsyncIterator[Client]:
+) -> "AsyncIterator[Client]":
     """Connect the official client: *how* is "http" or "relay", *era* its `mode`."""
+    import httpx2
+    from mcp import Client, StdioServerParameters
+    from mcp.client.streamable_http import streamable_http_client
+
     async with contextlib.AsyncExitStack() as stack:
         server: Any
         if how == "relay":

@@ -138,6 +138,7 @@ def furnish_guest(
     more: str = "",
     says: str = '{"output":{"done":true}}',
     version: str = "1.0.0",
+    module: str = "",
 ) -> str:
     """Install the guest, the gated action `act` and the free one `see` over it; return the connector's hash.
 
@@ -148,10 +149,12 @@ def furnish_guest(
         more: further lines of the manifest.
         says: what it prints in the end.
         version: of the connector.
+        module: its text in WAT, in place of one that makes *requests*.
     """
     manifest = _MANIFEST.format(hosts=json.dumps(list(hosts)), version=version) + more
-    module = bytes(wasmtime.wat2wasm(_wat([json.dumps(each) for each in requests], says)))
-    entry = ConnectorStore(home).install_bytes(module, manifest.encode())
+    text = module or _wat([json.dumps(each) for each in requests], says)
+    compiled = bytes(wasmtime.wat2wasm(text))
+    entry = ConnectorStore(home).install_bytes(compiled, manifest.encode())
     folder = home / "actions"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, op, idempotent, rest in (

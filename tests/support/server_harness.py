@@ -289,6 +289,8 @@ class Attended(Console):
         super().start(*more)
         self.views: dict[str, dict[str, Any]] = {}
         self.refusals: list[dict[str, Any]] = []
+        self.hosts: dict[str, dict[str, Any]] = {}
+        """By session: the hosts that it was refused, and those that it was allowed."""
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         threading.Thread(
             target=self._read, args=(self.process.stdout, self._events), daemon=True
@@ -318,7 +320,9 @@ class Attended(Console):
                 raise AssertionError(f"not within {seconds} s: {self.views}") from None
             if event is None:
                 return False
-            if "refused" in event:
+            if "session" in event:
+                self.hosts[event["session"]] = event
+            elif "refused" in event:
                 self.refusals.append(event)
             else:
                 self.views[event["approval_id"]] = event
@@ -346,6 +350,7 @@ def aileron(
     code: int | None = 0,
     env: Mapping[str, str] | None = None,
     stdin: str = "",
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run the `aileron` command to its end; it never prints a traceback."""
     done = subprocess.run(
@@ -355,6 +360,7 @@ def aileron(
         text=True,
         timeout=60,
         env={**os.environ, **(env or {})},
+        cwd=cwd,
         check=False,
     )
     assert "Traceback" not in done.stderr

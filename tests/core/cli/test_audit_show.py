@@ -60,6 +60,24 @@ async def test_a_call_is_shown_whole_and_later_when_it_was_deleted(
         assert (await shown_json(home, later.row.run_id))["deleted_at"] == second["at"]
 
 
+async def test_it_shows_what_contained_the_session_of_a_call_and_a_sessions_own_records(
+    home: Path, mailbox: Mailbox
+) -> None:
+    """One line that a person understands; also of a session that has ended since."""
+    install_examples(home)
+    line = "Not contained: it connected by itself; it can do whatever your account can."
+    async with Core.open(home, mailbox) as core:
+        run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
+        assert f"┃ {line}" in await shown(home, run)
+        session = core.session.session_id
+        await core.app.session_service.end(session, "it was ended")
+        assert f"┃ {line}" in await shown(home, run)
+        assert (await shown_json(home, run))["containment"] == line
+        text = await shown(home, session)
+        assert text.count(f"containment: {line}") == 2
+        assert text.index("session.opened") < text.index("session.ended")
+
+
 async def test_a_decided_call_has_who_when_the_words_and_the_reason_as_shown_text(
     home: Path, mailbox: Mailbox
 ) -> None:

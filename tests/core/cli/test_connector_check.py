@@ -10,7 +10,7 @@ import pytest
 import wasmtime
 
 ROOT = Path(__file__).parents[3]
-EXAMPLE = ROOT / "examples" / "connector"
+EXAMPLE = ROOT / "examples" / "connectors" / "mail-drafts"
 HOST = "gmail.googleapis.com:443"
 
 

@@ -158,7 +158,9 @@ def agent() -> Iterator[Agent]:
     with tempfile.TemporaryDirectory(prefix="ail-") as folder, Mailbox() as mailbox:
         home = Path(folder) / "home"
         aileron("action", "add", str(ROOT / "examples" / "actions"), home=home)
-        aileron("connector", "install", str(ROOT / "examples" / "connector"), home=home)
+        aileron(
+            "connector", "install", str(ROOT / "examples" / "connectors" / "mail-drafts"), home=home
+        )
         (home / "config.toml").write_text("[mcp]\nhold_seconds = 0\n")
         console = Console(home, mailbox)
         yield Agent(console)

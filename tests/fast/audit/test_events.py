@@ -19,7 +19,7 @@ EVER_WRITTEN = """
     console.resumed console.started console.stopped gateway.passed history.erased history.sealed library.accepted
     library.held_back library.removed library.taken_in library.withdrawn outcome.looked_at outcome.settled preview.fetched preview.unavailable
     read_back.differed read_back.held read_back.seen read_back.unavailable recheck.conflict recheck.differed recheck.held recheck.undone run.acknowledged run.asked_again run.completed
-    run.delivered run.failed run.halted run.recovered run.requested run.started run.unknown
+    run.delivered run.failed run.halted run.recovered run.requested run.started run.stopped run.unknown
     session.ended session.held session.opened session.seen_outside storage.mended storage.migrated
 """
 

@@ -93,7 +93,7 @@ def test_the_page_has_everything_that_lies_in_a_home() -> None:
     """Whoever looks into the folder finds each name explained; files of later versions are not told of."""
     table = PAGE.partition("## The home")[2].partition("### ")[0]
     named = {name.strip("/") for name in re.findall(r"`([^`]+)`", table)}
-    later = {"vault.json", "policy.toml"}
+    later = {"policy.toml"}
     beside = {"aileron.db-wal", "aileron.db-shm"}
     assert layout._OURS - later - beside <= named
 

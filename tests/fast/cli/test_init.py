@@ -108,7 +108,8 @@ def test_the_example_is_the_repositorys_own(tmp_path: Path) -> None:
     }
     listed = json.loads(run("action", "list", "--json", "--home", str(home)))
     assert {item["state"] for item in listed["items"]} == {"held_back"}
-    for part in ("actions", "mailbox", "connector/connector.wasm", "connector/manifest.toml"):
+    connector = "connectors/mail-drafts"
+    for part in ("actions", "mailbox", f"{connector}/connector.wasm", f"{connector}/manifest.toml"):
         assert (examples() / part).resolve() == (ROOT / "examples" / part).resolve()
 
 

@@ -86,7 +86,7 @@ def test_settings_of_a_person_have_these_defaults() -> None:
         "mcp.tools": default.tools[0],
         "history.days": default.history_days,
     }
-    for name in ("console", "log", "notify"):
+    for name in ("vault", "console", "log", "notify"):
         table = getattr(default, name)
         for each in fields(table):
             if not isinstance(value := getattr(table, each.name), tuple):
@@ -140,8 +140,8 @@ def test_the_digest_covers_these_members(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(digest, "canonical", lambda body: covered.append(body) or b"")
     digest.consent_digest(
         digest.Consent(
-            action="", action_sha256="", connectors=(), steps=(), args={}, hosts=(), binding=None,
-            preview="none", expires_at=None, preview_reads=("x",), nonce="",
+            action="", action_sha256="", connectors=(), steps=(), args={}, hosts=(), accounts=(),
+            preview="none", expires_at=None, preview_reads=("x",), wall_seconds=300, nonce="",
         )
     )  # fmt: skip
     documented = re.findall(r'^    [{ ]"(\w+)":', section("Digest"), re.MULTILINE)

@@ -43,8 +43,12 @@ class User:
         self.go = asyncio.Event()
         self.task = asyncio.ensure_future(self._use(locks, floor))
 
+    def lock_keys(self) -> list[tuple[str, str | None]]:
+        """As a run has them."""
+        return self.keys
+
     async def _use(self, locks: ConnectorLocks, floor: Floor) -> None:
-        async with locks.acquire(self.keys, exclusive=self.alone):
+        async with locks.acquire(self, exclusive=self.alone):
             floor.enter(self.keys, alone=self.alone)
             self.inside = True
             try:

@@ -6,7 +6,7 @@ import pytest
 
 from aileron_core.actions.interpolate import op_arguments
 from aileron_core.actions.model import Action, Approval, Input, Preview, Step
-from aileron_core.canonical import JsonObject
+from aileron_core.canonical import Json, JsonObject
 from aileron_core.runs.preview.resolve import (
     PreviewField,
     argument_fields,
@@ -16,6 +16,7 @@ from aileron_core.runs.preview.resolve import (
     render_gist,
     resolve_fields,
     value_text,
+    without_made_anew,
 )
 
 PREVIEW = Preview(
@@ -387,3 +388,14 @@ def test_a_text_has_the_format_that_the_file_says_and_no_other_value_has_one() -
         sha256="",
     )
     assert argument_fields(action, {"body": "# x"})[0].format == "markdown"
+
+
+def test_what_a_service_makes_anew_is_removed_from_its_answers_alone() -> None:
+    """At any depth, and from no other host's; nothing hides behind the name but a text."""
+    body: Json = {"size": 3, "attachmentId": "ANGj1"}
+    message: Json = {"parts": [{"body": body}, {"body": {"data": "eA"}}], "attachmentId": {"a": 1}}
+    kept = {"parts": [{"body": {"size": 3}}, {"body": {"data": "eA"}}], "attachmentId": {"a": 1}}
+    assert without_made_anew(message, ["gmail.googleapis.com:443"]) == kept
+    assert without_made_anew(message, ["a.example:443", "gmail.googleapis.com:443"]) is message
+    assert without_made_anew(message, ["a.example:443", "gmail.googleapis.com:8443"]) is message
+    assert without_made_anew(message, []) is message

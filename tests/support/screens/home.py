@@ -37,6 +37,9 @@ def sessions(now: float) -> tuple[SessionView, ...]:
         executable="/usr/bin/codex",
         self_opened=False,
         containment="verified",
+        containment_line=(
+            "In a sandbox. It reaches the whole network. It can write only its project."
+        ),
         opened_at=now - 1800,
         connected=True,
         process=process(now),
@@ -53,6 +56,9 @@ def sessions(now: float) -> tuple[SessionView, ...]:
     claude = replace(
         codex, session_id="ses-00000000000000000000000002", agent="claude", label="",
         cwd="/home/ana/work/aileron", containment="none", opened_at=now - 900, waiting=2, running=1,
+        containment_line=(
+            "Not contained: launched with --no-sandbox; it can do whatever your account can."
+        ),
         process=ProcessView(
             pid=51220, executable="/usr/local/bin/claude", cwd="/home/ana/work/aileron",
             parents=((51190, "fish"), (2201, "tmux: server")), started_at=now - 905,
@@ -66,6 +72,9 @@ def sessions(now: float) -> tuple[SessionView, ...]:
     relay = replace(
         codex, session_id="ses-00000000000000000000000003", agent="WILL HAPPEN\u200b",
         label="opened by a relay", cwd="/tmp", self_opened=True, containment="none",
+        containment_line=(
+            "Not contained: it connected by itself; it can do whatever your account can."
+        ),
         opened_at=now - 120, connected=False, waiting=0, process=None, pid=None, executable="",
         claims=(), traffic=None,
     )  # fmt: skip

@@ -22,7 +22,9 @@ from aileron_core.console_port import (
     AuditVerified,
     CallRead,
     CallView,
+    ChooseAccount,
     CoreEvent,
+    CreateVault,
     Deny,
     EndSession,
     EverythingStopped,
@@ -32,6 +34,7 @@ from aileron_core.console_port import (
     IntentRefused,
     LibraryItemView,
     LibraryUpdated,
+    LockVault,
     LookView,
     MarkReadBackSeen,
     PauseChanged,
@@ -49,12 +52,21 @@ from aileron_core.console_port import (
     SetPause,
     Snapshot,
     StopEverything,
+    StopRun,
+    TouchVault,
+    UnlockVault,
+    UnlockVaultWithKeyring,
+    VaultRefused,
+    VaultStatus,
+    VaultUnlocked,
     VerifyAudit,
     WithdrawAcceptance,
 )
 from tests.support.screens.calls import snapshot
 
 TOGETHER = 250
+PASSPHRASE = b"correct horse battery"
+"""Opens its vault."""
 """Calls that one event holds."""
 _EVENTS: dict[type[Intent], tuple[AuditEvent, ...]] = {
     Approve: (AuditEvent.APPROVAL_APPROVED, AuditEvent.RUN_COMPLETED),
@@ -107,8 +119,40 @@ class FixtureCore:
                 ]
             case EndSession():
                 return self._end(intent.session_id)
+            case StopRun():
+                return self._stop_run(intent.run_id)
             case StopEverything():
                 return self._stop()
+            case TouchVault():
+                return []
+            case CreateVault() | UnlockVault() | UnlockVaultWithKeyring() | LockVault():
+                return self._about_the_vault(intent)
+            case ChooseAccount():
+                return self._choose(intent)
+
+    def _about_the_vault(
+        self, intent: CreateVault | UnlockVault | UnlockVaultWithKeyring | LockVault
+    ) -> list[CoreEvent]:
+        if isinstance(intent, LockVault):
+            return [VaultStatus(state="locked")]
+        right = not isinstance(intent, UnlockVault) or intent.passphrase.reveal() == PASSPHRASE
+        if not right:
+            return [VaultRefused(message="That is not the vault's passphrase.")]
+        done = VaultUnlocked(failed_attempts=0, failed_since=None)
+        return [VaultStatus(state="unlocked"), done]
+
+    def _choose(self, intent: ChooseAccount) -> list[CoreEvent]:
+        view = self._views[intent.approval_id]
+        need = view.account_need
+        offered = need.candidates if need is not None else ()
+        picked = tuple(each for each in offered if each.name == intent.binding)
+        if not picked:
+            return [IntentRefused(call_id=intent.approval_id, message="It was not offered.")]
+        asked = replace(
+            view, state="pending", version=view.version + 1, account_need=None, accounts=picked
+        )
+        self._views[intent.approval_id] = asked
+        return [ApprovalUpdated(view=asked)]
 
     def learn(self, event: CoreEvent) -> None:
         """Know what a test told the console."""
@@ -268,6 +312,21 @@ class FixtureCore:
                 AuditEvent.SESSION_ENDED, "A session ended: a person ended it", by="person"
             ),
         ]
+
+    def _stop_run(self, run_id: str) -> list[CoreEvent]:
+        view = next((view for view in self._views.values() if view.run_id == run_id), None)
+        if view is None:
+            return [self._record(AuditEvent.RUN_STOPPED, "Stopped")]
+        end = replace(
+            view,
+            state="failed",
+            started_at=None,
+            ended_at=self._clock.now(),
+            outcome="A person stopped this run.",
+        )
+        self._views[view.call_id] = end
+        record = self._record(AuditEvent.RUN_STOPPED, view.title, view)
+        return [record, ApprovalUpdated(view=end)]
 
     def _stop(self) -> list[CoreEvent]:
         now, events = self._clock.now(), list[CoreEvent]()

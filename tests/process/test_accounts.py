@@ -1,0 +1,394 @@
+"""Accounts of a real console: bound by the command line, over the socket alone, and their secret nowhere."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.connectors.store import ConnectorStore
+from tests.support.scripted_guest import FQN, furnish_guest
+from tests.support.server_harness import CLI, Console, Serve, aileron, aileron_json
+from tests.support.terminal import Pty
+
+PHRASE, KEY = "correct horse battery", "canary-key-51ab90"
+HOST = "api.example:443"
+KNOWN = {"AILERON_VAULT_PASSPHRASE": PHRASE}
+NEEDS_KEY = (
+    '[capabilities.credential]\nkind = "api_key"\nscope = "all of \\u202eit"\nheader = "X-Key"\n'
+    'format = "{key}"\n'
+)
+NAME = "api_key/scripted/default"
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A home with a connector that needs a key, and the actions `act` and `see` over it."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        path = Path(folder) / "home"
+        path.mkdir()
+        install(path)
+        yield path
+
+
+def install(home: Path, *hosts: str, version: str = "1.0.0") -> str:
+    request = {"url": f"https://{HOST}/x", "credential": "api_key"}
+    return furnish_guest(home, [request], [HOST, *hosts], more=NEEDS_KEY, version=version)
+
+
+@pytest.fixture
+def console(home: Path, serve: Serve) -> Console:
+    """A console that accepted what is installed, its vault unlocked."""
+    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    console = serve()
+    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    return console
+
+
+def setup(
+    home: Path, *more: str, key: str = KEY, code: int = 0
+) -> "subprocess.CompletedProcess[str]":
+    words = ("binding", "setup", "scripted", "--secret-fd", "0", *more)
+    return aileron(*words, home=home, stdin=key, code=code, env=KNOWN)
+
+
+def test_an_account_is_bound_listed_and_revoked(home: Path, console: Console) -> None:
+    """Each step says what it is about, and is on record."""
+    said = setup(home, "--account", "ana@example.com").stdout
+    assert f"{FQN}@1.0.0 asks for an account, {NAME}:" in said
+    assert "a key, in the header X-Key" in said
+    assert f"sent to  {HOST}, over TLS" in said
+    assert "its author says │ all of ‹RLO›it" in said
+    assert f"✓ ana@example.com ({NAME}) is bound" in said
+
+    (listed,) = aileron_json("binding", "list", home=home)["items"]
+    assert (listed["name"], listed["account"], listed["problem"]) == (NAME, "ana@example.com", "")
+    assert listed["hosts"] == [HOST]
+    assert "sent to    api.example:443" in aileron("binding", "inspect", NAME, home=home).stdout
+    again = setup(home, code=1)
+    assert "is bound already" in again.stderr
+
+    refused = aileron("binding", "revoke", NAME, "--json", home=home, code=2)
+    assert "Give --yes" in refused.stdout
+    assert len(aileron_json("binding", "list", home=home)["items"]) == 1
+    aileron("binding", "revoke", NAME, "--yes", home=home)
+    assert "No account is bound" in aileron("binding", "list", home=home).stdout
+    assert [
+        each["event"] for each in console.records() if each["event"].startswith("binding.")
+    ] == [
+        "binding.created",
+        "binding.revoked",
+    ]
+
+
+def test_accounts_are_listed_without_a_console(home: Path, console: Console) -> None:
+    """From the vault's file, locked; the rest says that it needs a console."""
+    setup(home, "--account", "ana@example.com")
+    asked = aileron_json("binding", "list", home=home)
+    console.end()
+    assert aileron_json("binding", "list", home=home) == asked
+    for words in (("setup", "scripted"), ("rebind", NAME), ("revoke", NAME)):
+        done = aileron("binding", *words, home=home, code=69)
+        assert "aileron console" in done.stderr
+        assert "binding" in done.stderr
+
+
+def test_another_program_of_the_account_can_ask_and_never_widen(
+    home: Path, console: Console
+) -> None:
+    """On the socket, with the vault unlocked: each widening request needs the passphrase, each time."""
+    setup(home, "--account", "ana@example.com")
+    before = aileron_json("binding", "list", home=home)
+    new = {"connector": FQN, "identity": "mine", "secret": "a-key-of-mine"}
+    widening: list[tuple[str, dict[str, Any]]] = [
+        ("/v1/bindings", new),
+        ("/v1/bindings/rebind", {"name": NAME}),
+        ("/v1/bindings/oauth", {"replaces": NAME}),
+    ]
+    for path, body in widening:
+        assert console.post(path, body, local=True).status == 400, path
+    guessed = [
+        console.post(path, {**body, "passphrase": "not the passphrase"}, local=True)
+        for path, body in widening
+    ]
+    assert [each.error["class"] for each in guessed] == ["forbidden"] * 3
+    assert [each.error["details"]["attempts"] for each in guessed] == [1, 2, 3]
+    # As if the last one were a moment ago, however slow this machine is.
+    attempts = json.loads((home / "vault-attempts.json").read_text())
+    attempts["last"] = time.time() + 3600
+    (home / "vault-attempts.json").write_text(json.dumps(attempts))
+    early = console.post("/v1/bindings", {**new, "passphrase": PHRASE}, local=True)
+    assert early.error["class"] == "rate_limited"
+    assert aileron_json("binding", "list", home=home) == before
+    failed = [each for each in console.records() if each["event"] == "vault.unlock_failed"]
+    assert len(failed) == 3
+    assert "3 wrong passphrases were given" in aileron("vault", "status", home=home).stdout
+
+
+def test_what_takes_away_needs_no_passphrase(home: Path, console: Console) -> None:
+    setup(home)
+    assert console.post("/v1/bindings/revoke", {"name": NAME}, local=True).status == 204
+    assert aileron_json("binding", "list", home=home)["items"] == []
+
+
+def test_a_remembered_choice_is_shown_and_forgotten(home: Path, console: Console) -> None:
+    """Forgetting needs no passphrase: it only has a person asked again."""
+    setup(home)
+    done = aileron("binding", "forget", NAME, "act", home=home, code=1)
+    assert "is not remembered for an action 'act'" in done.stderr
+    (listed,) = aileron_json("binding", "list", home=home)["items"]
+    assert (listed["remembered_for"], listed["last_used_at"]) == ([], None)
+    assert "last used  never" in aileron("binding", "inspect", NAME, home=home).stdout
+    aileron("binding", "forget", "api_key/scripted/none", "act", home=home, code=1)
+
+
+def test_a_wrong_passphrase_is_asked_for_again(home: Path, console: Console) -> None:
+    """What was typed for the account is not lost with it."""
+    terminal = ask(home, "setup", "scripted")
+    terminal.shows("Passphrase of the vault:")
+    terminal.type(b"not the passphrase\n")
+    terminal.shows("Your name for this account")
+    terminal.type(b"ana@example.com\n")
+    terminal.shows("Key (not shown):")
+    terminal.type(KEY.encode() + b"\n")
+    terminal.shows("That is not the vault's passphrase.")
+    terminal.until(
+        lambda: terminal.cells.text.count("Passphrase of the vault:") == 2, "asked again"
+    )
+    terminal.type(PHRASE.encode() + b"\n")
+    assert terminal.ended() == 0
+    assert f"ana@example.com ({NAME}) is bound" in terminal.cells.text
+    assert PHRASE.encode() not in terminal.raw
+    terminal.close()
+
+
+def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, console: Console) -> None:
+    assert (
+        "Did you mean scripted?" in aileron("binding", "setup", "scriptd", home=home, code=1).stderr
+    )
+    plain = furnish_plain(home)
+    done = aileron("binding", "setup", plain, home=home, code=1)
+    assert "is not accepted" in done.stderr
+    asked = {"passphrase": PHRASE, "connector": plain, "identity": "x", "secret": KEY}
+    absent = console.post("/v1/bindings", asked, local=True)
+    assert (absent.status, absent.error["class"]) == (404, "not_found")
+    assert "An identity has" in setup(home, "--identity", "A/b", code=2).stderr
+    assert "7 bytes" in setup(home, key="1234567", code=2).stderr
+    assert "line break" in setup(home, key="12345678\n90", code=2).stderr
+    twice = setup(home, "--secret-file", "/dev/null", code=2)
+    assert "given twice" in twice.stderr
+    assert aileron_json("binding", "list", home=home)["items"] == []
+
+
+def furnish_plain(home: Path) -> str:
+    """Install a connector that nobody accepts, and return its hash."""
+    module, manifest = ConnectorStore(home).read(ConnectorStore(home).list()[0].identity.hash)
+    other = manifest.replace(b"tests/scripted", b"tests/other")
+    return ConnectorStore(home).install_bytes(module, other).identity.hash
+
+
+def test_a_connector_that_changed_is_bound_again_after_a_yes(
+    home: Path, console: Console, serve: Serve
+) -> None:
+    """Its new host is said; until then nothing of it uses the account."""
+    setup(home)
+    console.end()
+    shutil.rmtree(home / "store")
+    install(home, "more.example:443")
+    console.start()
+    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    said = aileron("binding", "list", home=home).stdout
+    assert "cannot be used: the connector can now reach more.example:443" in said
+    assert f"`aileron binding rebind {NAME}`" in said
+    assert "no account" in aileron("action", "list", home=home).stdout
+    assert console.run("see", {}, console.session()["token"]).status == 202
+    assert f"`aileron binding rebind {NAME}`." in status(home)
+    done = aileron("binding", "rebind", NAME, "--yes", home=home, env=KNOWN).stdout
+    assert "newly sent to more.example:443" in done
+    (listed,) = aileron_json("binding", "list", home=home)["items"]
+    assert listed["problem"] == ""
+    assert "no account" not in aileron("action", "list", home=home).stdout
+
+
+def test_what_waits_for_an_account_is_said(home: Path, console: Console) -> None:
+    """By `action list`, and by `status` for each reason."""
+    listed = aileron("action", "list", home=home).stdout
+    assert re.search(r"act +needs approval .* no account", listed)
+    assert f"No account: `aileron binding setup {FQN}`" in listed
+    token = console.session()["token"]
+    waits = console.run("act", {}, token).json
+    assert f"1 of them waits for an account: `aileron binding setup {FQN}`." in status(home)
+    (need,) = aileron_json("status", home=home)["account_needs"]
+    assert (need["approval_id"], need["reason"]) == (waits["approval_id"], "unbound")
+    aileron("vault", "lock", home=home)
+    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    setup(home)
+    setup(home, "--identity", "work")
+    second = console.run("act", {"region": "x"}, token).json
+    assert second["status"] == "pending_approval"
+    assert f"until you pick an account for {FQN}" in status(home)
+    aileron("vault", "lock", home=home)
+    assert "for the vault: `aileron vault unlock`." in status(home)
+
+
+def status(home: Path) -> str:
+    return aileron("status", home=home).stdout
+
+
+def test_the_routes_are_for_the_homes_socket_alone(home: Path, console: Console) -> None:
+    """No session learns that there are accounts, nor changes one."""
+    token = console.session()["token"]
+    bound = {"passphrase": PHRASE, "connector": FQN, "identity": "x", "secret": KEY}
+    asked: list[tuple[str, str, Any]] = [
+        ("GET", "/v1/bindings", None),
+        ("POST", "/v1/bindings", bound),
+        ("POST", "/v1/bindings/rebind", {"passphrase": PHRASE, "name": NAME}),
+        ("POST", "/v1/bindings/revoke", {"name": NAME}),
+    ]
+    setup(home)
+    for method, path, body in asked:
+        assert console.request(method, path, body).status == 401
+        assert console.request(method, path, body, token=token).status == 403
+        assert console.request(method, path, body, token=token, local=True).status == 403
+    (listed,) = aileron_json("binding", "list", home=home)["items"]
+    assert listed["name"] == NAME
+
+
+def test_no_secret_is_anywhere_but_in_the_request(home: Path, console: Console) -> None:
+    """Answers, errors, log, audit, database and files; the vault's file has it encrypted."""
+    body = {
+        "passphrase": PHRASE, "connector": FQN, "identity": "work", "account": "ana", "secret": KEY,
+    }  # fmt: skip
+    answers = [
+        console.post("/v1/bindings", each, local=True)
+        for each in (
+            {**body, "x": 1},
+            {**body, "connector": "nowhere"},
+            {**body, "identity": "A B"},
+            {**body, "secret": KEY + "\n"},
+            {**body, "secret": [KEY]},
+            {**body, "session_token": KEY, "user": KEY},
+            {**body, "identity": "other"},
+            {**body, "identity": "other"},
+        )
+    ]
+    answers.append(console.request("POST", "/v1/bindings", raw=KEY.encode(), local=True))
+    assert [each.status for each in answers] == [400, 404, 400, 400, 400, 201, 201, 409, 400]
+    said = [each.raw for each in answers]
+    said += [console.get("/v1/bindings", local=True).raw]
+    again = {"passphrase": PHRASE, "name": "api_key/scripted/work"}
+    assert console.post("/v1/bindings/rebind", again, local=True).status == 200
+    said += [json.dumps(console.records()).encode()]
+    console.end()
+    said += [path.read_bytes() for path in home.rglob("*") if path.is_file()]
+    said += [console.stderr.read_bytes()]
+    assert all(KEY.encode() not in each and PHRASE.encode() not in each for each in said)
+
+
+def test_the_secret_is_typed_unseen_into_a_vault_that_is_made_for_it(
+    home: Path, serve: Serve
+) -> None:
+    """Who has no vault gets one; who has it locked is asked for its passphrase."""
+    console = serve()
+    terminal = ask(home, "setup", "scripted")
+    terminal.shows("asks for an account")
+    for prompt in ("Passphrase for a new vault", "The same again"):
+        terminal.shows(prompt)
+        terminal.type(PHRASE.encode() + b"\n")
+    terminal.shows("Your name for this account")
+    terminal.type(b"ana@example.com\n")
+    terminal.shows("Key (not shown):")
+    terminal.type(KEY.encode() + b"\n")
+    assert terminal.ended() == 0
+    assert f"ana@example.com ({NAME}) is bound" in terminal.cells.text
+    assert KEY.encode() not in terminal.raw
+    assert PHRASE.encode() not in terminal.raw
+    terminal.close()
+
+    assert console.post("/v1/vault/lock", local=True).status == 200
+    terminal = ask(home, "revoke", NAME)
+    terminal.shows("Delete ana@example.com")
+    terminal.type(b"n\n")
+    assert terminal.ended() == 1
+    terminal.close()
+    terminal = ask(home, "revoke", NAME)
+    terminal.shows("[y/N]")
+    terminal.type(b"y\n")
+    terminal.shows("Passphrase of the vault")
+    terminal.type(PHRASE.encode() + b"\n")
+    assert terminal.ended() == 0
+    assert "revoke it there as well" in terminal.cells.text
+    terminal.close()
+
+
+def ask(home: Path, *words: str) -> Pty:
+    return Pty([*CLI, "binding", *words, "--home", str(home)])
+
+
+def test_nobody_at_a_terminal_is_told_what_to_do(home: Path, serve: Serve) -> None:
+    serve()
+    words = [*CLI, "binding", "setup", "scripted", "--home", str(home)]
+
+    def run(*more: str, **options: Any) -> str:
+        done = subprocess.run(
+            [*words, *more], capture_output=True, text=True, start_new_session=True, check=False,
+            **options,
+        )  # fmt: skip
+        assert done.returncode in (1, 2)
+        return done.stderr
+
+    assert "`aileron vault init`" in run("--secret-fd", "0", input=KEY)
+    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE, code=0)
+    aileron("vault", "lock", home=home)
+    assert "`aileron vault unlock`" in run("--secret-fd", "0", input=KEY)
+    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    assert "--passphrase-fd or --passphrase-file" in run("--secret-fd", "0", input=KEY)
+    typed = {**os.environ, **KNOWN}
+    assert "--secret-fd or --secret-file" in run(stdin=subprocess.DEVNULL, env=typed)
+
+
+def test_a_secret_file_that_others_can_read_is_refused(
+    home: Path, console: Console, tmp_path: Path
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(KEY + "\n")
+    file.chmod(0o644)
+    words = ("binding", "setup", "scripted", "--secret-file", str(file))
+    assert "Others can read" in aileron(*words, home=home, code=2, env=KNOWN).stderr
+    file.chmod(0o600)
+    aileron(*words, home=home, env=KNOWN)
+
+
+def test_a_shell_completes_connectors_and_accounts(home: Path, console: Console) -> None:
+    """What another program wrote there does not become words of a command."""
+    setup(home, "--account", "ana")
+
+    def offered(line: str) -> list[str]:
+        words = line.split(" ")
+        env = {
+            **os.environ,
+            "_AILERON_COMPLETE": "bash_complete",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(words) - 1),
+            "AILERON_HOME": str(home),
+        }
+        done = subprocess.run([*CLI], env=env, capture_output=True, text=True, check=False)
+        return [each.partition(",")[2] for each in done.stdout.splitlines() if each]
+
+    assert offered("aileron binding setup scr") == ["scripted"]
+    assert offered("aileron binding revoke api") == [NAME]
+    console.end()
+    document = json.loads((home / "vault.json").read_text())
+    entry = document["entries"][NAME]
+    document["entries"] = {"api_key/$(x)/y": entry, "api_key/b/c": [], NAME: entry}
+    (home / "vault.json").write_text(json.dumps(document))
+    assert offered("aileron binding revoke api") == [NAME, "api_key/b/c"][::-1]
+    (home / "vault.json").write_text("[")
+    assert offered("aileron binding revoke api") == []

@@ -1,0 +1,184 @@
+"""A canary of each kind of credential in a real console, on a terminal: nothing but the requests has it."""
+
+import dataclasses
+import os
+import re
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.core.connectors.test_credentials_on_the_wire import reading
+from tests.core.runs.test_canaries import KINDS, MANIFEST, PASSPHRASE, SECRET, TOKEN, leaked
+from tests.process.attended import ScreenConsole
+from tests.process.test_memory import dumping
+from tests.support.authorization_server import CANARY, AuthorizationServer, authorization_server
+from tests.support.scripted_guest import FQN, furnish_guest
+from tests.support.server_harness import ROOT
+from tests.support.tls_service import Request
+
+ENTRY = ROOT / "tests" / "process" / "oauth_console.py"
+
+
+class Processes(threading.Thread):
+    """Reads the command line and the environment of every process of this machine, again and again."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.found: set[str] = set()
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(0.1):
+            for process in Path("/proc").glob("[0-9]*"):
+                for name in ("cmdline", "environ"):
+                    if process.name != str(os.getpid()):
+                        with suppress(OSError):  # it has just ended, or is another user's
+                            self._look(process, name)
+
+    def _look(self, process: Path, name: str) -> None:
+        if where := found_in((process / name).read_bytes()):
+            self.found.add(f"{process / name}: {where}")
+
+    def end(self) -> set[str]:
+        self._ended.set()
+        self.join()
+        return self.found
+
+
+def found_in(data: bytes) -> list[str]:
+    """Return which secrets are in *data*; every one that the authorization server gives begins alike."""
+    text = data.decode("latin-1")
+    given = re.findall(rf"{CANARY}-(?:access|refresh|code)-\w+", text)
+    return [*leaked(text), *given]
+
+
+class EchoedConsole(ScreenConsole):
+    """A console on a terminal, begun by *words*."""
+
+    def __init__(self, home: Path, words: tuple[str, ...]) -> None:
+        self.home, self._words, self._terminal = home, list(words), {}
+        self.stderr = home.parent / "console.stderr"
+        self.start()
+
+
+@dataclasses.dataclass
+class Place:
+    """A home, its console on a terminal, and the service that it asks."""
+
+    home: Path
+    kind: str
+    server: AuthorizationServer
+    console: "EchoedConsole"
+    answered: list[bytes]
+    """All that the console answered over HTTP."""
+
+    def bind(self) -> None:
+        body = {"connector": FQN, "identity": "work", "account": "ana@example.com"}
+        proof = {"passphrase": PASSPHRASE}
+        if self.kind != "oauth2":
+            body |= {"secret": SECRET, **({} if self.kind == "api_key" else {"user": "ana"})}
+            body |= {"session_token": TOKEN} if self.kind == "aws_sigv4" else {}
+            self.ask("/v1/bindings", {**body, **proof}, 201)
+            return
+        del body["account"]
+        begun = self.ask("/v1/bindings/oauth", {**body, **proof}, 201)
+        assert self.server.browse(begun["url"]) == 200
+        self.ask("/v1/bindings/oauth/wait?wait=30", {"id": begun["id"]}, 200)
+        self.ask("/v1/bindings/oauth/finish", {"id": begun["id"]}, 201)
+
+    def ask(self, path: str, body: dict[str, str], status: int) -> dict[str, str]:
+        answer = self.console.post(path, body, local=True)
+        assert answer.status == status, answer.raw
+        self.answered.append(answer.raw)
+        return answer.json
+
+    def call(self, action: str, token: str) -> bytes:
+        answer = self.console.run(action, {}, token)
+        self.answered.append(answer.raw)
+        return answer.raw
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        base, kind = Path(folder), str(request.param)
+        for name in ("server", "home", "cores"):
+            (base / name).mkdir(mode=0o700)
+        with authorization_server(base / "server") as server:
+            known = server.answer
+
+            def echo(asked: Request) -> object:
+                """Answer a connector with all that it sent but what differs by the second."""
+                if not asked.path.startswith("/x"):
+                    return known(asked)
+                headers = {n: v for n, v in asked.headers.items() if n != "x-amz-date"}
+                return {"done": "; ".join(f"{n}={v}" for n, v in headers.items())}
+
+            server.service.answer = echo
+            wanted = {"url": f"{server.base}/x", "credential": kind}
+            more = f'[capabilities.credential]\nkind = "{kind}"\n{MANIFEST[kind]}'
+            more = server.manifest() if kind == "oauth2" else more
+            furnish_guest(
+                base / "home", [], [server.service.place], more=more, module=reading(wanted)
+            )
+            port, certificate = str(server.service.port), str(base / "server" / "both.pem")
+            words = (sys.executable, "-I", str(ENTRY), port, certificate, "console")
+            words += ("--home", str(base / "home"), "--accept-installed")
+            console = EchoedConsole(base / "home", dumping(base / "cores", *words))
+            try:
+                yield Place(base / "home", kind, server, console, [])
+            finally:
+                console.close()
+
+
+def test_the_canary_is_on_no_screen_and_in_no_file_process_or_core_dump(place: Place) -> None:
+    """The console's terminal, byte by byte, is all that its screens ever showed, and every snapshot of one."""
+    processes = Processes()
+    processes.start()
+    place.ask("/v1/vault", {"passphrase": PASSPHRASE}, 201)
+    place.bind()
+    session = place.console.session()
+    place.answered.append(str(session).encode())
+    pending = place.call("act", session["token"])
+    assert b"pending_approval" in pending
+    place.console.pty.shows("ana@example.com")
+    assert b"[removed]" in place.call("see", session["token"]), "the answer had been there"
+    for keys in (b" ", b"i", b"\x1b", b"2", b"3", b"4", b"5", b"1"):
+        place.console.pty.type(keys)
+        place.console.pty.settle(0.3)
+    approve(place)
+    files(place)
+    place.console.process.send_signal(signal.SIGABRT)
+    assert place.console.pty.ended() == -signal.SIGABRT
+    assert [each.name for each in (place.home.parent / "cores").iterdir()] == []
+    files(place)
+    assert processes.end() == set()
+    assert found_in(place.console.pty.raw) == []
+    for answer in place.answered:
+        assert found_in(answer) == []
+
+
+def approve(place: Place) -> None:
+    """Press the key until the call has run: it counts only once all was on the screen for a while."""
+    before, deadline = len(place.server.service.seen), time.monotonic() + 40
+    while len(place.server.service.seen) < before + 2:  # the recheck, the effect
+        assert time.monotonic() < deadline, place.console.pty.cells.text
+        place.console.pty.type(b"a")
+        place.console.pty.settle(0.7)
+
+
+def files(place: Place) -> None:
+    """Search every file of the home: database and its log, history, audit, log, vault, settings."""
+    looked: set[str] = set()
+    for path in place.home.rglob("*"):
+        if path.is_file():
+            looked.add(path.name)
+            assert found_in(path.read_bytes()) == [], path
+    assert {"aileron.db", "aileron.db-wal", "aileron.log", "vault.json"} <= looked

@@ -1,0 +1,108 @@
+"""The page on connectors, typed line by line: from `connector new` to an approved call of one's own connector."""
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aileron_core.home.owner import lock_owner
+from tests.process.test_accepting import REST, accept
+from tests.process.test_first_account import Pane
+from tests.process.test_suites import press
+from tests.process.tmux import shell
+from tests.support.server_harness import CLI, ROOT, eventually, quiet_port
+
+PAGE = (ROOT / "docs" / "connectors.md").read_text(encoding="utf-8")
+SECTION = PAGE[PAGE.index("## Your first connector") : PAGE.index("## The program")]
+NAME = "my-notes"
+
+
+def commands(port: int) -> list[str]:
+    """Return every line of the section that is to be typed; the service gets a port that is free."""
+    lines = [line[4:].rstrip() for line in SECTION.splitlines() if line.startswith("    ")]
+    return [
+        line.replace("service.py &", f"service.py {port} &").replace("8026", f"{port}")
+        for line in lines
+    ]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """An empty folder to work in, and the commands `aileron` and `python3` in a folder of the path."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as made:
+        folder = Path(made)
+        (folder / "bin").mkdir()
+        (folder / "work").mkdir()
+        (folder / "bin" / "aileron").write_text(f'#!/bin/sh\nexec {shell(*CLI)} "$@"\n')
+        (folder / "bin" / "aileron").chmod(0o755)
+        (folder / "bin" / "python3").write_text(f'#!/bin/sh\nexec {shell(sys.executable)} "$@"\n')
+        (folder / "bin" / "python3").chmod(0o755)
+        yield folder
+
+
+@pytest.fixture
+def panes(folder: Path) -> Iterator[tuple[Pane, Pane]]:
+    """The console's terminal, and another."""
+    made = Pane(folder, "t0"), Pane(folder, "t1")
+    yield made
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        os.kill(int((folder / "service").read_text()), signal.SIGTERM)
+    for pane in made:
+        pane.terminal.close()
+    eventually(lambda: lock_owner(folder / "work" / "home") is None, "nobody holds the home", 20)
+
+
+@pytest.mark.timeout(400)
+def test_the_page_leads_from_an_empty_folder_to_an_approved_call_of_ones_own_connector(
+    folder: Path, panes: tuple[Pane, Pane]
+) -> None:
+    """Each line as it is written; the preview shows the note, and a yes edits it."""
+    console, person = panes
+    for pane in panes:
+        pane.types(f"cd {folder / 'work'}")
+        pane.ends()
+    lines = iter(commands(quiet_port()))
+    for line in lines:
+        if line.endswith("&"):
+            console.terminal.type(line)  # a line of its own: nothing may follow the &
+            console.terminal.press("Enter")
+            shown = console.sees(r"Notes at 127\.0\.0\.1:\d+$")
+            (folder / "service").write_text(re.findall(r"\[1\] (\d+)", shown)[-1])
+            continue
+        console.types(line)
+        if line.startswith("aileron console"):
+            break
+        console.ends()
+    accept(console.terminal, f"connector local://you/{NAME}@0.1.0")
+    press(console.terminal, "j", "edit-note")
+    while "not seen yet" in console.terminal.pane():
+        time.sleep(REST)
+        console.terminal.press("Space")
+    press(console.terminal, "t", "Accepted")
+
+    export, edit = next(lines), next(lines)
+    person.types(export)
+    person.ends()
+    person.types(edit)
+    console.sees("edit: Groceries")
+    press(console.terminal, "j", "Milk, bread, salt")
+    pages = [console.terminal.pane()]
+    while "not seen yet" in pages[-1]:
+        time.sleep(REST)
+        console.terminal.press("Space")
+        pages.append(console.terminal.pane())
+    assert "WILL HAPPEN" in "".join(pages), pages
+    assert "Bread" in "".join(pages), pages
+    press(console.terminal, "a", "Approved")
+    assert "Milk, bread, salt" in person.ends()
+    (read,) = re.findall(r"`(aileron action run get-note[^`]*)`", SECTION)
+    person.types(read)
+    assert "Milk, bread, salt" in person.ends()
+    assert [*lines] == []

@@ -1,0 +1,114 @@
+"""A real console whose vault is locked: agents see every tool, over MCP and REST, and every call waits."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from examples.mailbox.server import Mailbox
+from tests.process.test_vault import PHRASE, init, state, unlock
+from tests.support.server_harness import Console, Serve, eventually
+
+DRAFT = "r-8842190447"
+
+
+@pytest.fixture
+def locked(home: Path, serve: Serve, mailbox: Mailbox) -> Console:
+    """The example's files were accepted before there was a vault, which signed them; it is locked."""
+    (home / "config.toml").write_text("[mcp]\nhold_seconds = 0\n")
+    serve(mailbox).end()
+    init(home)
+    console = serve(mailbox, accept=False)
+    assert state(console) == "locked"
+    return console
+
+
+def runs(home: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(f"file:{home / 'aileron.db'}?mode=ro", uri=True)) as database:
+        return database.execute("SELECT action, state FROM runs ORDER BY run_id").fetchall()
+
+
+def test_over_rest_each_action_is_listed_and_each_run_waits(
+    locked: Console, mailbox: Mailbox
+) -> None:
+    """The service hears of nothing before the unlock; then the read is run, and the other is asked about."""
+    token = locked.session()["token"]
+    listed = {each["name"] for each in locked.get("/v1/actions", token=token).json["items"]}
+    assert {"list-drafts", "send-draft"} <= listed
+    read = locked.run("list-drafts", {}, token)
+    gated = locked.run("send-draft", {"draft_id": DRAFT}, token)
+    assert [(each.status, each.json["status"]) for each in (read, gated)] == [
+        (202, "pending_approval")
+    ] * 2
+    assert runs(locked.home) == [
+        ("list-drafts", "awaiting_vault"),
+        ("send-draft", "awaiting_vault"),
+    ]
+    assert mailbox.state()["requests"] == []
+    assert unlock(locked, PHRASE).status == 200
+    result = f"/v1/action-approvals/{read.json['approval_id']}/result?wait=20"
+    assert locked.get(result, token=token).json["status"] == "completed"
+    eventually(lambda: runs(locked.home)[1][1] == "pending", "the gated call is asked about")
+    assert mailbox.state()["sent"] == []
+
+
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+async def test_over_mcp_each_tool_is_listed_and_each_call_waits(
+    locked: Console, mailbox: Mailbox, era: str
+) -> None:
+    import httpx2
+
+    bearer = {"Authorization": f"Bearer {locked.session()['token']}"}
+    async with httpx2.AsyncClient(headers=bearer, timeout=httpx2.Timeout(30)) as http:
+        server: Any = streamable_http_client(f"{locked.url}/mcp", http_client=http)
+        async with Client(server, mode=era, read_timeout_seconds=30) as client:
+            tools = {each.name for each in (await client.list_tools()).tools}
+            assert {"list_drafts", "send_draft"} <= tools
+            read = await client.call_tool("list_drafts", {})
+            gated = await client.call_tool("send_draft", {"draft_id": DRAFT})
+            for each in (read, gated):
+                assert each.structured_content is not None
+                assert each.structured_content["status"] == "pending_approval"
+            assert runs(locked.home) == [
+                ("list-drafts", "awaiting_vault"),
+                ("send-draft", "awaiting_vault"),
+            ]
+            assert mailbox.state()["requests"] == []
+            assert unlock(locked, PHRASE).status == 200
+            asked = {"approval_id": read.structured_content["approval_id"], "wait_seconds": 20}
+            end = await client.call_tool("check_action_status", asked)
+            assert end.structured_content is not None
+            assert end.structured_content["status"] == "completed"
+
+
+def test_what_another_program_accepts_while_it_is_locked_is_not_listed_and_does_not_run(
+    locked: Console, mailbox: Mailbox
+) -> None:
+    """A row of its own, beside those that a person accepted: nothing of it is seen, before or after."""
+    home = locked.home
+    text = (home / "actions" / "send-draft.md").read_text(encoding="utf-8")
+    (home / "actions" / "evil.md").write_text(
+        text.replace('"send-draft"', '"evil"').replace("required = true", "required = false"),
+        encoding="utf-8",
+    )
+    with closing(sqlite3.connect(home / "aileron.db")) as database, database:
+        database.execute(
+            "INSERT INTO pins SELECT kind, 'evil.md', digest, taken_at, taken_by, last_record "
+            "FROM pins WHERE name = 'send-draft.md'"
+        )
+    token = locked.session()["token"]
+    for _ in range(2):
+        names = {each["name"] for each in locked.get("/v1/actions", token=token).json["items"]}
+        assert "evil" not in names
+        assert locked.run("evil", {"draft_id": DRAFT}, token).status in (404, 409)
+        assert unlock(locked, PHRASE).status in (200, 409)
+    # The row that was added is found: nothing of the set counts any more.
+    eventually(
+        lambda: locked.get("/v1/actions", token=token).json["items"] == [], "the alarm counts"
+    )
+    assert "library.unverified" in [each["event"] for each in locked.records()]
+    assert mailbox.state()["sent"] == []

@@ -1,0 +1,110 @@
+"""`aileron gateway key`: providers' keys in the vault of a real console."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.server_harness import CLI, Console, Serve, aileron, aileron_json
+from tests.support.terminal import Pty
+
+PHRASE, KEY = "correct horse battery", "sk-canary-51ab90"
+KNOWN = {"AILERON_VAULT_PASSPHRASE": PHRASE}
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        path = Path(folder) / "home"
+        path.mkdir()
+        yield path
+
+
+@pytest.fixture
+def console(home: Path, serve: Serve) -> Console:
+    """A console whose vault is unlocked."""
+    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    console = serve()
+    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    return console
+
+
+def test_a_key_is_stored_listed_and_removed_with_the_passphrase_asked_each_time(
+    home: Path, console: Console
+) -> None:
+    """Each step says what it is about and is on record; the key is in no output, answer or file."""
+    words = ("gateway", "key", "set", "openai", "--secret-fd", "0")
+    refused = aileron(*words, home=home, stdin=KEY, code=2)
+    assert "passphrase" in refused.stderr
+    wrong = {"AILERON_VAULT_PASSPHRASE": "another passphrase"}
+    assert (
+        "not the vault's passphrase"
+        in aileron(*words, home=home, stdin=KEY, code=77, env=wrong).stderr
+    )
+    assert aileron_json("gateway", "key", "list", home=home)["items"] == []
+    body = {"provider": "openai", "base_url": "https://api.openai.com", "secret": KEY}
+    assert console.post("/v1/gateway/keys", body, local=True).status == 400
+    body |= {"passphrase": PHRASE, "base_url": "https://other.example"}
+    assert console.post("/v1/gateway/keys", body, local=True).status == 409
+    assert console.post("/v1/gateway/keys", body).status == 401
+    assert console.post("/v1/gateway/keys", body, token=console.session()["token"]).status == 403
+
+    said = aileron(*words, home=home, stdin=KEY, env=KNOWN).stdout
+    assert "sent to  https://api.openai.com, over TLS, and to no other address" in said
+    assert "✓ The key for openai is in the vault." in said
+    (listed,) = aileron_json("gateway", "key", "list", home=home)["items"]
+    assert (listed["provider"], listed["problem"]) == ("openai", "")
+    assert (
+        "✓ openai  sent to https://api.openai.com"
+        in aileron("gateway", "key", "list", home=home).stdout
+    )
+
+    opened = console.session(key_providers=["openai", "gemini"])
+    assert opened["key_providers"] == ["openai"]
+    assert opened["placeholder"].endswith("-aileron-placeholder")
+    assert "placeholder" not in console.session()
+    asked = {"agent": "codex", "cwd": "/", "key_providers": ["nobody"]}
+    assert console.post("/v1/sessions", asked, local=True).status == 400
+
+    aileron("gateway", "key", "remove", "openai", "--yes", home=home)
+    assert aileron_json("gateway", "key", "list", home=home)["items"] == []
+    assert "placeholder" not in console.session(key_providers=["openai"])
+    events = [record["event"] for record in console.records()]
+    assert events.count("gateway.key_set") == 1
+    assert events.count("gateway.key_removed") == 1
+    console.end()
+    kept = [path.read_bytes() for path in home.rglob("*") if path.is_file()]
+    assert not [each for each in kept if KEY.encode() in each]
+
+
+def test_a_key_that_config_sends_elsewhere_later_is_named_and_not_used(
+    home: Path, console: Console
+) -> None:
+    """It is for one address; without a console the files say so too."""
+    words = ("gateway", "key", "set", "openai", "--secret-fd", "0")
+    aileron(*words, home=home, stdin=KEY, env=KNOWN)
+    console.end()
+    (home / "config.toml").write_text('[gateway]\nopenai = "https://models.example"\n')
+    shown = aileron("gateway", "key", "list", home=home).stdout
+    assert "not used: requests to openai go to https://models.example now" in shown
+    (home / "config.toml").write_text('[gateway]\nopenai = "http://models.example"\n')
+    console.start()
+    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    assert "placeholder" not in console.session(key_providers=["openai"])
+
+
+def test_the_key_is_typed_unseen(home: Path, console: Console) -> None:
+    """Like a passphrase; both are asked for."""
+    terminal = Pty([*CLI, "gateway", "key", "set", "anthropic", "--home", str(home)])
+    with contextlib.closing(terminal):
+        terminal.shows("Passphrase of the vault")
+        terminal.type(PHRASE.encode() + b"\r")
+        terminal.shows("Key (not shown)")
+        terminal.type(KEY.encode() + b"\r")
+        terminal.shows("is in the vault")
+        assert KEY.encode() not in terminal.raw
+        assert PHRASE.encode() not in terminal.raw
+    (listed,) = aileron_json("gateway", "key", "list", home=home)["items"]
+    assert listed["provider"] == "anthropic"

@@ -1,0 +1,155 @@
+"""`aileron connector new`: what it makes builds, passes its tests, and is called through the gate."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.server_harness import Attended, aileron, aileron_json
+from tests.support.variants import ALL
+
+BIN = Path(sys.executable).parent
+NOT_HERE = pytest.mark.skipif(not ALL, reason="takes a minute and a compiler: make test-all")
+LANGUAGES = [
+    "python",
+    pytest.param("zig", marks=NOT_HERE),
+    pytest.param("go", marks=[NOT_HERE, pytest.mark.timeout(900)]),
+    pytest.param("rust", marks=[NOT_HERE, pytest.mark.timeout(900)]),
+]
+DEBIAN_CRATES = Path("/usr/share/cargo/registry")
+EDIT = {"id": "1", "text": "Milk, bread and 🧂\n"}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder to work in, with a path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def type_line(folder: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a line as it is printed, in a shell with this Aileron and the toolchains of its environment."""
+    environment = {**os.environ, "LANG": "C.UTF-8", "AILERON_HOME": str(folder / "home")}
+    search = f"{BIN}:{os.environ['PATH']}"
+    if DEBIAN_CRATES.is_dir():
+        # Debian's Rust gets its crates as packages, and no others.
+        (folder / "cargo").mkdir()
+        (folder / "cargo" / "config.toml").write_text(
+            f'[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "{DEBIAN_CRATES}"\n'
+        )
+        environment["CARGO_HOME"] = str(folder / "cargo")
+        search = f"{BIN}:/usr/bin:/bin"
+
+    def run(line: str, path: str = search) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh", "-c", line], cwd=folder, env={**environment, "PATH": path},
+            capture_output=True, text=True, timeout=800, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def notes(folder: Path) -> Callable[[Path], Any]:
+    """Start the service of a new connector, as its own test does."""
+
+    def start(made: Path) -> Any:
+        spec = importlib.util.spec_from_file_location("service", made / "service.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        running = module.listen()
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        return running
+
+    return start
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_new_connector_is_built_tested_installed_and_called_through_the_gate(
+    folder: Path, type_line: Callable[..., Any], notes: Callable[[Path], Any], language: str
+) -> None:
+    """The three lines that are printed work as printed; the preview shows the note, a yes edits it."""
+    made = type_line(f"aileron connector new my-notes --lang {language}")
+    assert made.returncode == 0, made.stderr
+    lines = [line.strip() for line in made.stdout.splitlines() if line.startswith("    ")]
+    assert len(lines) == 3
+    for line in lines:
+        done = type_line(line)
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+    home = folder / "home"
+    aileron("action", "add", str(folder / "my-notes" / "actions"), home=home)
+    service = notes(folder / "my-notes")
+    route = f"notes.example.com:443=127.0.0.1:{service.server_port}"
+    console = Attended(home, first=("--route", route))
+    try:
+        words = [f"--arg={name}={value}" for name, value in EDIT.items()]
+        pending = aileron_json("action", "run", "edit-note", *words, home=home, code=75)
+        approval = pending["approval_id"]
+        assert console.ready(approval)
+        assert console.views[approval]["preview"] == "ready"
+        assert service.notes["1"]["text"] == "Milk\nBread\n"
+        assert console.approve(approval)
+        assert console.state(approval, "completed", "failed")
+        assert console.views[approval]["state"] == "completed"
+        assert service.notes["1"]["text"] == EDIT["text"]
+    finally:
+        console.close()
+        service.shutdown()
+        service.server_close()
+
+
+@pytest.mark.parametrize("language", ["zig", "go", "rust"])
+def test_without_its_compiler_a_connector_is_made_and_its_build_says_what_to_install(
+    folder: Path, type_line: Callable[..., Any], language: str
+) -> None:
+    """The folder is whole; building it fails with one sentence and leaves nothing behind."""
+    aileron_json("connector", "new", "bare", "--lang", language, cwd=folder, home=folder / "home")
+    tools = folder / "tools"
+    tools.mkdir()
+    for tool in ("sh", "dirname", "grep", "cut"):
+        found = shutil.which(tool)
+        assert found is not None
+        (tools / tool).symlink_to(found)
+    done = type_line("sh bare/build.sh", path=str(tools))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (said,) = done.stderr.splitlines()
+    assert f"{language.capitalize()} " in said
+    assert "is needed" in said
+    assert not (folder / "bare" / "connector.wasm").exists()
+
+
+def test_nothing_is_overwritten(folder: Path) -> None:
+    """Neither a folder nor a file; what is there stays as it is."""
+    (folder / "there").mkdir()
+    (folder / "there" / "manifest.toml").write_text("mine")
+    (folder / "file").write_text("mine")
+    (folder / "link").symlink_to("nowhere")
+    for name in ("there", "file", "link"):
+        done = aileron("connector", "new", name, cwd=folder, home=folder / "home", code=1)
+        assert f"{name} is already there" in done.stderr
+        assert done.stdout == ""
+    assert [each.name for each in (folder / "there").iterdir()] == ["manifest.toml"]
+    assert (folder / "there" / "manifest.toml").read_text() == "mine"
+    assert not (folder / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["", "..", "/tmp/x", "a/b", "A", "1a", "a--b", "-a", "a-", "a b", "a\n", "ä", "a" * 41]
+)
+def test_a_name_that_is_no_name_is_refused(folder: Path, name: str) -> None:
+    """It becomes a folder, a word in a shell, and a part of the connector's name."""
+    before = sorted(folder.rglob("*"))
+    aileron("connector", "new", name, cwd=folder, home=folder / "home", code=2)
+    assert sorted(folder.rglob("*")) == before

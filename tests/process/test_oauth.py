@@ -1,0 +1,246 @@
+"""A person authorizes an account at a terminal, in a browser; the console is real, the wire is, the server is."""
+
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.authorization_server import (
+    CANARY,
+    CLIENT_ID,
+    AuthorizationServer,
+    authorization_server,
+)
+from tests.support.scripted_guest import furnish_guest
+from tests.support.server_harness import CLI, ROOT, Console, aileron, aileron_json
+from tests.support.terminal import Pty
+
+PHRASE = "correct horse battery"
+NAME = "oauth2/scripted/default"
+ENTRY = ROOT / "tests" / "process" / "oauth_console.py"
+
+
+@dataclass
+class Place:
+    """A home with a connector that needs an account of kind oauth2, its console, and the server."""
+
+    home: Path
+    server: AuthorizationServer
+    console: Console
+    shown: bytes = b""
+    """All that terminals were sent."""
+
+    def command(self, *words: str) -> Pty:
+        """Run `aileron binding WORDS` at a terminal without a browser of its own."""
+        quiet = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "AILERON_VAULT_PASSPHRASE": PHRASE}
+        argv = [*CLI, "binding", *words, "--home", str(self.home)]
+        return Pty(argv, size=(300, 40), environment=quiet)
+
+    def address(self, terminal: Pty) -> str:
+        """Return the address that the terminal tells the person to open."""
+        terminal.shows("Waiting for the browser")
+        found = re.search(rf"{re.escape(self.server.base)}/authorize\?\S+", terminal.cells.text)
+        found = found or re.search(r"https://\S+/authorize\?\S+", terminal.raw.decode())
+        assert found is not None
+        return found[0]
+
+    def ended(self, terminal: Pty, code: int = 0) -> str:
+        assert terminal.ended() == code, terminal.cells.text
+        self.shown += terminal.raw
+        text = terminal.cells.text
+        terminal.close()
+        return text
+
+    def bind(self) -> str:
+        terminal = self.command("setup", "scripted")
+        assert self.server.browse(self.address(terminal)) == 200
+        terminal.shows("Is this the account you mean?")
+        terminal.type(b"y\n")
+        return self.ended(terminal)
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        base = Path(folder)
+        (base / "server").mkdir()
+        home = base / "home"
+        home.mkdir()
+        with authorization_server(base / "server") as server:
+            yield from opened(base, home, server, server.manifest())
+
+
+def opened(
+    base: Path, home: Path, server: AuthorizationServer, manifest: str, **env: str
+) -> Iterator[Place]:
+    request = {"url": f"{server.base}/x", "credential": "oauth2"}
+    furnish_guest(home, [request], [server.service.place], more=manifest)
+    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    words = (str(server.service.port), str(base / "server" / "both.pem"), "serve")
+    console = Console(home, command=(sys.executable, "-I", str(ENTRY), *words), env=env)
+    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    try:
+        yield Place(home, server, console)
+    finally:
+        console.close()
+
+
+def test_an_account_is_shown_stored_used_and_its_tokens_are_nowhere(place: Place) -> None:
+    """The canary stands in the vault, encrypted, and in the requests to the service; nothing else has it."""
+    terminal = place.command("setup", "scripted")
+    address = place.address(terminal)
+    assert f"client_id={CLIENT_ID}" in address
+    assert place.server.browse(address) == 200
+    terminal.shows("account    │ ana@example.com")
+    assert "mail.read, mail.send" in terminal.cells.text
+    terminal.type(b"y\n")
+    assert f"✓ ana@example.com ({NAME}) is bound" in place.ended(terminal)
+
+    token = place.console.session()["token"]
+    answer = place.console.run("see", {}, token)
+    assert answer.status == 200, answer.raw
+    sent = place.server.service.seen[-1]
+    assert sent.headers["authorization"].removeprefix("Bearer ") in place.server.access_tokens
+
+    said = [answer.raw, place.shown, json.dumps(place.console.records()).encode()]
+    said += [json.dumps(aileron_json("binding", "list", home=place.home)).encode()]
+    said += [aileron("binding", "inspect", NAME, home=place.home).stdout.encode()]
+    process = Path(f"/proc/{place.console.process.pid}")
+    said += [(process / each).read_bytes() for each in ("environ", "cmdline") if os.geteuid() == 0]
+    place.console.end()
+    said += [each.read_bytes() for each in place.home.rglob("*") if each.is_file()]
+    said += [place.console.stderr.read_bytes()]
+    # What every manifest of the connector has is no secret: the client's.
+    for each in said:
+        for kind in (b"access", b"refresh", b"code"):
+            assert f"{CANARY}-".encode() + kind not in each
+
+
+def test_a_no_stores_nothing(place: Place) -> None:
+    """Somebody else's login is refused by the person who sees whose it is."""
+    place.server.account = "mallory@example.com"
+    terminal = place.command("setup", "scripted")
+    assert place.server.browse(place.address(terminal)) == 200
+    terminal.shows("account    │ mallory@example.com")
+    terminal.type(b"n\n")
+    assert "Nothing was stored" in place.ended(terminal, 1)
+    assert aileron_json("binding", "list", home=place.home)["items"] == []
+
+
+def test_a_wrong_answer_ends_the_command_with_its_reason(place: Place) -> None:
+    place.server.redirect = {"state": "another"}
+    terminal = place.command("setup", "scripted")
+    assert place.server.browse(place.address(terminal)) == 200
+    assert "its state differs" in place.ended(terminal, 1)
+
+
+def test_a_login_that_ended_at_the_service_is_authorized_again(place: Place) -> None:
+    """The call fails as binding_failed, and names the command; the command puts it right."""
+    place.server.lifetime = 30  # due at once
+    place.bind()
+    place.server.refresh_tokens.clear()
+    token = place.console.session()["token"]
+    failed = place.console.run("see", {}, token)
+    assert failed.status == 412
+    assert failed.error["class"] == "binding_failed"
+    assert (
+        "`aileron binding reauthorize ACCOUNT`" in failed.error["message"]
+    )  # whose, no agent learns
+    listed = aileron("binding", "list", home=place.home).stdout
+    assert "does not accept the login any more" in listed
+    assert f"aileron binding reauthorize {NAME}" in listed
+
+    place.server.lifetime = 3600
+    terminal = place.command("reauthorize", NAME)
+    assert place.server.browse(place.address(terminal)) == 200
+    terminal.shows("Is this the account you mean?")
+    terminal.type(b"y\n")
+    assert "is logged in again" in place.ended(terminal)
+    assert place.console.run("see", {}, token).status == 200
+    events = [each["event"] for each in place.console.records()]
+    assert [each for each in events if each.startswith("binding.")] == [
+        "binding.created",
+        "binding.stale",
+        "binding.reauthorized",
+    ]
+
+
+def test_the_host_of_a_strangers_token_endpoint_is_typed(tmp_path: Path) -> None:
+    """A yes is not enough: the whole host is."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        base = Path(folder)
+        (base / "server").mkdir()
+        home = base / "home"
+        home.mkdir()
+        with authorization_server(base / "server") as server:
+            evil = f"evil.example:{server.service.port}"
+            manifest = server.manifest(f"https://{evil}/token")
+            for place in opened(base, home, server, manifest):
+                terminal = place.command("setup", "scripted")
+                terminal.shows("typed by you:")
+                assert evil in terminal.cells.text
+                terminal.type(b"yes\n")
+                assert "Nothing was stored" in place.ended(terminal, 1)
+                assert server.service.seen == []
+                terminal = place.command("setup", "scripted")
+                terminal.shows("typed by you:")
+                terminal.type(f"{evil}\n".encode())
+                place.address(terminal)
+                terminal.process.send_signal(signal.SIGINT)
+                place.ended(terminal, 130)
+                assert server.service.seen == []
+
+
+def test_without_a_browser_a_code_is_entered_on_another_device() -> None:
+    """Nobody has to know the option, where the provider is known to give codes."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        base = Path(folder)
+        (base / "server").mkdir()
+        home = base / "home"
+        home.mkdir()
+        with authorization_server(base / "server") as server:
+            where = f"{server.base}/device"
+            for place in opened(base, home, server, server.manifest(), TESTS_DEVICE_URL=where):
+                terminal = place.command("setup", "scripted")
+                terminal.shows("code │ WDJB-MJHT")
+                assert f"{server.base}/activate" in terminal.cells.text
+                server.device_approved.set()
+                terminal.shows("account    │ ana@example.com")
+                terminal.type(b"y\n")
+                assert "is bound" in place.ended(terminal)
+
+
+def test_what_needs_a_person_says_so(place: Place) -> None:
+    """Without a terminal, with --json, and with options that are another kind's."""
+    done = aileron("binding", "setup", "scripted", "--json", home=place.home, code=2)
+    assert "without --json" in done.stdout
+    done = aileron("binding", "setup", "scripted", "--secret-fd", "0", home=place.home, code=2, stdin="x" * 20)  # fmt: skip
+    assert "--client-id" in done.stderr
+    terminal = place.command("setup", "scripted", "--device")
+    assert "Leave out --device" in place.ended(terminal, 2)
+
+
+def test_the_routes_are_for_the_homes_socket_alone(place: Place) -> None:
+    """No session begins a login, nor learns of one."""
+    console = place.console
+    begun = {"passphrase": PHRASE, "connector": "scripted", "identity": "x"}
+    token = console.session()["token"]
+    for route, body in (
+        ("", begun),
+        ("/wait", {"id": "x"}),
+        ("/finish", {"id": "x"}),
+        ("/cancel", {"id": "x"}),
+    ):
+        path = f"/v1/bindings/oauth{route}"
+        assert console.request("POST", path, body).status == 401
+        assert console.request("POST", path, body, token=token).status == 403
+        assert console.request("POST", path, body, token=token, local=True).status == 403
+        expected = 201 if not route else 404
+        assert console.request("POST", path, body, local=True).status == expected

@@ -1,0 +1,160 @@
+"""Accounts of published connectors, bound with the command at a terminal; their suites come in whole."""
+
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.mailbox.server import Mailbox
+from tests.support.authorization_server import CLIENT_ID, CLIENT_SECRET
+from tests.support.published import CORPUS, SUITES, needs_corpus, unpack
+from tests.support.published.services import (
+    ACCESS_KEY_ID,
+    LINEAR_KEY,
+    QUERY,
+    SECRET_ACCESS_KEY,
+    Published,
+    published,
+)
+from tests.support.server_harness import CLI, ROOT, Console, aileron, aileron_json
+from tests.support.terminal import Pty
+
+pytestmark = needs_corpus
+PHRASE = "correct horse battery"
+KNOWN = {"AILERON_VAULT_PASSPHRASE": PHRASE}
+ENTRY = ROOT / "tests" / "process" / "oauth_console.py"
+STOP = {"region": "eu-west-1", "query_execution_id": QUERY}
+
+
+@dataclass
+class Place:
+    """A console with one published connector and its suite, accepted."""
+
+    home: Path
+    services: Published
+    console: Console
+
+    def setup(self, *words: str) -> Pty:
+        argv = [*CLI, "binding", "setup", *words, "--home", str(self.home)]
+        environment = {**KNOWN, "DISPLAY": "", "WAYLAND_DISPLAY": ""}
+        return Pty(argv, size=(300, 40), environment=environment)
+
+    def run(self, action: str, **args: str) -> Any:
+        token = self.console.session()["token"]
+        return self.console.run(action, args, token)
+
+
+@contextmanager
+def opened(mailbox: Mailbox, kind: str) -> Generator[Place]:
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder, ExitStack() as stack:
+        base = Path(folder)
+        (base / "service").mkdir()
+        home = base / "home"
+        services = stack.enter_context(published(base / "service", mailbox))
+        connector = unpack(SUITES[kind], base / "connector")
+        aileron("connector", "install", str(connector), home=home)
+        # Of Google's, one file is of a later version: it is named, and the others are added.
+        added = aileron_json("action", "add", str(CORPUS / SUITES[kind]), home=home, code=None)
+        assert len(added["problems"]) == (1 if kind == "oauth2" else 0)
+        aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+        words = (str(services.service.port), str(base / "service" / "both.pem"), "serve")
+        console = Console(home, command=(sys.executable, "-I", str(ENTRY), *words))
+        stack.callback(console.close)
+        aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+        yield Place(home, services, console)
+
+
+@pytest.fixture
+def place(mailbox: Mailbox) -> Iterator[Callable[[str], Place]]:
+    with ExitStack() as stack:
+        yield lambda kind: stack.enter_context(opened(mailbox, kind))
+
+
+def ended(terminal: Pty, code: int = 0) -> str:
+    assert terminal.ended() == code, terminal.cells.text
+    text = terminal.cells.text
+    terminal.close()
+    return text
+
+
+def test_a_key_of_linear(place: Callable[[str], Place]) -> None:
+    """Typed unseen; the action runs with it."""
+    at = place("api_key")
+    terminal = at.setup("aileron-connector-linear")
+    terminal.shows("a key, in the header Authorization")
+    terminal.shows("Your name for this account")
+    terminal.type(b"ana\n")
+    terminal.shows("Key (not shown)")
+    terminal.type(f"{LINEAR_KEY}\n".encode())
+    shown = ended(terminal)
+    assert "ana (api_key/aileron-connector-linear/default) is bound" in shown
+    assert LINEAR_KEY not in shown
+    answer = at.run("organization")
+    assert answer.status == 200, answer.raw
+    assert b"octo" in answer.raw
+
+
+def test_a_login_at_google(place: Callable[[str], Place]) -> None:
+    """With a client of one's own. Without it nobody is sent to log in, since the manifest's client has no secret."""
+    at = place("oauth2")
+    refused = ended(at.setup("aileron-connector-google"), 2)
+    assert "bound-at-release is in place of its client's secret" in refused
+    assert "--client-id" in refused
+    terminal = at.setup("aileron-connector-google", "--client-id", CLIENT_ID)
+    terminal.shows("Client secret")
+    terminal.type(f"{CLIENT_SECRET}\n".encode())
+    terminal.shows("Waiting for the browser")
+    found = re.search(r"https://accounts\.google\.com/\S+", terminal.raw.decode())
+    assert found is not None
+    assert "auth%2Fgmail.compose" in found[0]
+    assert at.services.google.server.browse(found[0]) == 200
+    terminal.shows("account    │ ana@example.com")
+    terminal.type(b"y\n")
+    assert "ana@example.com (oauth2/aileron-connector-google/default)" in ended(terminal)
+    answer = at.run("get-draft", id="r-8842190447")
+    assert answer.status == 200, answer.raw
+    assert b"Q3 numbers" in answer.raw
+
+
+def test_an_access_key_of_aws(place: Callable[[str], Place]) -> None:
+    """One key for every region; a region of its own narrows the hosts that it is sent to, and signs nowhere else."""
+    at = place("aws_sigv4")
+    words = ("--access-key-id", ACCESS_KEY_ID, "--account", "ana")
+    terminal = at.setup("aileron-connector-athena", *words, "--region", "eu-west-1")
+    terminal.shows("sent to  athena.eu-west-1.amazonaws.com:443, over TLS, and to no other host")
+    terminal.shows("Secret access key (not shown)")
+    terminal.type(f"{SECRET_ACCESS_KEY}\n".encode())
+    terminal.shows("Session token")
+    terminal.type(b"\n")
+    assert "is bound" in ended(terminal)
+    (bound,) = aileron_json("binding", "list", home=at.home)["items"]
+    assert (bound["region"], bound["hosts"]) == (
+        "eu-west-1",
+        ["athena.eu-west-1.amazonaws.com:443"],
+    )
+    assert bound["problem"] == ""
+    assert at.run("get-query-execution", **STOP).status == 200
+    reached = len(at.services.service.seen)
+    elsewhere = at.run("get-query-execution", **{**STOP, "region": "us-east-1"})
+    assert elsewhere.status == 412, elsewhere.raw
+    assert elsewhere.error["class"] == "binding_required"
+    assert len(at.services.service.seen) == reached
+
+    key = ("--secret-fd", "0", "--identity", "all")
+    nowhere = ("binding", "setup", "aileron-connector-athena", *words, *key, "--region")
+    secret = SECRET_ACCESS_KEY
+    said = aileron(*nowhere, "eu-west-9", home=at.home, stdin=secret, code=2, env=KNOWN)
+    assert "has no host in eu-west-9" in said.stderr
+    said = aileron(*nowhere, "Ireland", home=at.home, stdin=secret, code=2, env=KNOWN)
+    assert "is no AWS region" in said.stderr
+    aileron("binding", "revoke", bound["name"], "--yes", home=at.home)
+    aileron(*nowhere[:-1], home=at.home, stdin=secret, env=KNOWN)
+    for region in ("eu-west-1", "us-east-1"):
+        answer = at.run("get-query-execution", **{**STOP, "region": region})
+        assert answer.status == 200, answer.raw

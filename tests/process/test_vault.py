@@ -1,0 +1,384 @@
+"""The vault of a real console: over the socket, by the command line, unattended; and where no secret goes."""
+
+import base64
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.server.routes import ROUTES
+from tests.support.core_harness import install_examples
+from tests.support.server_harness import CLI, DRAFT, ROOT, Console, Serve, aileron, aileron_json
+from tests.support.terminal import Pty
+
+PHRASE, OTHER = "canary-phrase-c41d", "canary-other-77aa"
+WRONG = "canary-wrong-9b3e"
+
+
+@pytest.fixture
+def phrase_file(tmp_path: Path) -> Path:
+    """A file with the passphrase, as `--passphrase-file` wants it."""
+    file = tmp_path / "phrase"
+    file.write_text(PHRASE + "\n")
+    file.chmod(0o600)
+    return file
+
+
+def init(home: Path, phrase: str = PHRASE) -> None:
+    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=phrase)
+
+
+def unlock(console: Console, phrase: str) -> Any:
+    return console.post("/v1/vault/unlock", {"passphrase": phrase}, local=True)
+
+
+def state(console: Console) -> str:
+    return console.get("/v1/vault", local=True).json["state"]
+
+
+def events(console: Console) -> list[tuple[str, str]]:
+    found = [each for each in console.records() if each["event"].startswith("vault.")]
+    return [(each["event"], each["actor"]) for each in found]
+
+
+def test_the_vault_of_a_console_from_its_creation_to_a_restart(home: Path, serve: Serve) -> None:
+    """Created without a console, unlocked in one, counted, told, locked, and locked after a restart."""
+    init(home)
+    console = serve()
+    assert state(console) == "locked"
+    wrong = unlock(console, WRONG)
+    assert (wrong.status, wrong.error["details"]["attempts"]) == (403, 1)
+    done = aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    assert "The vault is unlocked" in done.stdout
+    assert "1 wrong passphrase was given since" in done.stdout
+    assert state(console) == "unlocked"
+    aileron("vault", "lock", home=home)
+    assert state(console) == "locked"
+    assert unlock(console, PHRASE).json["failed_attempts"] == 0
+    assert events(console) == [
+        ("vault.created", "person"),
+        ("vault.unlock_failed", "person"),
+        ("vault.unlocked", "person"),
+        ("vault.locked", "person"),
+        ("vault.unlocked", "person"),
+    ]
+    console.end()
+    console.start()
+    assert state(console) == "locked", "a console never unlocks it by itself"
+
+
+def test_the_vault_is_for_the_homes_socket_alone(home: Path, serve: Serve) -> None:
+    init(home)
+    console = serve()
+    token = console.session()["token"]
+    asked = [("GET", "/v1/vault", None), ("POST", "/v1/vault/lock", None)]
+    asked += [("POST", "/v1/vault", {"passphrase": PHRASE})]
+    asked += [("POST", "/v1/vault/unlock", {"passphrase": PHRASE})]
+    asked += [("POST", "/v1/vault/change-passphrase", {"old": PHRASE, "new": OTHER})]
+    for method, path, body in asked:
+        assert console.request(method, path, body).status == 401
+        assert console.request(method, path, body, token=token).status == 403
+        assert console.request(method, path, body, token=token, local=True).status == 403
+    assert state(console) == "locked"
+    assert events(console) == [("vault.created", "person")]
+
+
+def spellings(secret: str) -> Iterator[bytes]:
+    yield secret.encode()
+    yield secret.encode().hex().encode()
+    for offset in range(
+        3
+    ):  # base64 in its three alignments, without the ends that neighbours change
+        yield base64.b64encode(b"x" * offset + secret.encode())[4:-4]
+
+
+def test_no_passphrase_is_anywhere_but_in_the_request(home: Path, serve: Serve) -> None:
+    """Log, audit, database, files, errors, command lines, and the environment of any process."""
+    init(home)
+    console = serve()
+    said = [unlock(console, WRONG).raw, unlock(console, PHRASE).raw, unlock(console, OTHER).raw]
+    said.append(console.post("/v1/vault", {"passphrase": PHRASE}, local=True).raw)
+    for body in ({"passphrase": PHRASE, "x": 1}, {"passphrase": [PHRASE]}, {"old": PHRASE}):
+        said += [
+            console.post(f"/v1/vault{path}", body, local=True).raw
+            for path in ("", "/unlock", "/change-passphrase")
+        ]
+    raw = b'{"passphrase": "' + PHRASE.encode() + b'", "passphrase": "y"}'
+    said.append(console.request("POST", "/v1/vault/unlock", raw=raw, local=True).raw)
+    said.append(console.request("POST", "/v1/vault/unlock", raw=PHRASE.encode(), local=True).raw)
+    changed = {"old": PHRASE, "new": OTHER}
+    assert console.post("/v1/vault/change-passphrase", changed, local=True).status == 200
+    for process in Path("/proc").glob("[0-9]*"):
+        for name in ("cmdline", "environ"):
+            if process.name != str(os.getpid()):
+                with contextlib.suppress(OSError):
+                    said.append((process / name).read_bytes())
+    files = [path for path in home.rglob("*") if path.is_file()]
+    assert {"aileron.db", "aileron.log", "vault.json", "vault.json.previous"} <= {
+        path.name for path in files
+    }
+    said += [path.read_bytes() for path in files]
+    console.end()
+    said += [path.read_bytes() for path in (console.stderr, home / "aileron.db")]
+    for phrase in (PHRASE, OTHER, WRONG):
+        for spelling in spellings(phrase):
+            assert all(spelling not in each for each in said)
+
+
+def test_a_console_leaves_no_core_dump(home: Path, serve: Serve) -> None:
+    console = serve()
+    limits = Path(f"/proc/{console.process.pid}/limits").read_text().splitlines()
+    core = next(line for line in limits if line.startswith("Max core file size"))
+    assert core.split()[4:6] == ["0", "0"]
+
+
+# Unattended
+
+
+def test_a_console_is_unlocked_by_a_file_and_says_that_nobody_did_it(
+    home: Path, serve: Serve, phrase_file: Path
+) -> None:
+    init(home)
+    console = serve(None, "--passphrase-file", str(phrase_file))
+    assert console.get("/v1/vault", local=True).json["unattended"] is True
+    assert events(console)[-1] == ("vault.unlocked", "aileron")
+    for command in (("vault", "status"), ("status",)):
+        assert "unattended" in aileron(*command, home=home).stdout
+        assert aileron_json(*command, home=home)["unattended"] is True
+    done = subprocess.run(
+        [*CLI, "doctor", "--home", str(home)], capture_output=True, text=True, check=False
+    )
+    assert "unattended" in done.stdout
+    # Whoever has the file can lock and unlock it: it stays what it was.
+    aileron("vault", "lock", home=home)
+    assert aileron_json("status", home=home)["unattended"] is False
+    assert unlock(console, PHRASE).status == 200
+    assert aileron_json("status", home=home)["unattended"] is True
+
+
+def test_a_passphrase_decides_nothing(home: Path, serve: Serve, phrase_file: Path) -> None:
+    """Not over the home's socket, not beside a session's token, and no route that takes one decides."""
+    install_examples(home)
+    init(home)
+    console = serve(None, "--accept-installed", "--passphrase-file", str(phrase_file))
+    token = console.session()["token"]
+    asked = console.run("send-draft", {"draft_id": DRAFT}, token)
+    assert asked.status == 202
+    approval = asked.json["approval_id"]
+    body = {"approved": True, "passphrase": PHRASE}
+    path = f"/v1/action-approvals/{approval}/decide"
+    statuses = [
+        console.request("POST", path, body, token=each, local=local).status
+        for each in (None, token, PHRASE)
+        for local in (True, False)
+    ]
+    assert statuses == [401, 401, 403, 403, 401, 401]
+    result = console.get(f"/v1/action-approvals/{approval}/result", token=token).json
+    assert result["status"] == "pending_approval"
+    assert not [each for each in console.records() if each["event"].startswith("approval.")]
+    taking = {
+        each.path
+        for each in ROUTES
+        if {"passphrase", "old"} & set(getattr(each.request_body, "__annotations__", ()))
+    }
+    assert {"/v1/vault/unlock", "/v1/vault/change-passphrase", "/v1/bindings"} <= taking
+    for each in taking:
+        assert each.startswith(("/v1/vault", "/v1/bindings", "/v1/gateway/keys")), (
+            f"{each} takes a passphrase"
+        )
+
+
+def test_a_passphrase_of_an_unattended_start_widens_nothing(
+    home: Path, serve: Serve, phrase_file: Path
+) -> None:
+    """Also after the vault was locked and unlocked with it; what takes away, and its status, still work."""
+    init(home)
+    console = serve(None, "--passphrase-file", str(phrase_file))
+    account = {"connector": "x", "identity": "mine", "secret": "a-key-of-mine"}
+    key = {"provider": "anthropic", "base_url": "https://api.anthropic.com", "secret": "a-key"}
+    widening: list[tuple[str, dict[str, Any]]] = [
+        ("/v1/bindings", account),
+        ("/v1/bindings/rebind", {"name": "api_key/x/mine"}),
+        ("/v1/bindings/oauth", {"connector": "x"}),
+        ("/v1/gateway/keys", key),
+        ("/v1/vault/keyring", {"on": True}),
+    ]
+    for _ in range(2):
+        for path, body in widening:
+            answer = console.post(path, {**body, "passphrase": PHRASE}, local=True)
+            assert (answer.status, answer.error["class"]) == (403, "forbidden"), path
+            assert "from a file, a descriptor or a variable" in answer.error["message"]
+        aileron("vault", "lock", home=home)
+        assert unlock(console, PHRASE).status == 200
+    console.end()
+    attended = serve()
+    assert unlock(attended, PHRASE).status == 200
+    for path, body in widening[:3]:
+        answer = attended.post(path, {**body, "passphrase": PHRASE}, local=True)
+        assert answer.error["class"] == "not_found", path
+
+
+def test_the_keyring_is_not_asked_over_the_socket(home: Path, serve: Serve) -> None:
+    """It is turned on with the passphrase, and this machine's says that it has none."""
+    init(home)
+    console = serve()
+    no_passphrase = console.post("/v1/vault/unlock", {}, local=True)
+    assert no_passphrase.status == 400
+    assert console.post("/v1/vault/keyring", {"on": True}, local=True).status == 400
+    wrong = console.post("/v1/vault/keyring", {"on": True, "passphrase": WRONG}, local=True)
+    assert (wrong.status, wrong.error["details"]["attempts"]) == (403, 1)
+    assert state(console) == "locked"
+    assert console.get("/v1/vault", local=True).json["keyring"] is False
+
+
+def test_the_variable_is_overwritten_in_the_process_and_no_child_gets_it(
+    home: Path, serve: Serve
+) -> None:
+    init(home)
+    console = serve(env={"AILERON_VAULT_PASSPHRASE": PHRASE})
+    assert state(console) == "unlocked"
+    environ = Path(f"/proc/{console.process.pid}/environ").read_bytes()
+    assert b"AILERON_VAULT_PASSPHRASE=\0" in environ, "the name is there, so this is what is meant"
+    assert PHRASE.encode() not in environ
+
+
+def test_popping_the_variable_alone_would_leave_it(tmp_path: Path) -> None:
+    """What is overwritten is the block that the kernel shows; a child's is clean as well."""
+    code = (
+        f"import sys; sys.path[:0] = [{str(ROOT)!r}]\n"
+        "import os, subprocess\n"
+        "from aileron_core.vault.unattended import take_passphrase_variable\n"
+        "before = open('/proc/self/environ', 'rb').read()\n"
+        "taken = take_passphrase_variable()\n"
+        "after = open('/proc/self/environ', 'rb').read()\n"
+        "child = subprocess.run(['env', '-0'], capture_output=True).stdout\n"
+        f"secret = {PHRASE!r}.encode()\n"
+        "print(secret in before, secret in after, secret in child, taken.reveal() == secret,"
+        " len(before) == len(after), b'HERE=1' in after, b'HERE=1' in child)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"BEFORE": "0", "AILERON_VAULT_PASSPHRASE": PHRASE, "HERE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["True", "False", "False", "True", "True", "True", "True"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda file: file.chmod(0o640), "Others can read"),
+        (lambda file: (file.parent / ".git").mkdir(), "is in the project"),
+        (lambda file: (file.parent.parent / "aileron.toml").touch(), "is in the project"),
+        (lambda file: file.write_text(""), "There is no passphrase in"),
+        (lambda file: file.unlink(), "cannot be read"),
+        (lambda file: os.chown(file, 65534, -1), "not a regular file that you own"),
+    ],
+)
+def test_a_file_that_others_may_have_read_is_refused(
+    home: Path, tmp_path: Path, spoil: Any, sentence: str
+) -> None:
+    if sentence == "not a regular file that you own" and os.getuid() != 0:
+        pytest.skip("only root gives files away")
+    folder = tmp_path / "project" / "below"
+    folder.mkdir(parents=True)
+    file = folder / "phrase"
+    file.write_text(PHRASE)
+    file.chmod(0o600)
+    spoil(file)
+    init(home)
+    done = aileron("serve", "--passphrase-file", str(file), home=home, code=2)
+    assert sentence in done.stderr
+    assert PHRASE not in done.stderr
+
+
+def test_a_wrong_or_useless_passphrase_ends_the_start(home: Path) -> None:
+    absent = aileron("serve", "--passphrase-fd", "0", home=home, stdin=PHRASE, code=1)
+    assert "aileron vault init" in absent.stderr
+    init(home)
+    wrong = aileron("serve", "--passphrase-fd", "0", home=home, stdin=WRONG, code=77)
+    assert "not the vault's passphrase" in wrong.stderr
+    both = {"AILERON_VAULT_PASSPHRASE": PHRASE}
+    twice = aileron("serve", "--passphrase-fd", "0", home=home, env=both, stdin=PHRASE, code=2)
+    assert "given twice" in twice.stderr
+
+
+# At a terminal
+
+
+def test_the_passphrase_is_typed_unseen_and_twice(home: Path, serve: Serve) -> None:
+    def ask(*words: str) -> Pty:
+        return Pty([*CLI, "vault", *words, "--home", str(home)])
+
+    terminal = ask("init")
+    terminal.shows("New passphrase")
+    terminal.type(PHRASE.encode() + b"\n")
+    terminal.shows("The same again")
+    terminal.type(OTHER.encode() + b"\n")
+    assert terminal.ended() == 2
+    assert "two passphrases differ" in terminal.cells.text
+    assert not (home / "vault.json").exists()
+
+    terminal = ask("init")
+    for prompt in ("New passphrase", "The same again"):
+        terminal.shows(prompt)
+        terminal.type(PHRASE.encode() + b"\n")
+    assert terminal.ended() == 0
+    assert PHRASE.encode() not in terminal.raw
+
+    console = serve()
+    terminal = ask("change-passphrase")
+    terminal.shows("Passphrase of the vault")
+    terminal.type(PHRASE.encode() + b"\n")
+    for prompt in ("New passphrase", "The same again"):
+        terminal.shows(prompt)
+        terminal.type(OTHER.encode() + b"\n")
+    assert terminal.ended() == 0
+    assert OTHER.encode() not in terminal.raw
+    assert unlock(console, PHRASE).status == 403
+    assert unlock(console, OTHER).status == 200
+
+
+def test_without_a_terminal_or_a_console_it_says_what_to_do(home: Path) -> None:
+    assert "aileron vault init" in aileron("vault", "status", home=home).stdout
+    none = subprocess.run(
+        [*CLI, "vault", "init", "--home", str(home)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        check=False,
+    )
+    assert none.returncode == 2
+    assert "--passphrase-fd or --passphrase-file" in none.stderr
+    init(home)
+    again = aileron("vault", "init", home=home, code=1)
+    assert "aileron vault unlock" in again.stderr
+    for command in ("unlock", "lock", "change-passphrase"):
+        assert "aileron console" in aileron("vault", command, home=home, code=69).stderr
+    assert aileron_json("vault", "status", home=home)["state"] == "locked"
+
+
+def test_a_damaged_vault_is_said_where_it_is_looked_at(home: Path, serve: Serve) -> None:
+    init(home)
+    console = serve()
+    assert unlock(console, PHRASE).status == 200
+    changed = {"old": PHRASE, "new": OTHER}  # writes the previous file as well
+    assert console.post("/v1/vault/change-passphrase", changed, local=True).status == 200
+    console.end()
+    (home / "vault.json").write_text("{")
+    assert "vault.json is damaged. vault.json.previous" in (
+        aileron("vault", "status", home=home).stdout
+    )
+    console.start()
+    answer = unlock(console, OTHER).json
+    assert "vault.json.previous" in answer["vault"]["problem"]
+    assert "vault.json.previous" in json.dumps(console.records()[-1])

@@ -1,0 +1,70 @@
+"""Google behind TLS, as Gmail's connector meets it: login page, token endpoint, account, and a mailbox."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.support.authorization_server import AuthorizationServer
+from tests.support.core_harness import Mailbox
+from tests.support.tls_service import Reply, Request, tls_service
+
+__all__ = ["GMAIL", "HOSTS", "Google", "google_service"]
+
+GMAIL = "gmail.googleapis.com"
+_PLACES = {
+    ("accounts.google.com", "/o/oauth2/v2/auth"): "/authorize",
+    ("oauth2.googleapis.com", "/token"): "/token",
+    ("openidconnect.googleapis.com", "/v1/userinfo"): "/userinfo",
+}
+HOSTS = (GMAIL, *(host for host, _ in _PLACES))
+
+
+@dataclass(slots=True, kw_only=True)
+class Google:
+    """The authorization server, and the mailbox of the one account."""
+
+    server: AuthorizationServer
+    mailbox: Mailbox
+
+    def answer(self, request: Request) -> object:
+        host = request.headers.get("host", "")
+        path, mark, query = request.path.partition("?")
+        if host == GMAIL:
+            return self._gmail(request)
+        if (place := _PLACES.get((host, path))) is None:
+            return Reply(status=404)
+        return self.server.answer(replace(request, path=f"{place}{mark}{query}"))
+
+    def _gmail(self, request: Request) -> Reply:
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if token not in self.server.access_tokens:
+            refused = {"code": 401, "message": "Invalid Credentials", "status": "UNAUTHENTICATED"}
+            return Reply(status=401, body={"error": refused})
+        connection = http.client.HTTPConnection("127.0.0.1", self.mailbox.port, timeout=20)
+        try:
+            kept = {
+                name: request.headers[name]
+                for name in ("host", "content-type")
+                if name in request.headers
+            }
+            connection.request(request.method, request.path, request.body or None, kept)
+            answer = connection.getresponse()
+            return Reply(status=answer.status, body=json.loads(answer.read() or b"null"))
+        finally:
+            connection.close()
+
+
+@contextmanager
+def google_service(folder: Path, mailbox: Mailbox) -> Iterator[Google]:
+    """Run it in front of *mailbox*, its certificate in *folder*."""
+    with tls_service(folder, *HOSTS) as service:
+        issuer: dict[str, str | None] = {"iss": "https://accounts.google.com"}
+        google = Google(
+            server=AuthorizationServer(service=service, redirect=issuer, gives_id_token=False),
+            mailbox=mailbox,
+        )
+        service.answer = google.answer
+        yield google

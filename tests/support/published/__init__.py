@@ -1,0 +1,43 @@
+"""Published connectors, where they are beside the checkout (or where AILERON_CORPUS points).
+
+Their manifests and suites are used as they are. Their modules are not published there; unless somebody puts
+one beside a manifest, as `connector.wasm`, `guest.zig` stands in, which sends the same requests.
+"""
+
+import functools
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+from examples.connectors.build import compile_module
+
+__all__ = ["CORPUS", "SUITES", "needs_corpus", "unpack"]
+
+CORPUS = Path(os.environ.get("AILERON_CORPUS", Path(__file__).parents[4] / "shared" / "corpus"))
+SUITES = {"api_key": "linear-sample", "oauth2": "google", "aws_sigv4": "athena"}
+"""By the kind of their credential."""
+
+
+needs_corpus = [
+    pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus beside the checkout"),
+    pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="needs the connector group"),
+]
+
+
+@functools.cache
+def _guest() -> bytes:
+    return compile_module(str(Path(__file__).with_name("guest.zig")))
+
+
+def unpack(suite: str, folder: Path) -> Path:
+    """Write a connector of the corpus into *folder* as its archive unpacks, and return that."""
+    published = CORPUS / suite
+    folder.mkdir()
+    manifest = (published / "connector.manifest.toml").read_bytes()
+    (folder / "manifest.toml").write_bytes(manifest)
+    own = published / "connector.wasm"
+    (folder / "connector.wasm").write_bytes(own.read_bytes() if own.exists() else _guest())
+    (folder / "signature.sig").write_bytes(b"of its publisher, which nothing here verifies")
+    return folder
