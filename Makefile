@@ -26,7 +26,9 @@ node: setup  ## fetch the official TypeScript MCP client and conformance suite (
 test: node  ## run the whole suite (under 10 minutes on 2 cores)
 	HYPOTHESIS_PROFILE=full $(PYTEST)
 
+# Needs Rust with its target wasm32-wasip1; in Debian's packages: rustc cargo libstd-rust-dev-wasm32 lld librust-serde-json-dev.
 test-all: node  ## the whole suite with many more examples and kills (about an hour)
+	@$(PYTHON) .ci/setup.py test lint connector go
 	AILERON_TEST_ALL=1 HYPOTHESIS_PROFILE=deep $(PYTEST) --timeout 1800
 
 fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, HTTP, MCP (under 10 minutes)
@@ -57,7 +59,7 @@ pictures: setup  ## draw the pictures of README and docs from the snapshot tests
 
 connector:  ## rebuild the example connector (needs nothing but .venv)
 	@$(PYTHON) .ci/setup.py connector
-	$(BIN)/python examples/connector/build.py
+	$(BIN)/python examples/connectors/build.py
 
 confusables:  ## make the table of look-alike letters from Unicode's own
 	@$(PYTHON) .ci/setup.py confusables

@@ -1,12 +1,13 @@
 """The pages of docs/agents, made from the modules that wire each agent."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.plan import Agent, PlanContext
 from aileron_core.launch.project import DENIED_WORDS
+from aileron_core.launch.routes import Route
 
 PRIVATE = PurePosixPath("/run/aileron/private")
 GATEWAY = "http://127.0.0.1:PORT/gw/TOKEN"
@@ -45,6 +46,7 @@ def _page(agent: Agent) -> Iterator[str]:
     yield from _wiring(agent)
     yield from _traffic(agent)
     yield from _folders(agent)
+    yield from _routes(agent)
     yield from _project(agent)
     yield from _undo(agent)
 
@@ -93,23 +95,73 @@ def _traffic(agent: Agent) -> Iterator[str]:
 
 
 def _folders(agent: Agent) -> Iterator[str]:
+    hosts = ", ".join(f"`{host}`" for host in agent.hosts)
+    yield f"With `--sandbox=hosts`, {agent.title} reaches {hosts}, and what you list ([launch.md](../launch.md#--sandboxhosts))."
+    yield ""
     yield f"## Your {agent.title} folders"
     yield ""
-    yield f"In the sandbox, {agent.title} gets a copy that is deleted when the session ends. Only a credential is copied back, and only if it still has the same format. Aileron does not verify its values."
+    yield f"In the sandbox, {agent.title} gets a copy of its settings, deleted when the session ends, and its own downloads read-only. It gets nothing else of these folders, however large they are."
+    yield "Only a credential is copied back, and only if it still has the same format. Aileron does not verify its values."
     yield ""
-    yield "| folder | not copied in | copied back |"
-    yield "|---|---|---|"
+    kept = any(folder.state for folder in agent.folders)
+    if kept:
+        yield f"What the table calls kept is {agent.title}'s history. It is not that of your home: Aileron keeps it in its own home, for contained launches in the same project ([launch.md](../launch.md#the-agents-history-and-login))."
+    else:
+        yield f"{agent.title} has no history from earlier contained launches, because it keeps settings in the same database ([launch.md](../launch.md#the-agents-history-and-login))."
+    yield ""
+    yield "| folder | copied | read-only | copied back | kept |"
+    yield "|---|---|---|---|---|"
     for folder in agent.folders:
-        left = ", ".join(f"`{name}`" for name in folder.leave_out) or "none"
-        back = ", ".join(f"`{name}`" for name in folder.credentials) or "nothing"
-        yield f"| `~/{folder.path}` | {left} | {back} |"
+        copied = _names((*folder.settings, *folder.credentials)) or "the file"
+        yield f"| `~/{folder.path}` | {copied} | {_names(folder.read_only) or 'nothing'} | {_names(folder.credentials) or 'nothing'} | {_names((*folder.state, *folder.state_files)) or 'nothing'} |"
     yield ""
-    names = ", ".join(f"`{name}`" for name in agent.env_names)
-    yield f"From your environment, {agent.title} gets the language and terminal variables, the proxies, and: {names}."
+
+
+def _routes(agent: Agent) -> Iterator[str]:
+    yield "## Model, provider and key"
     yield ""
+    more = "".join(f" `{name}` too." for name in agent.env_names)
+    yield f"From your environment, {agent.title} gets in the sandbox the language and terminal variables, the proxies, and what this table says.{more}"
+    yield (
+        "What chooses its model, where its requests go or with which key either reaches it there, or the launch stops before the start and says why. A variable that you set for it in `config.toml` (`env` under "
+        f"`[launch.{agent.name}]`) always reaches it. `--no-sandbox` gives it everything."
+    )
+    yield ""
+    yield "| setting | where | chooses | in the sandbox |"
+    yield "|---|---|---|---|"
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for route in agent.routes:
+        key = (_SOURCES[route.source], route.chooses, _handling(route))
+        rows.setdefault(key, []).append(route.name)
+    for (where, chooses, handling), names in rows.items():
+        listed = ", ".join(f"`{name}`" for name in dict.fromkeys(names))
+        yield f"| {_cell(listed)} | {where} | {_cell(chooses)} | {_cell(handling)} |"
+    yield ""
+
+
+_SOURCES = {"environment": "environment", "settings": "settings", "login": "your home"}
+
+
+def _handling(route: Route) -> str:
+    when = f" while {route.only_while.text}" if route.only_while is not None else ""
+    if route.runs_program:
+        return f"carried{when} if the sandbox has the program, else refused: {route.refused}"
+    if route.refused:
+        return f"refused{when}: {route.refused}"
+    also = "carried, and so are the variables that it names" if route.names_variables else "carried"
+    return f"{also}{when}"
+
+
+def _names(patterns: Iterable[str]) -> str:
+    return ", ".join(f"`{pattern}`" for pattern in patterns)
 
 
 def _project(agent: Agent) -> Iterator[str]:
+    yield "## Programs that your settings name"
+    yield ""
+    yield f"In a sandbox, Aileron looks for programs in {agent.program_settings}."
+    yield "It mounts what it may, and names the others ([launch.md](../launch.md#programs-that-your-settings-name))."
+    yield ""
     yield "## Project files"
     yield ""
     if agent.project_files:

@@ -23,6 +23,7 @@ PICTURES = {
     "console.svg": ("test_layouts", "test_a_mail_that_waits[120x36]"),
     "before-after.svg": ("test_effects", "test_a_change_in_sight[120x36]"),
     "changed.svg": (_CALLS, "test_changed_after_the_look"),
+    "vault.svg": ("test_pictures_of_calls", "test_the_passphrase_is_typed_unseen[120x36]"),
     "hostile.svg": (_CALLS, "test_hostile_text"),
     "formats.svg": (
         "test_reading_documents",
