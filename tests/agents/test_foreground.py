@@ -14,12 +14,16 @@ from tests.agents.at_terminal import Terminal
 
 AGENT = """\
 #!/usr/bin/env python3
-import fcntl, os, signal, struct, sys, termios, time
-def size(*_):
+import fcntl, os, signal, struct, sys, termios, threading
+def size():
     rows, columns, _, _ = struct.unpack("4H", fcntl.ioctl(0, termios.TIOCGWINSZ, b"\\0" * 8))
-    os.write(1, f"size {rows}x{columns}\\n".encode())  # a handler may interrupt this very line
-signal.signal(signal.SIGWINCH, size)
-signal.signal(signal.SIGINT, lambda *_: os.write(1, b"interrupted\\n"))
+    os.write(1, f"size {rows}x{columns}\\n".encode())
+def told():  # by a thread: a handler of Python's waits while its read of the terminal has just begun
+    while True:
+        size() if signal.sigwait(TOLD) == signal.SIGWINCH else os.write(1, b"interrupted\\n")
+TOLD = {signal.SIGWINCH, signal.SIGINT}
+signal.pthread_sigmask(signal.SIG_BLOCK, TOLD)
+threading.Thread(target=told, daemon=True).start()
 print("tty", os.isatty(0), os.isatty(1), os.tcgetpgrp(0) == os.getpgrp(), flush=True)
 size()
 for line in sys.stdin:
