@@ -555,6 +555,10 @@ class App:
         self._following.add(following)
         following.add_done_callback(self._following.discard)
 
+    async def vault_followed(self) -> None:
+        """Return once what follows from the vault's last change has been done, or has failed."""
+        await asyncio.gather(*self._following, return_exceptions=True)
+
     async def _follow_vault(self) -> None:
         """Verify what was accepted once the vault is unlocked; then have calls go on, or wait."""
         try:
@@ -616,7 +620,7 @@ class App:
     async def _end(self) -> None:
         """Stop what goes on, and record it; the vault is locked last, since what ends may use it."""
         self.audit.close()
-        await asyncio.gather(*self._following, return_exceptions=True)
+        await self.vault_followed()
         self.read_backs.close()
         self.authorizations.close()
         if left := await self.registry.wait_for_executing(_SETTLE_SECONDS):

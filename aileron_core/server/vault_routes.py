@@ -45,6 +45,7 @@ async def create(request: Request) -> Response:
     created = await app.vault_service.create(
         passphrase, way="command line", import_from=Path(named) if named else None
     )
+    await app.vault_followed()
     return JSONResponse(_unlocked(app, created), status_code=201)
 
 
@@ -54,6 +55,7 @@ async def unlock(request: Request) -> Response:
     passphrase = Secret((await read_body(request, UnlockVaultBody)).text("passphrase"))
     app = _app(request)
     unlocked = await app.vault_service.unlock(passphrase, way="command line")
+    await app.vault_followed()  # whoever reads the answer may use at once what was accepted
     return JSONResponse(_unlocked(app, unlocked))
 
 
