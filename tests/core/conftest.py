@@ -9,9 +9,8 @@ import pytest
 import wasmtime
 
 from aileron_core.connectors.wasm.modules import CompiledModules, _deserialized
-from aileron_core.vault.vault import Vault
-from aileron_core.vault.vault_file import KdfParameters
 from tests.support.core_harness import ROOT, Core, Mailbox, install_examples
+from tests.support.vaults import cheap_passphrases
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,16 +41,8 @@ def _the_example_connector_is_compiled_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _passphrases_are_tried_quickly() -> Iterator[None]:
-    """What Argon2id costs with the parameters of a real vault is the matter of the vault's own tests."""
-    cheap = KdfParameters(salt=b"", iterations=1, memory_kib=64, lanes=1)
-    real = Vault.__init__
-
-    @wraps(real)
-    def with_cheap(vault: Vault, *args: Any, **named: Any) -> None:
-        real(vault, *args, **{"kdf": cheap, **named})
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Vault, "__init__", with_cheap)
+    """Real vaults cost a sixth of a second for each."""
+    with cheap_passphrases():
         yield
 
 

@@ -17,6 +17,7 @@ from aileron_core.connectors.store import ConnectorStore
 from tests.support.scripted_guest import FQN, furnish_guest
 from tests.support.server_harness import CLI, Console, Serve, aileron, aileron_json
 from tests.support.terminal import Pty
+from tests.support.vaults import make_vault
 
 PHRASE, KEY = "correct horse battery", "canary-key-51ab90"
 HOST = "api.example:443"
@@ -46,7 +47,7 @@ def install(home: Path, *hosts: str, version: str = "1.0.0") -> str:
 @pytest.fixture
 def console(home: Path, serve: Serve) -> Console:
     """A console that accepted what is installed, its vault unlocked."""
-    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    make_vault(home, PHRASE)
     console = serve()
     aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
     return console

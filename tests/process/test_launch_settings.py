@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tests.support.server_harness import Console, aileron
+from tests.support.vaults import make_vault
 
 PHRASE = "correct horse battery staple"
 MINE = '[launch.codex]\nargs = ["--mine"]\n'
@@ -18,7 +19,7 @@ def test_a_launch_is_refused_until_its_settings_have_verified(home: Path) -> Non
     home.mkdir(mode=0o700, exist_ok=True)
     config = home / "config.toml"
     config.write_text(MINE, encoding="utf-8")
-    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    make_vault(home, PHRASE)
     console = Console(home)
     assert REFUSED in launch(home)
     aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
@@ -38,7 +39,7 @@ def test_a_path_that_is_hidden_no_more_is_a_change_like_others(home: Path) -> No
     home.mkdir(mode=0o700, exist_ok=True)
     config = home / "config.toml"
     config.write_text('[launch]\nhide = [".env"]\n', encoding="utf-8")
-    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    make_vault(home, PHRASE)
     console = Console(home)
     assert REFUSED in launch(home)
     aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)

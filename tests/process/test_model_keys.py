@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.server_harness import CLI, Console, Serve, aileron, aileron_json
 from tests.support.terminal import Pty
+from tests.support.vaults import make_vault
 
 PHRASE, KEY = "correct horse battery", "sk-canary-51ab90"
 KNOWN = {"AILERON_VAULT_PASSPHRASE": PHRASE}
@@ -25,7 +26,7 @@ def home() -> Iterator[Path]:
 @pytest.fixture
 def console(home: Path, serve: Serve) -> Console:
     """A console whose vault is unlocked."""
-    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    make_vault(home, PHRASE)
     console = serve()
     aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
     return console

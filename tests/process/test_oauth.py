@@ -21,6 +21,7 @@ from tests.support.authorization_server import (
 from tests.support.scripted_guest import furnish_guest
 from tests.support.server_harness import CLI, ROOT, Console, aileron, aileron_json
 from tests.support.terminal import Pty
+from tests.support.vaults import make_vault
 
 PHRASE = "correct horse battery"
 NAME = "oauth2/scripted/default"
@@ -82,7 +83,7 @@ def opened(
 ) -> Iterator[Place]:
     request = {"url": f"{server.base}/x", "credential": "oauth2"}
     furnish_guest(home, [request], [server.service.place], more=manifest)
-    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    make_vault(home, PHRASE)
     words = (str(server.service.port), str(base / "server" / "both.pem"), "serve")
     console = Console(home, command=(sys.executable, "-I", str(ENTRY), *words), env=env)
     aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)

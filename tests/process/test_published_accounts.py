@@ -24,6 +24,7 @@ from tests.support.published.services import (
 )
 from tests.support.server_harness import CLI, ROOT, Console, aileron, aileron_json
 from tests.support.terminal import Pty
+from tests.support.vaults import make_vault
 
 pytestmark = needs_corpus
 PHRASE = "correct horse battery"
@@ -62,7 +63,7 @@ def opened(mailbox: Mailbox, kind: str) -> Generator[Place]:
         # Of Google's, one file is of a later version: it is named, and the others are added.
         added = aileron_json("action", "add", str(CORPUS / SUITES[kind]), home=home, code=None)
         assert len(added["problems"]) == (1 if kind == "oauth2" else 0)
-        aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+        make_vault(home, PHRASE)
         words = (str(services.service.port), str(base / "service" / "both.pem"), "serve")
         console = Console(home, command=(sys.executable, "-I", str(ENTRY), *words))
         stack.callback(console.close)

@@ -16,6 +16,7 @@ from aileron_core.server.routes import ROUTES
 from tests.support.core_harness import install_examples
 from tests.support.server_harness import CLI, DRAFT, ROOT, Console, Serve, aileron, aileron_json
 from tests.support.terminal import Pty
+from tests.support.vaults import make_vault
 
 PHRASE, OTHER = "canary-phrase-c41d", "canary-other-77aa"
 WRONG = "canary-wrong-9b3e"
@@ -31,7 +32,7 @@ def phrase_file(tmp_path: Path) -> Path:
 
 
 def init(home: Path, phrase: str = PHRASE) -> None:
-    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=phrase)
+    make_vault(home, phrase)
 
 
 def unlock(console: Console, phrase: str) -> Any:
@@ -359,7 +360,7 @@ def test_without_a_terminal_or_a_console_it_says_what_to_do(home: Path) -> None:
     )
     assert none.returncode == 2
     assert "--passphrase-fd or --passphrase-file" in none.stderr
-    init(home)
+    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
     again = aileron("vault", "init", home=home, code=1)
     assert "aileron vault unlock" in again.stderr
     for command in ("unlock", "lock", "change-passphrase"):
