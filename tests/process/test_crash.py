@@ -21,20 +21,22 @@ from tests.support.server_harness import (
     aileron_json,
     eventually,
 )
+from tests.support.variants import variants
 
 GATED = {
     "before run.requested": None,
-    "after run.requested": "pending",
-    "before preview.fetched": "pending",
-    "after preview.fetched": "pending",
     "before approval.approved": "pending",
     "after approval.approved": "checking",
-    "before recheck.held": "checking",
-    "after recheck.held": "approved",
     "before run.started": "approved",
     "after run.started": "executing",
     "before run.completed": "executing",
     "after run.completed": "completed",
+    # one on each side of every record, of which those above leave a state of their own
+    "after run.requested": "pending",
+    "before preview.fetched": "pending",
+    "after preview.fetched": "pending",
+    "before recheck.held": "checking",
+    "after recheck.held": "approved",
     "before run.delivered": "completed",
     "after run.delivered": "completed",
 }
@@ -60,7 +62,7 @@ def ask(console: Attended, token: str, **more: Any) -> Answer | None:
 
 
 def dies(console: Attended) -> None:
-    assert console.process.wait(20) == -signal.SIGKILL, "the failpoint was never passed"
+    assert console.process.wait(60) == -signal.SIGKILL, "the failpoint was never passed"
     console.end()
 
 
@@ -111,7 +113,7 @@ def is_over(
     return result
 
 
-@pytest.mark.parametrize("failpoint", GATED)
+@pytest.mark.parametrize("failpoint", variants(GATED, 7))
 def test_a_gated_run_survives_a_kill_at_every_step(
     attend: Attend, mailbox: Mailbox, failpoint: str
 ) -> None:
@@ -186,14 +188,14 @@ def test_a_kill_while_the_request_is_at_the_service_ends_as_unknown(
 
 
 UNGATED = {
-    "before run.started": None,
     "after run.started": "executing",
-    "before run.completed": "executing",
     "after run.completed": "completed",
+    "before run.started": None,
+    "before run.completed": "executing",
 }
 
 
-@pytest.mark.parametrize("failpoint", UNGATED)
+@pytest.mark.parametrize("failpoint", variants(UNGATED, 2))
 def test_an_ungated_run_survives_a_kill_at_every_step(
     attend: Attend, mailbox: Mailbox, failpoint: str
 ) -> None:
@@ -263,22 +265,22 @@ def asked_again(console: Attended, mailbox: Mailbox, approval: str, token: str) 
 
 Trouble = Callable[[Attended, Mailbox, str, str], None]
 ENDS: list[tuple[str, Trouble, str, str]] = [
-    ("before approval.denied", denied, "pending", "pending"),
     ("after approval.denied", denied, "denied", "denied"),
-    ("before approval.withdrawn", withdrawn, "pending", "pending"),
     ("after approval.withdrawn", withdrawn, "withdrawn", "withdrawn"),
     ("before recheck.differed", drifted, "checking", "pending"),
-    ("after recheck.differed", drifted, "pending", "pending"),
-    ("before recheck.conflict", conflicting, "checking", "pending"),
     ("after recheck.conflict", conflicting, "failed", "failed"),
     ("before run.failed", failing, "executing", "unknown"),
+    ("before approval.denied", denied, "pending", "pending"),
+    ("before approval.withdrawn", withdrawn, "pending", "pending"),
+    ("after recheck.differed", drifted, "pending", "pending"),
+    ("before recheck.conflict", conflicting, "checking", "pending"),
     ("after run.failed", failing, "failed", "failed"),
     ("before run.asked_again", asked_again, "pending", "pending"),
     ("after run.asked_again", asked_again, "pending", "pending"),
 ]
 
 
-@pytest.mark.parametrize(("failpoint", "trouble", "found", "then"), ENDS)
+@pytest.mark.parametrize(("failpoint", "trouble", "found", "then"), variants(ENDS, 5))
 def test_every_other_end_survives_a_kill_before_and_after_it(
     attend: Attend, mailbox: Mailbox, failpoint: str, trouble: Trouble, found: str, then: str
 ) -> None:
@@ -306,12 +308,15 @@ def test_every_other_end_survives_a_kill_before_and_after_it(
 
 @pytest.mark.parametrize(
     ("first", "second", "then"),
-    [
-        ("after recheck.held", "before run.recovered", "pending"),
-        ("after recheck.held", "after run.recovered", "pending"),
-        ("after run.started", "before run.unknown", "unknown"),
-        ("after run.started", "after run.unknown", "unknown"),
-    ],
+    variants(
+        [
+            ("after recheck.held", "before run.recovered", "pending"),
+            ("after run.started", "after run.unknown", "unknown"),
+            ("after recheck.held", "after run.recovered", "pending"),
+            ("after run.started", "before run.unknown", "unknown"),
+        ],
+        2,
+    ),
 )
 def test_a_kill_during_the_recovery_changes_nothing(
     attend: Attend, mailbox: Mailbox, first: str, second: str, then: str
@@ -326,7 +331,7 @@ def test_a_kill_during_the_recovery_changes_nothing(
     dies(attended)
     with pytest.raises(AssertionError, match="did not start"):
         attended.start("--failpoint", second)
-    assert attended.process.wait(20) == -signal.SIGKILL
+    assert attended.process.wait(60) == -signal.SIGKILL
     audit_holds(attended)
     attended.end()
     attended.start()
@@ -338,7 +343,9 @@ def test_a_kill_during_the_recovery_changes_nothing(
     audit_holds(attended)
 
 
-@pytest.mark.parametrize("failpoint", ["before approval.expired", "after approval.expired"])
+@pytest.mark.parametrize(
+    "failpoint", variants(["after approval.expired", "before approval.expired"])
+)
 def test_a_deadline_holds_over_a_kill(
     attend: Attend, home: Path, mailbox: Mailbox, failpoint: str
 ) -> None:
