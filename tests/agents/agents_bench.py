@@ -188,7 +188,7 @@ class Bench:
             yield running
         finally:
             process.kill()
-            process.wait(20)
+            process.wait(60)
             running.stop()
 
     def environment(self, more: Mapping[str, str]) -> dict[str, str]:

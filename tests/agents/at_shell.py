@@ -62,7 +62,7 @@ class Shell:
         self.tmux.type(command)
         self.tmux.press("Enter")
 
-    def at_prompt(self, *, alone: bool = False, seconds: float = 40) -> str:
+    def at_prompt(self, *, alone: bool = False, seconds: float = 60) -> str:
         """Wait until the shell waits for a command (on an otherwise *alone* screen); return the screen."""
 
         def waits(shown: str) -> bool:
@@ -71,7 +71,7 @@ class Shell:
 
         return self.tmux.until(waits, patience=seconds)
 
-    def until(self, text: str | Callable[[str], bool], seconds: float = 40) -> str:
+    def until(self, text: str | Callable[[str], bool], seconds: float = 60) -> str:
         return self.tmux.until(text, patience=seconds)
 
     def until_stopped(self) -> str:

@@ -49,7 +49,7 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
 
-    def until(self, pattern: str, seconds: float = 30) -> str:
+    def until(self, pattern: str, seconds: float = 60) -> str:
         deadline = time.monotonic() + seconds
         while not (found := re.search(pattern, self.text)):
             left = deadline - time.monotonic()
@@ -58,7 +58,7 @@ class Terminal:
         return found[0]
 
     def end(self) -> int:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while self.process.poll() is None:
             assert time.monotonic() < deadline, self.text
             self._read(0.2)
@@ -86,6 +86,6 @@ class Terminal:
 
     def close(self) -> None:
         self.process.kill()
-        self.process.wait(20)
+        self.process.wait(60)
         os.close(self.master)
         os.close(self.slave)

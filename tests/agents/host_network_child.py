@@ -232,7 +232,7 @@ def main(folder: Path) -> None:
     process.stdin.write("\n")
     process.stdin.close()
     met: dict[str, Any] = json.loads(process.stdout.readline())
-    process.wait(20)
+    process.wait(60)
     network.stop()
     result = {
         "met": met,

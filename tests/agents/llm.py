@@ -83,7 +83,7 @@ class ScriptedLlm:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(5)
+        self._thread.join(60)
 
     @property
     def url(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from tests.agents.llm import Seen
 
 _TOKEN = re.compile(rb"[A-Za-z0-9_-]{20,}")
-_SECONDS = 30
+_SECONDS = 60
 
 
 def caller(port: int, server: int) -> int | None:

@@ -88,7 +88,7 @@ def post(url):
     body = json.dumps({"model": "m", "messages": []}).encode()
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             answer.read()
             return answer.status
     except urllib.error.HTTPError as error:

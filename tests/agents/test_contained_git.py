@@ -73,7 +73,7 @@ def test_after_a_kill_the_console_brings_it_back_and_the_next_launch_tells(bench
     with bench.launched("codex", env=env) as running:
         until((bench.project / "up").exists)
         running.process.kill()
-        running.process.communicate(timeout=20)
+        running.process.communicate(timeout=60)
     until(lambda: sessions(bench) == [])
     assert git(bench, "log", "--format=%s") == "second\nfirst"
     assert git(bench, "status", "--porcelain", "-uno") == "A  st"

@@ -121,7 +121,7 @@ def probed_as(user: int) -> Iterator[dict[str, Any]]:
     assert neighbour.stdin is not None
     assert neighbour.poll() is None
     neighbour.stdin.close()
-    neighbour.wait(10)
+    neighbour.wait(60)
     neighbour.stdout.close()
     line = [line for line in done.stdout.splitlines() if line.startswith("PROBE ")]
     assert line, done.stdout + done.stderr

@@ -22,7 +22,7 @@ base = re.search(r'base_url = "([^"]+)"', " ".join(sys.argv))[1]
 def ask():
     body = json.dumps({"model": "m", "messages": []}).encode()
     request = urllib.request.Request(base + "/chat/completions", body)
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return answer.status
 status = ask()
 with open("new", "w") as file:
@@ -154,5 +154,5 @@ def test_a_killed_launcher_takes_the_way_to_the_gateway_with_it(bench: Bench) ->
         words = f"start.py\0{bench.console.port}\0"
         assert processes(words)
         running.process.kill()
-        running.process.communicate(timeout=20)
+        running.process.communicate(timeout=60)
     until(lambda: not processes(words))

@@ -118,7 +118,7 @@ def test_a_folder_that_can_be_entered_and_not_listed(bench: Bench) -> None:
         until(lambda: stand_in(bench.project / "closed"))
         looks(bench, "closed")
         running.process.kill()
-        running.process.communicate(timeout=20)
+        running.process.communicate(timeout=60)
 
 
 def test_a_file_that_leads_to_where_it_is_kept(bench: Bench) -> None:
@@ -145,7 +145,7 @@ def test_after_a_kill_of_the_launcher_it_is_put_back(bench: Bench) -> None:
         until(lambda: stand_in(bench.project / "sub"))
         until(lambda: not list((bench.project / "x.git" / "refs").glob("*")))
         running.process.kill()
-        running.process.communicate(timeout=20)
+        running.process.communicate(timeout=60)
     until(lambda: not list((bench.console.home / "git").glob("[!.]*")))
     assert (bench.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
     assert not (bench.project / "sub" / ".git").exists()
@@ -170,7 +170,7 @@ def test_the_program_runs_without_all_this(bench: Bench, name: str) -> None:
     )
     with launched(bench, first) as running:
         running.process.kill()
-        running.process.communicate(timeout=20)
+        running.process.communicate(timeout=60)
     (bench.project / "sub" / "kept").rename(bench.project / "sub" / ".git")
     (bench.project / "x.git" / "kept").rename(bench.project / "x.git" / "HEAD")
     with pytest.raises(AssertionError):

@@ -57,7 +57,7 @@ def killed(bench: Bench, agent: str) -> str:
             with contextlib.suppress(OSError):  # one that has just ended
                 assert token.encode() not in path.read_bytes()
         running.process.kill()
-        running.process.communicate(timeout=20)
+        running.process.communicate(timeout=60)
     mark.unlink()
     return token
 
@@ -105,7 +105,7 @@ def test_what_the_agent_of_a_killed_launcher_left_is_moved_aside_by_the_console(
     with bench.launched("codex", env=program(bench, "codex", ARMS)) as running:
         until((bench.project / "mark").exists)
         running.process.kill()
-        running.process.communicate(timeout=20)
+        running.process.communicate(timeout=60)
     until(lambda: {each.name for each in bench.project.iterdir()} == {"mark"})
     aside = bench.console.home / "aside"
     until(lambda: not list((aside / "watched").iterdir()))

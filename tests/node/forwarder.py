@@ -41,7 +41,7 @@ class Forwarder:
 
     def __exit__(self, *_: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
-        self._thread.join(10)
+        self._thread.join(60)
         self._listener.close()
         with self._lock:
             for peer in self._open:

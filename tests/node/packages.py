@@ -162,7 +162,7 @@ class TypeScript:
         with suppress(BrokenPipeError):
             self._process.stdin.close()
         try:
-            code = self._process.wait(20)
+            code = self._process.wait(60)
         finally:
             self._process.kill()
             self._reader.join()

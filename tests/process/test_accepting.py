@@ -22,7 +22,7 @@ OLD, NEW = "legacy", "2026-07-28"
 RELAY = str(Path(sys.executable).with_name("aileron-mcp"))
 REST = 0.6
 """Seconds: a key that follows another at once, or a new screen, counts for nothing."""
-NOTICED = 10.0
+NOTICED = 60.0
 """Seconds; the promise is one, and the rest is for a machine that does many things at once."""
 
 
@@ -34,7 +34,7 @@ def consoles(home: Path, mailbox: Mailbox) -> Iterator[Callable[[], Tmux]]:
     def start() -> Tmux:
         for earlier in running:
             earlier.close()  # it hangs up on the console, which then still has to end
-        eventually(lambda: lock_owner(home) is None, "nobody holds the home", 20)
+        eventually(lambda: lock_owner(home) is None, "nobody holds the home")
         route = f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}"
         command = shell(*CLI, "console", "--home", str(home), "--route", route)
         foreign = ("COLUMNS", "LINES", "NO_COLOR", "TMUX")
@@ -111,7 +111,7 @@ def accept(console: Tmux, name: str) -> None:
         time.sleep(REST)
         console.press("t")
         with contextlib.suppress(AssertionError):
-            eventually(lambda: said in console.pane(), said)
+            eventually(lambda: said in console.pane(), said, 10)
             return
     raise AssertionError(console.pane())
 

@@ -52,7 +52,7 @@ class Listener:
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
-        self._thread.join(10)
+        self._thread.join(60)
 
 
 @contextlib.contextmanager

@@ -91,7 +91,7 @@ def console(folder: Path) -> Iterator[Pane]:
     pane = Pane(folder, "t0")
     yield pane
     pane.terminal.close()
-    eventually(lambda: lock_owner(folder / "aileron-trial") is None, "nobody holds the home", 20)
+    eventually(lambda: lock_owner(folder / "aileron-trial") is None, "nobody holds the home")
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def panes(folder: Path) -> Iterator[tuple[Pane, Pane]]:
         os.kill(int((folder / "service").read_text()), signal.SIGTERM)
     for pane in made:
         pane.terminal.close()
-    eventually(lambda: lock_owner(folder / "work" / "home") is None, "nobody holds the home", 20)
+    eventually(lambda: lock_owner(folder / "work" / "home") is None, "nobody holds the home")
 
 
 @pytest.mark.timeout(400)

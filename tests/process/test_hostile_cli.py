@@ -42,7 +42,7 @@ def on_a_terminal(*words: str | bytes, home: Path, keys: bytes = b"") -> bytes:
         with contextlib.suppress(OSError):  # EIO: the other end is closed
             while select.select([ours], [], [], 60)[0] and (data := os.read(ours, 65536)):
                 found += data
-        process.wait(30)
+        process.wait(60)
     os.close(ours)
     # A console says on its first line what it opens, and takes it back before anything else.
     return re.sub(rb"^aileron: opening [^\r\n]*\r +\r", b"", found)

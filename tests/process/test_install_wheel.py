@@ -226,7 +226,7 @@ def test_the_relay_runs_isolated_too(installed: Installed, home: Path) -> None:
         eventually(lambda: command.read_bytes().split(b"\0")[1:4] == isolated, "isolated")
     assert relay.stdin is not None
     relay.stdin.close()
-    assert relay.wait(30) == 0
+    assert relay.wait(60) == 0
 
 
 class Service:
@@ -303,7 +303,7 @@ def test_an_agents_calls_go_through_the_wheel(
     assert listed["isError"] is False
     assert listed["structuredContent"]["output"]["drafts"][0]["id"] == DRAFT
     relay.stdin.close()
-    assert relay.wait(30) == 0
+    assert relay.wait(60) == 0
     pending = call(
         installed, home, "aileron", "action", "run", "send-draft", "--arg", f"draft_id={DRAFT}",
         "--json", code=75,

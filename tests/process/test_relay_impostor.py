@@ -61,7 +61,7 @@ class Listener:
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
-        self._thread.join(10)
+        self._thread.join(60)
         return b"".join(self.heard)
 
 
@@ -253,7 +253,7 @@ def test_passing_the_question_on_to_the_real_console_proves_nothing(tmp_path: Pa
     finally:
         sock.shutdown(socket.SHUT_RDWR)
         sock.close()
-        thread.join(10)
+        thread.join(60)
         console.stop()
     assert b"Aileron-Challenge" in heard[0]
     assert TOKEN.encode() not in b"".join(heard)

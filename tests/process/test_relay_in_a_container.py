@@ -71,7 +71,7 @@ def test_a_sessions_socket_is_all_that_a_container_needs(home: Path, tmp_path: P
             if said.get("id") == 2:
                 names = {tool["name"] for tool in said["result"]["tools"]}
         relay.stdin.close()
-        relay.wait(20)
+        relay.wait(60)
     assert "send_draft" in names
     console.end()
 

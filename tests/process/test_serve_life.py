@@ -106,7 +106,7 @@ def test_an_effect_in_flight_does_not_keep_it_for_long(
     assert attended.process.stdin is not None
     begun = time.monotonic()
     attended.process.stdin.close()
-    assert attended.process.wait(20) == 0
+    assert attended.process.wait(60) == 0
     assert time.monotonic() - begun < 30
     attended.end()
     attended.start()
@@ -253,7 +253,7 @@ def test_it_says_at_start_what_it_accepted_and_where_it_leads(console: Console) 
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert "Nobody can approve" in lines[0]
     assert "gmail.googleapis.com:443 is answered by 127.0.0.1:9, without a credential" in lines[1]
     assert "were accepted without review (--accept-installed)" in lines[2]

@@ -51,7 +51,7 @@ def console(home: Path, mailbox: Mailbox) -> Iterator[Tmux]:
     accept(running, "connector local://aileron/mail-drafts@0.1.0")
     yield running
     running.close()
-    eventually(lambda: lock_owner(home) is None, "nobody holds the home", 20)
+    eventually(lambda: lock_owner(home) is None, "nobody holds the home")
 
 
 def press(console: Tmux, key: str, until: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PATIENCE = 40.0
+PATIENCE = 60.0
 ENDING = 10.0
 """Seconds that what ran in the panes has for its end."""
 

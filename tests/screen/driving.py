@@ -28,7 +28,7 @@ _TYPED = {
     " ": "space", ":": "colon", ">": "greater_than_sign", "/": "slash", "<": "less_than_sign",
     '"': "quotation_mark", "-": "minus",
 }  # fmt: skip
-PATIENCE = 30.0
+PATIENCE = 60.0
 QUIET_TURNS = 4
 """How many turns of the loop in a row must find nothing on its way."""
 SPINS = 200

@@ -23,7 +23,7 @@ from aileron_tui.state.document_cache import (
 from aileron_tui.state.opened_call import OpenedCall
 from tests.screen.driving import NOW, console, mail, short, start
 
-PATIENCE = 40.0
+PATIENCE = 60.0
 FORM = LayoutOptions(width=74, gutter=13)
 NOTE = "characters are still being formatted"
 

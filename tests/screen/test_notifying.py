@@ -29,7 +29,7 @@ from aileron_tui.terminal.notifications import (
 from tests.screen.driving import Console, OwnedClock, console, mail, short, start
 
 HOSTILE = "\x1b]52;c;ZWNobw==\x07 [red]pay[/] $(touch /tmp/x); `id` \u202e"
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 WRITES = """
 import json, os, sys

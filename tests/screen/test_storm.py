@@ -21,7 +21,7 @@ from aileron_tui.widgets.rows import RowList
 from tests.screen.driving import NOW, Console, console, mail, short, start
 
 STORM = 200
-PATIENCE = 40.0
+PATIENCE = 60.0
 
 
 def key(number: int) -> str:

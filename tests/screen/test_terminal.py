@@ -20,7 +20,7 @@ FILLED = re.compile(rb"48;2;95;201;184[0-9;]*m a ")
 """The approve key in ink on teal: the very next press decides."""
 SGR = re.compile(rb"\x1b\[[0-9;:?]*[a-zA-Z]")
 ROOT = Path(__file__).parents[2]
-PATIENCE = 40.0
+PATIENCE = 60.0
 
 
 class Terminal:

@@ -25,7 +25,7 @@ from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 from tests.support.screens.port import FixturePort
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 40.0
+PATIENCE = 60.0
 SGR = re.compile(rb"\x1b\[([0-9;:]*)m")
 CODE = """
 import sys

@@ -51,7 +51,7 @@ __all__ = [
 
 DRAFT = "r-8842190447"
 """The first draft in a fresh mailbox: to Anna Brandt, `Q3 numbers`."""
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds after which a test that waits has failed."""
 _T = TypeVar("_T")
 

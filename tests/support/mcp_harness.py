@@ -227,7 +227,7 @@ def listen_unix(path: Path) -> socket.socket:
 def listen_tcp(port: int = 0) -> socket.socket:
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while True:
         try:
             sock.bind(("127.0.0.1", port))
@@ -310,14 +310,14 @@ class ThreadConsole:
         work = self.served.run(lambda _: started.set())
         self._thread = threading.Thread(target=asyncio.run, args=(work,))
         self._thread.start()
-        assert started.wait(30)
+        assert started.wait(60)
         self.port = self.served.port
         self.control = Control(
             lambda name, *given: self.on_loop(getattr(self.served.person, name)(*given))
         )
 
     def on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self.served.loop).result(20)
+        return asyncio.run_coroutine_threadsafe(work, self.served.loop).result(60)
 
     def session_of(self, token: str) -> str:
         found = self.served.app.sessions.authenticate(token)
@@ -326,7 +326,7 @@ class ThreadConsole:
 
     def stop(self) -> None:
         self.served.loop.call_soon_threadsafe(self.served.stop.set)
-        self._thread.join(15)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
 
@@ -365,7 +365,7 @@ class ProcessConsole:
 
     def _end(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
-        self.process.wait(15)
+        self.process.wait(60)
         for stream in (self.process.stdin, self.process.stdout):
             assert stream is not None
             stream.close()
@@ -439,7 +439,7 @@ class RawRelay:
         self.process.stdin.close()
         return self.outcome()
 
-    def outcome(self, timeout: float = 15) -> tuple[int, str]:
+    def outcome(self, timeout: float = 60) -> tuple[int, str]:
         code = self.process.wait(timeout)
         assert self.process.stderr is not None
         said = self.process.stderr.read().decode()
@@ -484,7 +484,7 @@ NEW = {
 }
 
 
-def eventually(check: Any, what: str, seconds: float = 10.0) -> None:
+def eventually(check: Any, what: str, seconds: float = 60.0) -> None:
     """Wait until *check* holds; for what a process does without telling the test."""
     deadline = time.monotonic() + seconds
     while not check():

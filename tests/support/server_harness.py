@@ -158,7 +158,7 @@ class Console:
         self.url: str = self.said["url"]
         self.port = int(self.url.rpartition(":")[2])
 
-    def end(self, number: int = signal.SIGTERM, seconds: float = 20) -> int:
+    def end(self, number: int = signal.SIGTERM, seconds: float = 60) -> int:
         """Signal it, wait for its end, return its code (negative: the signal that killed it)."""
         if self.process.poll() is None:
             self.process.send_signal(number)
@@ -310,7 +310,7 @@ class Attended(Console):
             self.process.stdin.write(json.dumps(intent) + "\n")
             self.process.stdin.flush()
 
-    def until(self, holds: Callable[[], bool], seconds: float = 20) -> bool:
+    def until(self, holds: Callable[[], bool], seconds: float = 60) -> bool:
         """Read events until *holds*; False if the process ended first."""
         deadline = time.monotonic() + seconds
         while not holds():
@@ -387,7 +387,7 @@ def quiet_port() -> int:
             return port
 
 
-def eventually(holds: Callable[[], Any], what: str, seconds: float = 10) -> Any:
+def eventually(holds: Callable[[], Any], what: str, seconds: float = 60) -> Any:
     """Ask until *holds* is true; polling of another process, bounded by *seconds*."""
     deadline = time.monotonic() + seconds
     while not (found := holds()):

@@ -24,7 +24,7 @@ from rich.cells import get_character_cell_size
 
 __all__ = ["PATIENCE", "Cells", "Pty"]
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 _TOKEN = re.compile(
     r"\x1b\[(?P<csi>[0-9;:?<=>]*[ -/]*[@-~])"

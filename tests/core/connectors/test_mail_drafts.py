@@ -208,7 +208,7 @@ def test_the_mailbox_runs_as_a_program_of_its_own() -> None:
         with urllib.request.urlopen(f"{place['url']}/_state", timeout=10) as answer:
             assert len(json.load(answer)["drafts"]) == 5
         program.terminate()
-        assert program.wait(20) == 0
+        assert program.wait(60) == 0
 
 
 @pytest.mark.skipif(not ALL, reason="compiles for half a minute: make test-all")

@@ -38,7 +38,7 @@ def test_every_new_intent_is_answered_by_its_fact_or_refused_with_a_sentence(hom
     events: queue.Queue[CoreEvent] = queue.Queue()
 
     def answer(kind: type[_F]) -> _F:
-        while not isinstance(event := events.get(timeout=10), kind):
+        while not isinstance(event := events.get(timeout=60), kind):
             assert not isinstance(event, IntentRefused), event.message
         return event
 

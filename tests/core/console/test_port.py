@@ -26,7 +26,7 @@ from tests.support.core_harness import DRAFT, Mailbox, install_examples, open_se
 
 def until(events: "queue.Queue[CoreEvent]", wanted: type, state: str = "") -> CoreEvent:
     while True:
-        event = events.get(timeout=10)
+        event = events.get(timeout=60)
         if isinstance(event, wanted) and (
             not state or (isinstance(event, ApprovalUpdated) and event.view.state == state)
         ):

@@ -164,7 +164,7 @@ def test_a_killed_launcher_leaves_its_doors_to_others(project: Path, tmp_path: P
     refuse_unfinished(home, project)
     assert (project / ".envrc").exists()
     launcher.kill()
-    launcher.wait(20)
+    launcher.wait(60)
     launcher.stdin.close()
     launcher.stdout.close()
     (reported,) = finish_sessions(home)

@@ -292,7 +292,7 @@ def test_a_contained_sessions_socket_gets_no_token_and_no_check(tmp_path: Path) 
     relay = RawRelay(tmp_path, AILERON_URL=f"unix:{path}", AILERON_TOKEN="not for the socket")
     relay.send("server/discover", 1, _meta=NEW)
     assert relay.answer(1)["result"] == {}
-    thread.join(10)
+    thread.join(60)
     listener.close()
     assert b"not for the socket" not in heads[0]
     assert b"uthorization" not in heads[0]

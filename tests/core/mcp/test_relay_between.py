@@ -54,7 +54,7 @@ def scripted(home: Path, script: Script) -> Iterator[None]:
         yield
     finally:
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join(10)
+        thread.join(60)
         listener.close()
         os.close(lock)
 

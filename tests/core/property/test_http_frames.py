@@ -34,7 +34,7 @@ from tests.fast.property.mcp_messages import (
 )
 from tests.support.server_harness import ROOT, Console, aileron
 
-SECONDS = 20.0
+SECONDS = 60.0
 FEWER = settings(max_examples=max(10, settings.default.max_examples * 2 // 5))
 """Each example is four requests at least."""
 HELLO = {

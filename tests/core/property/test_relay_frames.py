@@ -31,7 +31,7 @@ from tests.support.mcp_harness import (
     lock_home,
 )
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class Line:
@@ -233,7 +233,7 @@ class HostileConsole:
 
     def stop(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
-        self._thread.join(10)
+        self._thread.join(60)
         self._listener.close()
         os.close(self._lock)
 

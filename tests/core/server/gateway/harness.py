@@ -30,7 +30,7 @@ from aileron_core.server.sockets import bind_tcp
 from aileron_core.sessions.model import OpenedSession
 from aileron_core.settings import GatewaySettings, Settings
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 Loop = Callable[[], asyncio.AbstractEventLoop]
 LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
 """The core runs on the second where there is one."""
