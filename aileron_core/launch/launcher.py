@@ -7,24 +7,19 @@ import shutil
 from collections.abc import Generator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Literal
-from urllib.parse import urlsplit
 
 from aileron_core.containment import sandbox_init
 from aileron_core.containment.bubblewrap import (
     SANDBOX_LAUNCH_DIR,
     SANDBOX_SOCKET,
-    bwrap_argv,
 )
 from aileron_core.containment.git.prepare import check_repositories
 from aileron_core.containment.hard_links import break_own_hard_links, find_outside_links
 from aileron_core.containment.programs import named_interpreter, own_interpreter
-from aileron_core.containment.sandbox_network import DNS_PORT
-from aileron_core.containment.support import SandboxSupport, refuse_root
+from aileron_core.containment.support import refuse_root
 from aileron_core.errors import Forbidden
 from aileron_core.launch import agent_job
-from aileron_core.launch.agent_logins import PRIVATE_HOME, RenewedLogins
-from aileron_core.launch.agent_state import make_state
-from aileron_core.launch.caches import prepare_caches
+from aileron_core.launch.contained_run import run_contained
 from aileron_core.launch.foreground import job_argv, run_foreground
 from aileron_core.launch.interfaces import LaunchedSession, Prompter, SessionHold, SessionPort
 from aileron_core.launch.launch_dir import (
@@ -37,8 +32,7 @@ from aileron_core.launch.named_programs import (
     missing_checks_digest,
     missing_sentences,
 )
-from aileron_core.launch.network.host_network import HostNetwork
-from aileron_core.launch.network.launch_network import end_network, host_network, listed_hosts
+from aileron_core.launch.network.launch_network import host_network, listed_hosts
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch, prepare
 from aileron_core.launch.project import ProjectSettings
 from aileron_core.launch.project_contents import keep_settings, settings_contents
@@ -49,8 +43,6 @@ from aileron_core.launch.protected_paths import (
     refuse_unfinished,
 )
 from aileron_core.launch.repositories import (
-    Repositories,
-    git_home_config,
     import_from_killed_launches,
     take_notices,
 )
@@ -58,9 +50,6 @@ from aileron_core.launch.sandbox import (
     EMPTY_FILE,
     RESOLV_CONF,
     planned_mounts,
-    sandbox_spec,
-    sandboxed_environment,
-    write_home_files,
 )
 from aileron_core.text import escape
 
@@ -92,16 +81,7 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
         prepared = prepare(request, PurePosixPath(launch_dir.path))
         _require_acceptance(prepared.project_settings, request, console, prompter)
         _require_checks(prepared, request, console, prompter)
-        session = console.open(
-            agent=request.agent.name,
-            label=request.label or request.project.name,
-            cwd=request.project,
-            contained=request.contained,
-            key_providers=tuple(request.agent.key_variables) if request.gateway else (),
-            network=_NETWORKS.get(request.sandbox),
-            hosts=tuple(listed_hosts(request)) if request.sandbox == "hosts" else (),
-            writes=_written(request, prepared),
-        )
+        session = _open_session(request, prepared, console)
         stack.callback(console.end, session.session_id)
         network = host_network(request, session, console)
         hold = console.hold(session, network.hosts.allow if network is not None else lambda _: None)
@@ -109,41 +89,49 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
         prepared = prepared.with_gateway(
             f"{session.url}/gw/{session.gateway_token}", session.placeholder, session.key_providers
         )
-        for sentence in (
-            *prepared.agent_files.notices,
-            *prepared.paths.notices,
-            *key_sentences(prepared),
-            *prepared.unused_keys,
-        ):
-            prompter.say(escape(sentence))
-        for folder in prepared.paths.writable:
-            if (warning := find_outside_links(folder).warning()) is not None:
-                prompter.say(f"{escape(str(folder))}: {warning}")
-        if prepared.traffic is not None:
-            for sentence in bypass_warnings(
-                request.agent, prepared.traffic, offline=request.offline
-            ):
-                prompter.say(escape(sentence))
-        if left_out := prepared.tools.left_out:
-            prompter.say(f"On PATH, but not in the sandbox: {escape('; '.join(left_out))}.")
+        _say_differences(request, prepared, prompter)
         _write_launch_files(launch_dir, request, session, prepared)
         for folder in (request.project, *filter(Path.is_dir, prepared.paths.writable)):
             stack.enter_context(_protected(folder, request, session, prompter))
         if prepared.support is None:
-            stack.enter_context(InjectedFiles(request.home, prepared.plan.injected_files))
-            return run_foreground(
-                [
-                    *job_argv(str(agent_job.__file__), sandbox=False),
-                    str(prepared.program),
-                    *prepared.plan.argv[1:],
-                ],
-                env=prepared.env,
-                cwd=str(request.project),
-                started=lambda _: hold.start(),
-            )
-        return _run_contained(
+            return _run_uncontained(request, prepared, hold)
+        return run_contained(
             request, prepared, prepared.support, session, launch_dir.path, hold, network, prompter
         )
+
+
+def _open_session(
+    request: LaunchRequest, prepared: PreparedLaunch, console: SessionPort
+) -> LaunchedSession:
+    return console.open(
+        agent=request.agent.name,
+        label=request.label or request.project.name,
+        cwd=request.project,
+        contained=request.contained,
+        key_providers=tuple(request.agent.key_variables) if request.gateway else (),
+        network=_NETWORKS.get(request.sandbox),
+        hosts=tuple(listed_hosts(request)) if request.sandbox == "hosts" else (),
+        writes=_written(request, prepared),
+    )
+
+
+def _say_differences(request: LaunchRequest, prepared: PreparedLaunch, prompter: Prompter) -> None:
+    """Say what is different from a start without Aileron."""
+    for sentence in (
+        *prepared.agent_files.notices,
+        *prepared.paths.notices,
+        *key_sentences(prepared),
+        *prepared.unused_keys,
+    ):
+        prompter.say(escape(sentence))
+    for folder in prepared.paths.writable:
+        if (warning := find_outside_links(folder).warning()) is not None:
+            prompter.say(f"{escape(str(folder))}: {warning}")
+    if prepared.traffic is not None:
+        for sentence in bypass_warnings(request.agent, prepared.traffic, offline=request.offline):
+            prompter.say(escape(sentence))
+    if left_out := prepared.tools.left_out:
+        prompter.say(f"On PATH, but not in the sandbox: {escape('; '.join(left_out))}.")
 
 
 @contextlib.contextmanager
@@ -314,91 +302,16 @@ def _pin_interpreter(
         launch_dir.write(f"bin/{name}", text, mode=0o700)
 
 
-def _run_contained(
-    request: LaunchRequest,
-    prepared: PreparedLaunch,
-    support: SandboxSupport,
-    session: LaunchedSession,
-    launch_dir: Path,
-    hold: SessionHold,
-    network: HostNetwork | None,
-    prompter: Prompter,
-) -> int:
-    """Run the agent in its sandbox, with a home and git directories of its own; return its exit code."""
-    with contextlib.ExitStack() as stack:
-        own = stack.enter_context(LaunchDir(launch_dir.parent, prompter.say)).path
-        own_home = own / PRIVATE_HOME
-        own_home.mkdir(mode=0o700)
-        prepared.agent_files.copy_to(own_home)
-        make_state(request.aileron_home, request.agent, request.project)
-        folders = request.agent.folders
-        logins = stack.enter_context(RenewedLogins(own, request.home, folders, prompter.say))
-        prepare_caches(request.aileron_home, request.home, request.project, prompter.say)
-        git = git_home_config(support.bwrap, request.project, prepared.paths.writable, request.env)
-        for sentence in git.notices:
-            prompter.say(sentence)
-        write_home_files(own_home, {**prepared.tools.files, **git.files})
-        InjectedFiles(own_home, prepared.plan.injected_files).__enter__()  # they end with the copy
-        repositories = [
-            stack.enter_context(
-                Repositories(
-                    bwrap=support.bwrap,
-                    aileron_home=request.aileron_home,
-                    session=session.session_id if number == 0 else f"{session.session_id}-{number}",
-                    project=folder,
-                    env=request.env,
-                    say=prompter.say,
-                )
-            )
-            for number, folder in enumerate(
-                (request.project, *filter(Path.is_dir, prepared.paths.writable))
-            )
-        ]
-        spec = sandbox_spec(
-            request,
-            prepared,
-            launch_dir=launch_dir,
-            private_home=own_home,
-            socket=session.socket,
-            git_mounts=repositories[0].mounts,
-            git_of_writable=tuple(mount for each in repositories[1:] for mount in each.mounts),
-        )
-        # Offline the sandbox has no network in common with the gateway, so it needs a forwarder.
-        forwards = request.own_network and prepared.uses_gateway
-        opens = str(urlsplit(session.url).port if forwards else 0)
-        if network is not None:
-            opens += f":{DNS_PORT}"
-            stack.callback(end_network, network, prompter)
-        start = [str(own_interpreter()), "-I", f"{SANDBOX_LAUNCH_DIR}/start.py", opens]
-        command = [
-            *(start if request.own_network else ()),
-            *job_argv(f"{SANDBOX_LAUNCH_DIR}/job.py", sandbox=True),
-            str(prepared.program.resolve()),
-            *prepared.plan.argv[1:],
-        ]
-
-        def started(bwrap: int) -> None:
-            hold.start()
-            if network is not None:
-                network.start(bwrap)
-            logins.follow()
-            for each in repositories:
-                each.follow(bwrap)
-
-        @contextlib.contextmanager
-        def paused() -> Generator[None, None, None]:
-            with contextlib.ExitStack() as held:
-                for each in repositories:
-                    held.enter_context(each.paused())
-                yield
-
+def _run_uncontained(request: LaunchRequest, prepared: PreparedLaunch, hold: SessionHold) -> int:
+    """Run the agent without a sandbox; return its exit code."""
+    command = [
+        *job_argv(str(agent_job.__file__), sandbox=False),
+        str(prepared.program),
+        *prepared.plan.argv[1:],
+    ]
+    with InjectedFiles(request.home, prepared.plan.injected_files):
         return run_foreground(
-            bwrap_argv(spec, command),
-            env=sandboxed_environment(request, prepared),
-            cwd="/",
-            prepare=support.drop_privileges,
-            started=started,
-            paused=paused,
+            command, env=prepared.env, cwd=str(request.project), started=lambda _: hold.start()
         )
 
 

@@ -1,6 +1,7 @@
 """The sandbox of one launch, from what was prepared: its mounts, the files of its home, its environment."""
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -87,6 +88,16 @@ def write_home_files(own_home: Path, texts: Mapping[str, str]) -> None:
         path = own_home / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+def shell_profiles(path: str) -> dict[str, str]:
+    """Return the profiles of the sandbox's home, by name, which keep *path* in a login shell.
+
+    Codex runs each command in such a shell, and /etc/profile of many systems sets PATH anew.
+    """
+    quoted = shlex.quote(path)
+    text = f'case ":$PATH:" in *:{quoted}:*) ;; *) export PATH={quoted}:"$PATH" ;; esac\n'
+    return {".profile": text, ".zprofile": text}
 
 
 def sandboxed_environment(request: LaunchRequest, prepared: PreparedLaunch) -> dict[str, str]:

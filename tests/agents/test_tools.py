@@ -26,6 +26,7 @@ def output(*words):
     return (done.stdout + done.stderr).strip()
 print("FOUND " + json.dumps({
     "own tool": output("mytool"),
+    "in login shells": [output(shell, "-lc", "mytool") for shell in ("bash", "sh", "zsh")],
     "interpreter": sys.executable,
     "python3 of the agent": output("python3", "-c", "print(1)"),
     "cache before": sorted(os.path.basename(each) for each in glob.glob(os.path.expanduser("~/.cache/uv/*"))),
@@ -105,6 +106,7 @@ def test_a_days_work_contained(bench: Bench) -> None:
     options = ("--write", str(bench.home / "scratch"), "--hide", ".env")
     found, said = launched(bench, *options, path=path)
     assert found["own tool"] == "mine"
+    assert found["in login shells"] == ["mine"] * 3  # Codex runs each command in one
     assert found["interpreter"].startswith("/usr/bin/python3")
     assert found["cache before"] == ["wheel"]
     assert found["cached"] == [1, 1, 1, 1, 1]

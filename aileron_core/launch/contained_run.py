@@ -1,0 +1,143 @@
+"""The contained run of one launch: a home, caches and git directories of its own, and the agent in its sandbox."""
+
+import contextlib
+from collections.abc import Generator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from aileron_core.containment.bubblewrap import SANDBOX_LAUNCH_DIR, bwrap_argv
+from aileron_core.containment.programs import own_interpreter
+from aileron_core.containment.sandbox_network import DNS_PORT
+from aileron_core.containment.support import SandboxSupport
+from aileron_core.launch.agent_logins import PRIVATE_HOME, RenewedLogins
+from aileron_core.launch.agent_state import make_state
+from aileron_core.launch.caches import prepare_caches
+from aileron_core.launch.foreground import job_argv, run_foreground
+from aileron_core.launch.interfaces import LaunchedSession, Prompter, SessionHold
+from aileron_core.launch.launch_dir import InjectedFiles, LaunchDir
+from aileron_core.launch.network.host_network import HostNetwork
+from aileron_core.launch.network.launch_network import end_network
+from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch
+from aileron_core.launch.repositories import Repositories, git_home_config
+from aileron_core.launch.sandbox import (
+    sandbox_spec,
+    sandboxed_environment,
+    shell_profiles,
+    write_home_files,
+)
+
+
+def run_contained(
+    request: LaunchRequest,
+    prepared: PreparedLaunch,
+    support: SandboxSupport,
+    session: LaunchedSession,
+    launch_dir: Path,
+    hold: SessionHold,
+    network: HostNetwork | None,
+    prompter: Prompter,
+) -> int:
+    """Run the agent in its sandbox, with a home and git directories of its own; return its exit code."""
+    with contextlib.ExitStack() as stack:
+        own = stack.enter_context(LaunchDir(launch_dir.parent, prompter.say)).path
+        own_home = own / PRIVATE_HOME
+        own_home.mkdir(mode=0o700)
+        prepared.agent_files.copy_to(own_home)
+        make_state(request.aileron_home, request.agent, request.project)
+        folders = request.agent.folders
+        logins = stack.enter_context(RenewedLogins(own, request.home, folders, prompter.say))
+        prepare_caches(request.aileron_home, request.home, request.project, prompter.say)
+        _write_home(own_home, request, prepared, support.bwrap, prompter)
+        repositories = [
+            stack.enter_context(each)
+            for each in _repositories(request, prepared, session, support.bwrap, prompter)
+        ]
+        spec = sandbox_spec(
+            request,
+            prepared,
+            launch_dir=launch_dir,
+            private_home=own_home,
+            socket=session.socket,
+            git_mounts=repositories[0].mounts,
+            git_of_writable=tuple(mount for each in repositories[1:] for mount in each.mounts),
+        )
+        if network is not None:
+            stack.callback(end_network, network, prompter)
+
+        def started(bwrap: int) -> None:
+            hold.start()
+            if network is not None:
+                network.start(bwrap)
+            logins.follow()
+            for each in repositories:
+                each.follow(bwrap)
+
+        @contextlib.contextmanager
+        def paused() -> Generator[None, None, None]:
+            with contextlib.ExitStack() as held:
+                for each in repositories:
+                    held.enter_context(each.paused())
+                yield
+
+        return run_foreground(
+            bwrap_argv(spec, _sandbox_command(request, prepared, session)),
+            env=sandboxed_environment(request, prepared),
+            cwd="/",
+            prepare=support.drop_privileges,
+            started=started,
+            paused=paused,
+        )
+
+
+def _write_home(
+    own_home: Path,
+    request: LaunchRequest,
+    prepared: PreparedLaunch,
+    bwrap: str,
+    prompter: Prompter,
+) -> None:
+    """Write what the sandbox's home has besides the agent's own settings."""
+    git = git_home_config(bwrap, request.project, prepared.paths.writable, request.env)
+    for sentence in git.notices:
+        prompter.say(sentence)
+    profiles = shell_profiles(sandboxed_environment(request, prepared)["PATH"])
+    write_home_files(own_home, {**profiles, **prepared.tools.files, **git.files})
+    InjectedFiles(own_home, prepared.plan.injected_files).__enter__()  # they end with the copy
+
+
+def _repositories(
+    request: LaunchRequest,
+    prepared: PreparedLaunch,
+    session: LaunchedSession,
+    bwrap: str,
+    prompter: Prompter,
+) -> Generator[Repositories]:
+    """Yield those of the project, then those of each other folder that the agent may write."""
+    folders = (request.project, *filter(Path.is_dir, prepared.paths.writable))
+    for number, folder in enumerate(folders):
+        yield Repositories(
+            bwrap=bwrap,
+            aileron_home=request.aileron_home,
+            session=session.session_id if number == 0 else f"{session.session_id}-{number}",
+            project=folder,
+            env=request.env,
+            say=prompter.say,
+        )
+
+
+def _sandbox_command(
+    request: LaunchRequest, prepared: PreparedLaunch, session: LaunchedSession
+) -> list[str]:
+    """Return what runs inside: the agent, behind its job control and its network's first program."""
+    # Such a sandbox has no network in common with the gateway, so it needs a forwarder.
+    forwards = request.own_network and prepared.uses_gateway
+    opens = str(urlsplit(session.url).port if forwards else 0)
+    if request.sandbox == "hosts":
+        opens += f":{DNS_PORT}"
+    start = [str(own_interpreter()), "-I", f"{SANDBOX_LAUNCH_DIR}/start.py", opens]
+    return [
+        *(start if request.own_network else ()),
+        *job_argv(f"{SANDBOX_LAUNCH_DIR}/job.py", sandbox=True),
+        str(prepared.program.resolve()),
+        *prepared.plan.argv[1:],
+    ]
