@@ -22,7 +22,7 @@ from typing import Any
 
 ADDRESS, OTHER = "127.0.0.5", "127.0.0.6"
 PUBLIC = "93.184.215.14"
-LISTED = ("alpha", "beta", "gamma", "meta", "loop", "public", "corporate", "own")
+LISTED = ("alpha", "beta", "gamma", "meta", "loop", "public", "corporate", "broken", "own")
 """The last as the agent's own, the others as the person's."""
 ADDRESSES = {
     "alpha.example": [ADDRESS],
@@ -81,11 +81,11 @@ def datagram():
         raw.connect(("9.9.9.9", 53))
         return "sent"
 
-def ask(name):
+def ask(name, wait=True):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as raw:
         raw.settimeout(20)
         raw.sendto(b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" + name + b"\x00\x01\x00\x01", ("127.0.0.1", 53))
-        return raw.recv(512)[3] & 15
+        return raw.recv(512)[3] & 15 if wait else None
 
 def ask_by_stream(name):
     with socket.create_connection(("127.0.0.1", 53), 20) as raw:
@@ -105,6 +105,8 @@ attempt("listed elsewhere", lambda: fetch("alpha.example", sni="gamma.example"))
 attempt("nameless", nameless)
 attempt("plain", plain)
 attempt("by stream", lambda: ask_by_stream(b"\x05alpha\x07example\x00"))
+attempt("broken by stream", lambda: ask_by_stream(b"\x06broken\x07example\x00"))
+attempt("broken", lambda: ask(b"\x06broken\x07example\x00", wait=False))
 attempt("unlisted", lambda: fetch("late.example"))
 attempt("strange", lambda: ask(b"\x01a\x08\x1b[31m\xff\x00b\x00"))
 attempt("metadata", lambda: fetch("meta.example"))
@@ -132,7 +134,7 @@ print(json.dumps(met), flush=True)
 
 
 class _Names:
-    """The resolver, in the place of the system's; says what it was asked."""
+    """The resolver, in the place of the system's; says what it was asked. Of broken.example it knows nothing: KeyError."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -238,6 +240,7 @@ def main(folder: Path) -> None:
         "met": met,
         "refused": refused,
         "asked": names.asked,
+        "bugs": sorted(network.bugs),
         "port": port,
         "uid": os.getuid(),
     }

@@ -84,9 +84,26 @@ def test_a_name_that_is_not_listed_does_not_exist(result: dict[str, Any]) -> Non
     assert refused[strange] == "it is not a host name"
     assert {*result["asked"]} == {
         f"{name}.example"
-        for name in ("alpha", "beta", "meta", "loop", "own", "corporate", "public", "late")
+        for name in (
+            "alpha",
+            "beta",
+            "meta",
+            "loop",
+            "own",
+            "corporate",
+            "public",
+            "broken",
+            "late",
+        )
     }
     assert result["asked"].count("late.example") == 1  # once it was allowed
+
+
+def test_an_error_of_ailerons_ends_one_exchange_and_is_kept(result: dict[str, Any]) -> None:
+    """The two questions got no answer, and all that came after them did; the person is told at the end."""
+    assert result["met"]["broken by stream"].startswith("OSError")
+    (bug,) = result["bugs"]
+    assert bug.startswith("KeyError in host_network_child.py, line ")
 
 
 def test_a_listed_name_leads_to_no_address_of_this_machine_or_its_cloud(

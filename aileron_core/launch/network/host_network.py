@@ -13,8 +13,10 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Awaitable, Callable
+import traceback
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
+from pathlib import Path
 
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver, SystemResolver
 from aileron_core.containment.sandbox_network import (
@@ -92,6 +94,8 @@ class HostNetwork:
         self._thread: threading.Thread | None = None
         self.failure = ""
         """Why there was no network, empty if there was."""
+        self.bugs: set[str] = set()
+        """What ended a connection or a question and should not have: which error and where."""
         self.refused: dict[str, str] = {}
         """What was refused, `name:port` -> why; hostile text."""
 
@@ -144,10 +148,8 @@ class HostNetwork:
 
         async def handled(client: socket.socket) -> None:
             try:
-                with client:
+                with self._ending_alone(), client:
                     await handle(client)
-            except Exception:  # noqa: BLE001, S110 - what one connection meets must not end the others
-                pass
             finally:
                 self._slots.release()
 
@@ -161,6 +163,19 @@ class HostNetwork:
             await self._slots.acquire()
             group.create_task(handled(client))
 
+    @contextlib.contextmanager
+    def _ending_alone(self) -> Generator[None]:
+        """End one exchange without the others, whatever it meets; what nobody foresaw is kept for the person."""
+        try:
+            yield
+        except (OSError, NotAQuery, _Refused):  # how one ends; what was refused is reported already
+            pass
+        except Exception as error:  # noqa: BLE001
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{Path(last.filename).name}, line {last.lineno}"
+            # Without the error's words: the agent may have chosen them.
+            self.bugs.add(f"{type(error).__name__} in {place}")
+
     # Names
 
     async def _answer_datagrams(self, queries: socket.socket, group: asyncio.TaskGroup) -> None:
@@ -169,7 +184,7 @@ class HostNetwork:
 
         async def answered(message: bytes, asker: tuple[str, int]) -> None:
             try:
-                with contextlib.suppress(OSError, NotAQuery):
+                with self._ending_alone():
                     await self._loop.sock_sendto(queries, await self._answer(message), asker)
             finally:
                 slots.release()

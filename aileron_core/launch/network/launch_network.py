@@ -32,6 +32,10 @@ def end_network(network: HostNetwork, prompter: Prompter) -> None:
     network.stop()
     if network.failure:
         prompter.say(f"The sandbox's network could not be opened: {escape(network.failure)}.")
+    for bug in sorted(network.bugs):
+        prompter.say(
+            f"A connection of the sandbox failed because of an error in Aileron ({bug}). Please report it."
+        )
     refused = [each for each in network.refused if each not in network.hosts]
     if refused:
         named = ", ".join(escape(each) for each in refused[:_MAX_NAMED])

@@ -71,9 +71,9 @@ def test_nothing_is_mounted_into_what_an_agent_could_write() -> None:
     """bubblewrap would follow a link that an earlier agent left in the way."""
     kept = Mount(path=HOME / ".claude/projects", how="writable", why="", source=Path("/kept"))
     hook = Mount(path=HOME / ".claude/projects/x/hook", how="read-only", why="")
-    refuse_nested([kept], Path("/work/app"))
+    refuse_nested([kept], Path("/srv/app"))
     with pytest.raises(Forbidden, match="where an agent may have put links"):
-        refuse_nested([kept, hook], Path("/work/app"))
+        refuse_nested([kept, hook], Path("/srv/app"))
     with pytest.raises(Forbidden, match="where an agent may have put links"):
         refuse_nested([kept], HOME / ".claude/projects/app")
 
