@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from aileron_core.errors import HomeError
 from aileron_core.home.owner import OwnerNotVerified, lock_owner, socket_path
 
 DEFAULT_HOME = Path("~/.aileron")
+_LOCK_TRIES = 100
 
 _OURS = {
     "config.toml",
@@ -149,19 +151,28 @@ class HomeLock:
             HomeError: another process holds it; the message names its pid where that is known.
         """
         handle = os.open(self._home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        owner = ""
+        for _ in range(_LOCK_TRIES):
+            with contextlib.suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._handle = handle
+                return
+            if owner := self._owner():
+                break
+            time.sleep(0.01)  # whoever asks for the owner holds a shared lock for a moment
+        os.close(handle)
+        raise HomeError(
+            f"A console is already running on {self._home.path} ({owner or 'another process'}). "
+            "Use that one, or set AILERON_HOME to another folder."
+        )
+
+    def _owner(self) -> str:
+        """Return who holds the exclusive lock; empty if nobody does."""
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(handle)
-            owner = "another process"
-            with contextlib.suppress(OwnerNotVerified):
-                if pid := lock_owner(self._home.path):
-                    owner = f"process {pid}"
-            raise HomeError(
-                f"A console is already running on {self._home.path} ({owner}). "
-                "Use that one, or set AILERON_HOME to another folder."
-            ) from error
-        self._handle = handle
+            pid = lock_owner(self._home.path)
+        except OwnerNotVerified:
+            return "another process"
+        return f"process {pid}" if pid else ""
 
     def release(self) -> None:
         """Give the lock back; the second time nothing happens."""

@@ -1,15 +1,30 @@
 """Which process owns a home, and whether it is the one that answers."""
 
+import fcntl
+import io
 import os
+import socket
+import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from subprocess import PIPE
+from typing import IO, Any
 
 import pytest
 
 from aileron_core.errors import HomeError
 from aileron_core.home import owner
 from aileron_core.home.layout import Home, HomeLock
-from aileron_core.home.owner import OwnerNotVerified, connect_to_owner, lock_owner, peer_of
+from aileron_core.home.owner import (
+    OwnerNotVerified,
+    connect_to_owner,
+    connect_unix,
+    lock_owner,
+    peer_of,
+)
 from aileron_core.server.sockets import bind_unix
 
 
@@ -88,4 +103,98 @@ def test_a_connection_to_the_owner_is_given_only_where_the_owner_answers(
     assert raised.value.reason == "silent"
     with bind_unix(home.socket), connect_to_owner(home.path, 5) as connection:
         assert peer_of(connection) == (os.getpid(), os.getuid())
+    lock.release()
+
+
+class PagedFile(io.FileIO):
+    """Runs *between* once, after the first page was read."""
+
+    def __init__(self, path: str, between: Callable[[], object]) -> None:
+        super().__init__(path)
+        self._between: Callable[[], object] | None = between
+        self._begun = False
+
+    def readinto(self, buffer: object, /) -> int:
+        if self._begun and self._between is not None:
+            self._between()
+            self._between = None
+        self._begun = True
+        return super().readinto(buffer)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_the_owner_is_found_while_other_locks_come_and_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: on a busy machine a command said that no console runs, one time in fifty.
+
+    The kernel counts the lines that it has given: where locks end after the first page, the second
+    begins as many lines too late.
+    """
+    home = Home(tmp_path / "home")
+    home.prepare()
+    lock = HomeLock(home)
+    processors = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(processors)})  # the kernel has a list of locks for each
+    with ExitStack() as others:
+        try:
+            lock.acquire()
+            for number in range(200):  # of 56 bytes each: more than two pages, listed before ours
+                file = others.enter_context((tmp_path / str(number)).open("w"))
+                fcntl.flock(file, fcntl.LOCK_EX)
+        finally:
+            os.sched_setaffinity(0, processors)
+        reads: list[str] = []
+
+        def paged(path: str, *_: object, **more: Any) -> IO[Any]:
+            if path != "/proc/locks":
+                return Path(path).open(errors=more.get("errors"))
+            reads.append(path)
+            return io.BufferedReader(PagedFile(path, others.close))
+
+        monkeypatch.setattr(owner, "open", paged, raising=False)
+        assert lock_owner(home.path) == os.getpid()
+    assert len(reads) > 1, "the first reading found it: this proves nothing"
+    lock.release()
+
+
+def test_a_home_is_opened_while_somebody_asks_who_owns_it(tmp_path: Path) -> None:
+    """Who asks holds a shared lock for a moment; a console that starts then does not give up."""
+    home = Home(tmp_path / "home")
+    home.prepare()
+    handle = os.open(home.path, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_SH)
+    threading.Timer(0.1, os.close, [handle]).start()
+    lock = HomeLock(home)
+    lock.acquire()
+    assert lock_owner(home.path) == os.getpid()
+    lock.release()
+
+
+def test_a_console_that_was_restarted_while_it_was_asked_for_is_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that held the lock before the connection is not the one that answers it."""
+    home = Home(tmp_path / "home")
+    home.prepare()
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from aileron_core.home.layout import Home, HomeLock\n"
+        "HomeLock(Home(Path(sys.argv[1]))).acquire(); print(flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(home.path)]
+    lock = HomeLock(home)
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as before, bind_unix(home.socket):
+        assert before.stdout is not None
+        assert before.stdout.readline() == b"\n"
+
+        def restarted(path: str, timeout: float) -> socket.socket:
+            before.kill()
+            before.wait()
+            lock.acquire()
+            return connect_unix(path, timeout)
+
+        monkeypatch.setattr(owner, "connect_unix", restarted)
+        with connect_to_owner(home.path, 5) as connection:
+            assert peer_of(connection) == (os.getpid(), os.getuid())
     lock.release()
