@@ -103,17 +103,15 @@ def _folders(agent: Agent) -> Iterator[str]:
     yield f"In the sandbox, {agent.title} gets a copy of its settings, deleted when the session ends, and its own downloads read-only. It gets nothing else of these folders, however large they are."
     yield "Only a credential is copied back, and only if it still has the same format. Aileron does not verify its values."
     yield ""
-    kept = any(folder.state for folder in agent.folders)
-    if kept:
-        yield f"What the table calls kept is {agent.title}'s history. It is not that of your home: Aileron keeps it in its own home, for contained launches in the same project ([launch.md](../launch.md#the-agents-history-and-login))."
-    else:
-        yield f"{agent.title} has no history from earlier contained launches, because it keeps settings in the same database ([launch.md](../launch.md#the-agents-history-and-login))."
+    yield f"What the table calls kept is {agent.title}'s history. It is not that of your home: Aileron keeps it in its own home, for contained launches in the same project ([launch.md](../launch.md#the-agents-history-and-login))."
+    if any(folder.database for folder in agent.folders):
+        yield "Of its database, only the rows of conversations are kept ([launch.md](../launch.md#conversations-in-a-database))."
     yield ""
     yield "| folder | copied | read-only | copied back | kept |"
     yield "|---|---|---|---|---|"
     for folder in agent.folders:
         copied = _names((*folder.settings, *folder.credentials)) or "the file"
-        yield f"| `~/{folder.path}` | {copied} | {_names(folder.read_only) or 'nothing'} | {_names(folder.credentials) or 'nothing'} | {_names((*folder.state, *folder.state_files)) or 'nothing'} |"
+        yield f"| `~/{folder.path}` | {copied} | {_names(folder.read_only) or 'nothing'} | {_names(folder.credentials) or 'nothing'} | {_names((*folder.state, *folder.state_files, *([str(folder.database.path)] if folder.database else []))) or 'nothing'} |"
     yield ""
 
 

@@ -5,28 +5,35 @@ an agent can write invented turns into it, or files that a later session would r
 conversation leaves it where a person asks for that.
 
 Two launches of one agent in one project share it, as two do outside a sandbox: each agent writes a
-file of its own for each conversation, and only appends to what it shares.
+file of its own for each conversation, and only appends to what it shares. An agent with a database
+gets one for each launch.
 """
 
 import errno
+import io
+import json
 import os
 import re
+import shutil
+import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from aileron_core.canonical import sha256_hex
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.safe_paths import open_beneath, open_folder, open_folder_beneath
+from aileron_core.containment.support import find_bwrap
 from aileron_core.errors import AileronError, NotFound
 from aileron_core.launch.agent_folders import find_named
+from aileron_core.launch.kept_conversations import KeptConversations, database_folder
 from aileron_core.launch.plan import Agent
 
 _SHOWN = 40
 """Characters of a project's name in the name of its folder, for a person who looks there."""
 _HASHED = 16
-_CHUNK = 1024 * 1024
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 WHY = "the agent's history in this project"
 
@@ -46,13 +53,42 @@ def _entries(agent: Agent, project: Path) -> Iterator[tuple[PurePosixPath, bool]
         yield from ((folder.path / name, True) for name in folder.state_files)
 
 
-def state_mounts(aileron_home: Path, home: Path, agent: Agent, project: Path) -> tuple[Mount, ...]:
-    """Return the mounts of that history; what they show is made by `make_state`."""
+def state_mounts(
+    aileron_home: Path, home: Path, agent: Agent, project: Path, launch: str
+) -> tuple[Mount, ...]:
+    """Return the mounts of that history; what they show is made by `make_state` and `kept_conversations`."""
     kept = aileron_home / _state_folder(agent, project)
+    shared = [(path, kept / path) for path, _ in _entries(agent, project)]
+    own = [
+        ((each.path / each.database.path).parent, database_folder(kept, launch))
+        for each in agent.folders
+        if each.database is not None
+    ]
     return tuple(
-        Mount(path=home / path, how="writable", why=WHY, source=kept / path)
-        for path, _ in _entries(agent, project)
+        Mount(path=home / path, how="writable", why=WHY, source=source)
+        for path, source in (*shared, *own)
     )
+
+
+def kept_conversations(
+    aileron_home: Path,
+    agent: Agent,
+    project: Path,
+    bwrap: str,
+    say: Callable[[str], None] = lambda _: None,
+) -> KeptConversations | None:
+    """Return what is kept of the conversations in the agent's database, None if it has none."""
+    for each in agent.folders:
+        if each.database is not None:
+            return KeptConversations(
+                folder=aileron_home / _state_folder(agent, project),
+                database=each.database,
+                project=project,
+                title=agent.title,
+                bwrap=bwrap,
+                say=say,
+            )
+    return None
 
 
 def make_state(aileron_home: Path, agent: Agent, project: Path) -> None:
@@ -64,6 +100,8 @@ def make_state(aileron_home: Path, agent: Agent, project: Path) -> None:
     kept = _state_folder(agent, project)
     try:
         with open_folder(aileron_home) as root:
+            with open_folder_beneath(root, kept, created=[]):
+                pass
             for path, is_file in _entries(agent, project):
                 with open_folder_beneath(root, (kept / path).parent, created=[]) as folder:
                     _make(folder, path.name, is_file=is_file)
@@ -107,7 +145,7 @@ def export_conversation(
     """Copy the newest conversation of *agent* in *project* into *folder*.
 
     Args:
-        wanted: a part of the name of its file, such as its id; empty for any.
+        wanted: a part of its id, or of the name of its file; empty for any.
         folder: a new or empty folder.
 
     Raises:
@@ -115,12 +153,13 @@ def export_conversation(
         AileronError: *folder* cannot be used.
     """
     kept = _state_folder(agent, project)
-    if not any(each.conversations for each in agent.folders):
-        raise NotFound(f"Aileron keeps no conversations of {agent.title} between launches.")
     named = f" named {wanted}" if wanted else ""
     missing = f"{agent.title} has no conversation{named} from a contained launch in {project}."
     if not aileron_home.is_dir():
         raise NotFound(missing)
+    database = kept_conversations(aileron_home, agent, project, find_bwrap() or "bwrap")
+    if database is not None:
+        return _export_rows(database, wanted, folder, missing)
     found: list[tuple[float, PurePosixPath]] = []
     with open_folder(aileron_home) as root:
         for each in agent.folders:
@@ -141,24 +180,52 @@ def export_conversation(
         modified_at, path = max(found)
         name = path.name if _PLAIN_NAME.fullmatch(path.name) else "conversation.jsonl"
         try:
-            _copy_out(root, path, folder, name)
+            source = os.fdopen(open_beneath(root, path, os.O_RDONLY | os.O_NONBLOCK), "rb")
         except OSError as error:
             raise AileronError(
-                f"{folder} cannot be used ({error.strerror}). Name a new or empty folder."
+                f"{aileron_home / path} cannot be read ({error.strerror}). Fix that, then try again."
             ) from None
+        with source:
+            _copy_out(source, folder, name)
     return ExportedConversation(path=folder / name, modified_at=modified_at, count=len(found))
 
 
-def _copy_out(root: int, path: PurePosixPath, folder: Path, name: str) -> None:
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if any(folder.iterdir()):
-        raise FileExistsError(0, "it is not empty")
-    source = open_beneath(root, path, os.O_RDONLY | os.O_NONBLOCK)
+def _export_rows(
+    database: KeptConversations, wanted: str, folder: Path, missing: str
+) -> ExportedConversation:
     try:
-        with open_folder(folder) as target:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            with os.fdopen(open_beneath(target, name, flags, 0o600), "wb") as file:
-                while data := os.read(source, _CHUNK):
-                    file.write(data)
-    finally:
-        os.close(source)
+        found = database.newest(wanted) if database.folder.is_dir() else None
+    except (OSError, sqlite3.Error) as error:
+        raise AileronError(
+            f"{database.folder} cannot be read ({error}). Fix that, then try again."
+        ) from None
+    if found is None:
+        raise NotFound(missing)
+    name = f"{found.name}.json"
+    text = json.dumps(database.database.export(found.conversation), indent=2)
+    _copy_out(io.BytesIO(text.encode()), folder, name)
+    return ExportedConversation(
+        path=folder / name, modified_at=found.modified_at, count=found.count
+    )
+
+
+def _copy_out(source: IO[bytes], folder: Path, name: str) -> None:
+    """Write what is left of *source* to the new file *name* in *folder*, which is new or empty.
+
+    Raises:
+        AileronError: it is not, or cannot be written.
+    """
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if any(folder.iterdir()):
+            raise FileExistsError(0, "it is not empty")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with (
+            open_folder(folder) as target,
+            os.fdopen(open_beneath(target, name, flags, 0o600), "wb") as file,
+        ):
+            shutil.copyfileobj(source, file)
+    except OSError as error:
+        raise AileronError(
+            f"{folder} cannot be used ({error.strerror}). Name a new or empty folder."
+        ) from None

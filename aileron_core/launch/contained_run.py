@@ -10,7 +10,7 @@ from aileron_core.containment.programs import own_interpreter
 from aileron_core.containment.sandbox_network import DNS_PORT
 from aileron_core.containment.support import SandboxSupport
 from aileron_core.launch.agent_logins import PRIVATE_HOME, RenewedLogins
-from aileron_core.launch.agent_state import make_state
+from aileron_core.launch.agent_state import kept_conversations, make_state
 from aileron_core.launch.caches import prepare_caches
 from aileron_core.launch.foreground import job_argv, run_foreground
 from aileron_core.launch.interfaces import LaunchedSession, Prompter, SessionHold
@@ -44,6 +44,11 @@ def run_contained(
         own_home.mkdir(mode=0o700)
         prepared.agent_files.copy_to(own_home)
         make_state(request.aileron_home, request.agent, request.project)
+        kept = kept_conversations(
+            request.aileron_home, request.agent, request.project, support.bwrap, prompter.say
+        )
+        if kept is not None:
+            stack.enter_context(kept.lent_to(launch_dir.name))
         folders = request.agent.folders
         logins = stack.enter_context(RenewedLogins(own, request.home, folders, prompter.say))
         prepare_caches(request.aileron_home, request.home, request.project, prompter.say)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
+from aileron_core.launch.conversation_tables import ConversationDatabase
 from aileron_core.launch.named_programs import HomeSettings, NamedProgram
 from aileron_core.launch.routes import Route, RouteSetting
 
@@ -52,6 +53,8 @@ class AgentFolder:
     """Files of its history, kept alike, to which it only appends. No pattern."""
     conversations: tuple[str, ...] = ()
     """Patterns of the files in `state` that are one conversation each."""
+    database: ConversationDatabase | None = None
+    """Where its conversations are rows among settings: they alone are kept, launch by launch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

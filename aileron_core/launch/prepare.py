@@ -181,7 +181,9 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
     paths = _checked_paths(request, tools)
     caches = cache_mounts(request.aileron_home, request.home, request.project) if support else ()
     mounts = (*mounts, *paths.mounts)
-    state = state_mounts(request.aileron_home, request.home, agent, request.project)
+    state = state_mounts(
+        request.aileron_home, request.home, agent, request.project, launch_dir.name
+    )
     named = _named_programs(request, agent_files, mounts, (*caches, *state)) if support else ()
     paths.refuse_writing(_mounts_of(named))
     mounts = (*mounts, *caches, *state, *_mounts_of(named)) if support else ()

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from aileron_core.launch.agents.goose_conversations import GOOSE_CONVERSATIONS
 from aileron_core.launch.agents.program_settings import hook_programs, server_programs
 from aileron_core.launch.agents.provider_routes import GOOSE_KEYS, amazon, google
 from aileron_core.launch.agents.settings_files import (
@@ -152,7 +153,9 @@ class _Goose:
             credentials=("secrets.yaml",),
         ),
         AgentFolder(
-            path=PurePosixPath(".local/share/goose"), settings=("permissions", "recipes", "skills")
+            path=PurePosixPath(".local/share/goose"),
+            settings=("permissions", "recipes", "skills"),
+            database=GOOSE_CONVERSATIONS,
         ),
     )  # fmt: skip
     env_names: tuple[str, ...] = ()

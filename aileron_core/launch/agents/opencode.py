@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, cast
 
 from aileron_core.errors import InvalidRequest
+from aileron_core.launch.agents.opencode_conversations import OPENCODE_CONVERSATIONS
 from aileron_core.launch.agents.opencode_programs import opencode_programs
 from aileron_core.launch.agents.opencode_routes import (
     CONFIG_VARIABLE,
@@ -67,6 +68,7 @@ class _OpenCode:
             settings=("mcp-auth.json",),
             credentials=("auth.json",),
             read_only=("bin",),
+            database=OPENCODE_CONVERSATIONS,
         ),
         AgentFolder(
             path=PurePosixPath(".cache/opencode"),
@@ -143,9 +145,11 @@ class _OpenCode:
                 for name, provider in PROVIDER_NAMES.items()
                 if provider in through
             }
+        own_place = {"OPENCODE_DB": str(OPENCODE_CONVERSATIONS.path)} if context.contained else {}
         return Plan(
             argv=(self.program, *context.all_args),
             env={
+                **own_place,
                 CONFIG_VARIABLE: _merged(context.env.get(CONFIG_VARIABLE, ""), settings),
                 "OPENCODE_DISABLE_AUTOUPDATE": "1",
                 "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",

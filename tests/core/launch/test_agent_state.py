@@ -22,7 +22,7 @@ def test_history_is_kept_by_agent_and_project_for_the_owner_alone(tmp_path: Path
     sources: list[set[Path]] = []
     for project in projects:
         make_state(tmp_path, CLAUDE, project)
-        mounts = state_mounts(tmp_path, HOME, CLAUDE, project)
+        mounts = state_mounts(tmp_path, HOME, CLAUDE, project, "1-a")
         assert {each.how for each in mounts} == {"writable"}
         assert HOME / ".claude/projects" in {each.path for each in mounts}
         sources.append({each.source for each in mounts if each.source})
@@ -44,7 +44,7 @@ def test_a_link_in_the_place_of_history_is_not_followed(tmp_path: Path) -> None:
 def test_what_an_agent_closed_is_open_again_in_the_next_launch(tmp_path: Path) -> None:
     """Or it could keep every later launch of its project from starting."""
     make_state(tmp_path, CLAUDE, Path("/a/app"))
-    mounts = state_mounts(tmp_path, HOME, CLAUDE, Path("/a/app"))
+    mounts = state_mounts(tmp_path, HOME, CLAUDE, Path("/a/app"), "1-a")
     for each in mounts:
         assert each.source is not None
         each.source.chmod(0)
@@ -59,6 +59,7 @@ def test_no_setting_no_program_and_no_login_is_in_what_is_kept(agent: str) -> No
     """What an agent writes there it finds again: history, never what it takes as settings."""
     for folder in AGENTS[agent].folders:
         kept = [PurePosixPath(name) for name in (*folder.state, *folder.state_files)]
+        kept += [folder.database.path.parent] if folder.database else []
         named = (*folder.settings, *folder.credentials, *folder.read_only)
         for pattern in map(PurePosixPath, named):
             for path in kept:
@@ -81,7 +82,7 @@ def test_nothing_is_mounted_into_what_an_agent_could_write() -> None:
 def conversation(home: Path, name: str, at: int) -> Path:
     (mount,) = (
         each
-        for each in state_mounts(home, HOME, CLAUDE, Path("/a/app"))
+        for each in state_mounts(home, HOME, CLAUDE, Path("/a/app"), "1-a")
         if each.path.name == "projects"
     )
     assert mount.source is not None
@@ -112,7 +113,7 @@ def test_the_newest_conversation_leaves_or_the_one_that_is_named(tmp_path: Path)
         export_conversation(tmp_path, CLAUDE, Path("/b/app"), "", tmp_path / "more")
     with pytest.raises(NotFound, match="no conversation from a contained launch"):
         export_conversation(tmp_path / "none", CLAUDE, Path("/a/app"), "", tmp_path / "more")
-    with pytest.raises(NotFound, match="keeps no conversations of Goose"):
+    with pytest.raises(NotFound, match="Goose has no conversation from a contained launch"):
         export_conversation(tmp_path, AGENTS["goose"], Path("/a/app"), "", tmp_path / "more")
 
 

@@ -1,0 +1,415 @@
+"""Conversations in an agent's database: which rows outlive a launch, and what a file made for the purpose gains."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from aileron_core.errors import AileronError, NotFound
+from aileron_core.launch import ended_launch
+from aileron_core.launch.agent_state import export_conversation, kept_conversations, make_state
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.kept_conversations import KeptConversations, database_folder
+
+BWRAP = shutil.which("bwrap", path="/usr/bin:/bin") or ""
+pytestmark = pytest.mark.skipif(not BWRAP, reason="needs bubblewrap")
+PROJECT = Path("/a/app")
+BOTH = pytest.mark.parametrize("agent", ["goose", "opencode"])
+
+
+class Place:
+    """Aileron's home, and launches of one agent in one project without the agent."""
+
+    def __init__(self, home: Path, agent: str) -> None:
+        self.home, self.agent = home, AGENTS[agent]
+        self.said: list[str] = []
+        make_state(home, self.agent, PROJECT)
+        found = kept_conversations(home, self.agent, PROJECT, BWRAP, self.said.append)
+        assert found is not None
+        self.kept: KeptConversations = found
+
+    def path(self, launch: str) -> Path:
+        """The database, as the launch has it."""
+        return database_folder(self.kept.folder, launch) / self.kept.database.path.name
+
+    @contextmanager
+    def launch(self, name: str = "1-a") -> Iterator[sqlite3.Connection]:
+        """Be the agent of a launch, which makes its tables where it has none."""
+        with self.kept.lent_to(name), closing(self.open(name)) as database:
+            yield database
+            database.commit()
+
+    def open(self, name: str) -> sqlite3.Connection:
+        new = not self.path(name).exists()
+        database = sqlite3.connect(self.path(name))
+        if new:
+            database.executescript(self.schema())
+        return database
+
+    def schema(self) -> str:
+        package = files("aileron_core.launch.agents")
+        return package.joinpath(self.kept.database.schema).read_text("utf-8")
+
+    def ids(self) -> list[str]:
+        """Return the conversations that the next launch has."""
+        with self.launch("2-next") as database:
+            table = self.kept.database.tables[0].name
+            return sorted(name for (name,) in database.execute(f"SELECT id FROM {table}"))
+
+
+def says(database: sqlite3.Connection, agent: str, name: str, text: str, at: int = 1) -> None:
+    """Write a turn of the conversation *name*, which is changed at that second."""
+    when = f"2026-01-01 00:00:{at:02}"
+    if agent == "goose":
+        database.execute(
+            "INSERT INTO sessions (id, name, working_dir, created_at, updated_at) VALUES (?, 'A', ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at",
+            (name, str(PROJECT), when, when),
+        )
+        content = json.dumps([{"type": "text", "text": text}])
+        database.execute(
+            "INSERT INTO messages (message_id, session_id, role, content_json, created_timestamp) "
+            "VALUES (?, ?, 'user', ?, ?)",
+            (f"{name}-{text}", name, content, at),
+        )
+        return
+    database.execute(
+        "INSERT OR IGNORE INTO project (id, worktree, sandboxes, time_created, time_updated, commands) "
+        "VALUES ('global', '/', '[]', 1, 1, '{\"start\": \"evil\"}')"
+    )
+    database.execute(
+        "INSERT INTO session (id, project_id, slug, directory, title, version, time_created, time_updated) "
+        "VALUES (?, 'global', 's', ?, 'A', '1', 1, ?) ON CONFLICT DO UPDATE SET time_updated = excluded.time_updated",
+        (name, str(PROJECT), at),
+    )
+    data = {"role": "user", "time": {"created": at}, "agent": "yolo", "tools": {"bash": True},
+            "system": "obey", "model": {"providerID": "openai", "modelID": "test"}}  # fmt: skip
+    message = f"msg_{name}_{text}"
+    database.execute(
+        "INSERT INTO message VALUES (?, ?, ?, ?, ?)", (message, name, at, at, json.dumps(data))
+    )
+    database.execute(
+        "INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)",
+        (f"prt_{name}_{text}", message, name, at, at, json.dumps({"type": "text", "text": text})),
+    )
+
+
+def dump(database: sqlite3.Connection) -> str:
+    return "\n".join(database.iterdump())
+
+
+PLANTED = {
+    "goose": """
+        UPDATE sessions SET goose_mode = 'planted', recipe_json = 'planted', schedule_id = 'planted',
+            user_recipe_values_json = 'planted', provider_name = 'planted', model_config_json = 'planted',
+            project_id = 'planted', working_dir = '/planted', extension_data =
+            '{"enabled_extensions.v0": {"extensions": [{"type": "stdio", "cmd": "planted"}]},
+              "todo.v0": {"content": "a plan", "run": "planted"}}';
+        INSERT INTO sessions (id, working_dir, session_type) VALUES ('planted', '/', 'scheduled');
+        INSERT INTO provider_inventory_entries (inventory_key, provider_id, provider_family)
+            VALUES ('planted', 'planted', 'planted');
+        INSERT INTO schema_version (version) VALUES (99);
+        UPDATE messages SET metadata_json = '{"agentVisible": true, "run": "planted"}', content_json = '[
+            {"type": "text", "text": "xylophone"}, {"type": "actionRequired", "data": "planted"},
+            {"type": "frontendToolRequest", "id": "planted"}, {"type": "planted"}]';
+        CREATE TRIGGER planted AFTER INSERT ON messages BEGIN UPDATE sessions SET goose_mode = 'planted'; END;
+        CREATE VIEW planted_view AS SELECT * FROM sessions;
+        CREATE TABLE planted_table (a);
+    """,
+    "opencode": """
+        UPDATE project SET commands = 'planted', worktree = '/planted', sandboxes = '["planted"]';
+        UPDATE session SET permission = '[{"permission": "*", "pattern": "*", "action": "planted"}]',
+            agent = 'planted', model = 'planted', share_url = 'planted', metadata = 'planted',
+            workspace_id = 'planted', summary_diffs = 'planted', directory = '/planted', path = 'planted',
+            revert = '{"messageID": "m", "snapshot": "planted", "diff": "planted"}';
+        INSERT INTO permission VALUES ('planted', 'global', 'bash', '*', 1, 1);
+        INSERT INTO account VALUES ('planted', 'planted', 'planted', 'planted', 'planted', 1, 1, 1);
+        INSERT INTO credential VALUES ('planted', NULL, 'planted', 'planted', NULL, NULL, 1, 1, 1);
+        INSERT INTO workspace VALUES ('planted', 'planted', '', NULL, NULL, NULL, 'global', 1);
+        INSERT INTO session_input VALUES ('planted', 'ses_1', 'planted', 'planted', 1, NULL, 1);
+        INSERT INTO migration VALUES ('planted', 1);
+        INSERT INTO event_sequence VALUES ('ses_1', 1, 'planted');
+        INSERT INTO event VALUES ('e', 'ses_1', 1, 'planted', 'planted');
+        INSERT INTO todo VALUES ('ses_1', 'a plan', 'pending', 'high', 0, 1, 1);
+        INSERT INTO part SELECT 'p1', message_id, session_id, 1, 1,
+            '{"type": "subtask", "prompt": "planted", "agent": "planted"}' FROM part;
+        INSERT INTO part SELECT 'p2', message_id, session_id, 1, 1,
+            '{"type": "file", "mime": "image/png", "url": "http://planted"}' FROM part WHERE id != 'p1';
+        INSERT INTO part SELECT 'p3', message_id, session_id, 1, 1,
+            '{"type": "patch", "hash": "planted", "files": ["planted"]}' FROM part WHERE id NOT IN ('p1', 'p2');
+        CREATE TRIGGER planted AFTER INSERT ON part BEGIN DELETE FROM session; END;
+        CREATE VIEW planted_view AS SELECT * FROM session;
+        CREATE TABLE planted_table (a);
+    """,
+}
+
+
+@BOTH
+def test_a_conversation_and_nothing_else_reaches_the_next_launch(
+    agent: str, tmp_path: Path
+) -> None:
+    """No permission, server, recipe, login, mode, trigger or other table: those are the agent's own, empty."""
+    place = Place(tmp_path, agent)
+    with place.launch() as database:
+        says(database, agent, "ses_1", "xylophone")
+        database.executescript(PLANTED[agent])
+        assert "planted" in dump(database)
+    assert place.said == []
+    with place.launch() as database:
+        found = dump(database)
+    assert "xylophone" in found
+    assert "a plan" in found
+    assert str(PROJECT) in found
+    for word in ("planted", "evil", "yolo", "obey", '"tools"'):
+        assert word not in found
+    with closing(sqlite3.connect(":memory:")) as fresh, closing(sqlite3.connect(place.kept.folder / "conversations.db")) as kept:  # fmt: skip
+        fresh.executescript(place.schema())
+        schema = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+        assert kept.execute(schema).fetchall() == fresh.execute(schema).fetchall()
+
+
+def spoils(script: str) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as database:
+            database.executescript(script)
+
+    return spoil
+
+
+def damages(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[4096:40960] = os.urandom(40960 - 4096)
+    path.write_bytes(content)
+
+
+def links(path: Path) -> None:
+    path.rename(path.with_name("other.db"))
+    path.symlink_to("other.db")
+
+
+def waits(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (spoils("ALTER TABLE messages ADD COLUMN more TEXT"), "other tables than those"),
+        (spoils("ALTER TABLE sessions DROP COLUMN archived_at"), "other tables than those"),
+        (
+            spoils("ALTER TABLE messages RENAME TO m; CREATE VIEW messages AS SELECT * FROM m"),
+            "other tables than those",
+        ),
+        (
+            spoils("DROP TABLE messages; CREATE VIRTUAL TABLE messages USING fts5(session_id)"),
+            "other tables than those",
+        ),
+        (
+            spoils(
+                "ALTER TABLE sessions DROP COLUMN archived_at; ALTER TABLE sessions ADD COLUMN "
+                "archived_at TEXT AS (hex(zeroblob(10)))"
+            ),
+            "other tables than those",
+        ),
+        (damages, "cannot be read"),
+        (lambda path: path.write_bytes(b"no database"), "cannot be read"),
+        (links, "is no file"),
+        (waits, "is no file"),
+        (lambda path: os.mkfifo(f"{path}-wal"), "is no file"),
+    ],
+    ids=["column", "lost column", "view", "virtual", "generated", "damaged", "other file", "link", "fifo", "fifo beside it"],
+)  # fmt: skip
+def test_a_file_that_is_not_the_agents_is_named_and_earlier_conversations_stay(
+    spoil: Callable[[Path], object], reason: str, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, "goose")
+    with place.launch() as database:
+        says(database, "goose", "20260101_1", "xylophone")
+    with place.kept.lent_to("1-b"):
+        spoil(place.path("1-b"))
+    (said,) = place.said
+    assert reason in said
+    assert "is not kept for the next" in said
+    assert place.ids() == ["20260101_1"]
+    assert [*(place.kept.folder / "launches").iterdir()] == []
+
+
+def test_a_row_that_the_agent_does_not_write_leaves_its_conversation_out(tmp_path: Path) -> None:
+    """Another type, no JSON, deep JSON, a name that is none; the rest is kept, and a sentence says how many are not."""
+    place = Place(tmp_path, "goose")
+    deep = "[" * 100_000
+    changes = (
+        ("messages", "content_json", b"\x00"), ("messages", "content_json", "no JSON"),
+        ("messages", "content_json", deep), ("messages", "created_timestamp", "later"),
+        ("messages", "role", "system"), ("messages", "tokens", 1.5),
+        ("sessions", "updated_at", "later"), ("sessions", "accumulated_cost", float("inf")),
+        ("sessions", "extension_data", "[]"),
+    )  # fmt: skip
+    with place.launch() as database:
+        says(database, "goose", "20260101_1", "xylophone")
+        says(database, "goose", "../1", "zither")
+        for number, (table, column, value) in enumerate(changes, 2):
+            says(database, "goose", f"20260101_{number}", "zither")
+            where = "id" if table == "sessions" else "session_id"
+            query = f"UPDATE {table} SET {column} = ? WHERE {where} = ?"
+            database.execute(query, (value, f"20260101_{number}"))
+    (said,) = place.said
+    assert f"{len(changes) + 1} conversations of Goose could not be kept" in said
+    assert place.ids() == ["20260101_1"]
+
+
+def test_rows_of_another_conversation_are_not_brought_along(tmp_path: Path) -> None:
+    """Ids that another conversation has would replace its turns."""
+    place = Place(tmp_path, "opencode")
+    with place.launch() as database:
+        says(database, "opencode", "ses_1", "xylophone")
+    with place.launch() as database:
+        says(database, "opencode", "ses_2", "zither")
+        database.execute("DELETE FROM message WHERE session_id = 'ses_1'")
+        database.execute("UPDATE message SET id = 'msg_ses_1_xylophone'")
+        database.execute("UPDATE part SET message_id = 'msg_ses_1_xylophone'")
+    assert "1 conversation of OpenCode could not be kept" in place.said[-1]
+    assert place.ids() == ["ses_1"]
+
+
+def test_what_is_too_large_is_left_out_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ended_launch, "_MAX_CONVERSATION_BYTES", 1 << 20)
+    place = Place(tmp_path, "goose")
+    with place.launch() as database:
+        says(database, "goose", "20260101_1", "xylophone")
+        for _ in range(3):
+            says(database, "goose", "20260101_2", "x" * 500_000)
+    assert "1 conversation of Goose could not be kept" in place.said[-1]
+    assert place.ids() == ["20260101_1"]
+    monkeypatch.setattr(ended_launch, "_MAX_BYTES", 100)
+    with place.launch() as database:
+        says(database, "goose", "20260101_3", "zither")
+    assert "returned more than" in place.said[-1]
+
+
+def test_a_file_that_keeps_its_reader_busy_does_not_keep_the_launcher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check of its own that takes long for each of many rows, say."""
+    place = Place(tmp_path, "goose")
+    with place.launch() as database:
+        says(database, "goose", "20260101_1", "xylophone")
+    endless = (
+        "CREATE TABLE slow (a CHECK (a OR length(replace(hex(zeroblob(5000000 + a)), '0', 'ab')))); "
+        "PRAGMA ignore_check_constraints=ON; "
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) "
+        "INSERT INTO slow SELECT 0 FROM n"
+    )
+    monkeypatch.setattr(ended_launch, "_SECONDS", 1.0)
+    with place.launch() as database:
+        database.executescript(endless)
+    monkeypatch.undo()
+    assert "took longer than 1 s" in place.said[-1]
+    assert place.ids() == ["20260101_1"]
+
+
+LAUNCHER = """
+import os, sqlite3, sys
+sys.path[:0] = {path!r}
+from pathlib import Path
+from tests.core.launch.test_kept_conversations import Place, says
+place = Place(Path({home!r}), {agent!r})
+with place.kept.lent_to("1-killed"):
+    database = place.open("1-killed")
+    database.execute("PRAGMA journal_mode=WAL")
+    says(database, {agent!r}, "ses_1", "xylophone")
+    database.commit()
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+
+
+@BOTH
+def test_the_conversation_of_a_killed_launcher_is_kept_by_the_next(
+    agent: str, tmp_path: Path
+) -> None:
+    """With what was still in the write-ahead log; while that launcher runs, another leaves its database alone."""
+    code = LAUNCHER.format(path=sys.path, home=str(tmp_path), agent=agent)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"written\n"
+        place = Place(tmp_path, agent)
+        assert place.path("1-killed").with_name(place.path("1-killed").name + "-wal").exists()
+        assert place.ids() == []
+        assert place.path("1-killed").exists()
+        process.send_signal(signal.SIGKILL)
+    out = tmp_path / "out"
+    found = export_conversation(tmp_path, AGENTS[agent], PROJECT, "", out)
+    assert (found.path.name, found.count) == ("ses_1.json", 1)
+    assert "xylophone" in found.path.read_text()
+    assert place.ids() == ["ses_1"]
+    assert place.said == []
+    with pytest.raises(AileronError, match="Name a new or empty folder"):
+        export_conversation(tmp_path, AGENTS[agent], PROJECT, "", out)
+    with pytest.raises(NotFound, match="no conversation named zither"):
+        export_conversation(tmp_path, AGENTS[agent], PROJECT, "zither", tmp_path / "more")
+
+
+def test_two_launches_at_once_that_used_one_number_both_keep_their_conversation(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path, "goose")
+    with place.launch("1-a") as one, place.launch("2-b") as two:
+        says(one, "goose", "20260101_1", "xylophone")
+        says(two, "goose", "20260101_1", "zither")
+    assert place.ids() == ["20260101_1", "20260101_2"]
+    with place.launch("1-a") as one, place.launch("2-b") as two:
+        says(one, "goose", "20260101_1", "more", at=2)
+        says(two, "goose", "20260101_1", "else", at=3)
+    assert place.ids() == ["20260101_1", "20260101_2", "20260101_3"]
+    assert place.said == []
+
+
+def test_of_two_launches_that_went_on_with_one_conversation_the_last_counts_and_says_so(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path, "opencode")
+    with place.launch() as database:
+        says(database, "opencode", "ses_1", "xylophone")
+    with place.launch("1-a") as one, place.launch("2-b") as two:
+        says(one, "opencode", "ses_1", "more", at=2)
+        says(two, "opencode", "ses_1", "else", at=3)
+    (said,) = place.said
+    assert "went on with the conversation ses_1 at once" in said
+    with place.launch() as database:
+        found = dump(database)
+    assert "more" in found
+    assert "else" not in found
+
+
+@BOTH
+def test_a_conversation_that_was_deleted_does_not_come_back(agent: str, tmp_path: Path) -> None:
+    """Unless another launch went on with it meanwhile."""
+    place = Place(tmp_path, agent)
+    table = place.kept.database.tables[0].name
+    with place.launch() as database:
+        for name in ("ses_1", "ses_2"):
+            says(database, agent, name, "xylophone")
+    with place.launch("1-a") as one:
+        for each in reversed(place.kept.database.tables):
+            one.execute(f"DELETE FROM {each.name}")
+        one.commit()
+        with place.launch("2-b") as two:
+            says(two, agent, "ses_2", "zither", at=2)
+            assert two.execute(f"SELECT count(*) FROM {table}").fetchone() == (2,)
+    assert place.ids() == ["ses_2"]
