@@ -1,7 +1,7 @@
 """`aileron launch AGENT --dry-run`: what a launch would set and mount, as a table. Nothing is opened or written."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from aileron_core.containment.mounts import Mount, MountHow
@@ -61,66 +61,94 @@ def show_dry_run(context: CommandContext, request: LaunchRequest) -> int:
         each.provider for each in stored_model_keys(context.home) if not each.problem(urls)
     )
     prepared = prepared.with_gateway(gateway, _HIDDEN + PLACEHOLDER_END, keys)
-    through = sorted(prepared.traffic.providers) if prepared.traffic else []
-    past = bypass_warnings(request.agent, prepared.traffic) if prepared.traffic else ()
-    plan, given = prepared.plan, request.env
-    mounts = planned_mounts(request, prepared)
-    hosts = list(listed_hosts(request)) if request.sandbox == "hosts" else []
-    ours = {
-        # A merged setting may contain a secret of the person's; only what is Aileron's alone is shown.
-        name: "(your own value, with Aileron's settings added)"
-        if name in given and not is_placeholder(value)
-        else value
-        for name, value in prepared.env.items()
-        if given.get(name) != value
-    }
     if context.json:
-        context.show(
-            {
-                "agent": request.agent.name,
-                "program": str(prepared.program),
-                "argv": list(plan.argv),
-                "env": ours,
-                "files": dict(plan.files),
-                "additions": {str(each.path): each.content for each in plan.injected_files},
-                "sandbox": request.sandbox,
-                "hosts": hosts,
-                "left_out": list(prepared.tools.left_out),
-                "mounts": [
-                    {"path": str(each.path), "how": each.how, "why": each.why} for each in mounts
-                ],
-                "copies": [str(path) for path in prepared.agent_files.copied],
-                "gateway": {
-                    "url": gateway if through else None,
-                    "providers": through,
-                    "past": list(prepared.traffic.bypass_reasons) if prepared.traffic else [],
-                    "placeholders": list(prepared.placeholder_providers),
-                },
-                "programs": [_program_json(each) for each in prepared.named_programs],
-                "project": list(prepared.project_settings.lines())
-                if prepared.project_settings
-                else [],
-            }
-        )
+        context.show(_json(request, prepared, gateway))
         return EXIT.DONE
     context.say(
         f"Would start {escape(str(prepared.program))} in {escape(str(request.project))}", bold=True
     )
+    _show_sandbox(context, request, prepared)
+    _show_start(context, request, prepared, gateway)
+    _show_control(context, request, prepared)
+    return EXIT.DONE
+
+
+def _providers(prepared: PreparedLaunch) -> list[str]:
+    """Return whose model traffic goes through the gateway."""
+    return sorted(prepared.traffic.providers) if prepared.traffic else []
+
+
+def _hosts(request: LaunchRequest) -> list[str]:
+    return list(listed_hosts(request)) if request.sandbox == "hosts" else []
+
+
+def _own_variables(request: LaunchRequest, prepared: PreparedLaunch) -> dict[str, str]:
+    """Return the variables that differ from the person's.
+
+    A merged setting may contain a secret of the person's; only what is Aileron's alone is shown.
+    """
+    given = request.env
+    return {
+        name: "(your own value, with Aileron's settings added)"
+        if name in given and not is_placeholder(value)
+        else value
+        for name, value in sorted(prepared.env.items())
+        if given.get(name) != value
+    }
+
+
+def _json(request: LaunchRequest, prepared: PreparedLaunch, gateway: str) -> dict[str, object]:
+    plan, project, through = prepared.plan, prepared.project_settings, _providers(prepared)
+    return {
+        "agent": request.agent.name,
+        "program": str(prepared.program),
+        "argv": list(plan.argv),
+        "env": _own_variables(request, prepared),
+        "files": dict(plan.files),
+        "additions": {str(each.path): each.content for each in plan.injected_files},
+        "sandbox": request.sandbox,
+        "hosts": _hosts(request),
+        "left_out": list(prepared.tools.left_out),
+        "mounts": [
+            {"path": str(each.path), "how": each.how, "why": each.why}
+            for each in planned_mounts(request, prepared)
+        ],
+        "copies": [str(path) for path in prepared.agent_files.copied],
+        "gateway": {
+            "url": gateway if through else None,
+            "providers": through,
+            "past": list(prepared.traffic.bypass_reasons) if prepared.traffic else [],
+            "placeholders": list(prepared.placeholder_providers),
+        },
+        "programs": [_program_json(each) for each in prepared.named_programs],
+        "project": list(project.lines()) if project else [],
+    }
+
+
+def _show_sandbox(
+    context: CommandContext, request: LaunchRequest, prepared: PreparedLaunch
+) -> None:
     context.say(f"  sandbox   {request.sandbox}")
-    for host in hosts:
+    for host in _hosts(request):
         context.say(f"  reaches   {escape(host)}")
     why = "a copy of the agent's own settings"
     copies = [
         Mount(path=request.home / path, how="copy", why=why) for path in prepared.agent_files.copied
     ]
-    for line in mount_table([*mounts, *copies], request.home):
+    for line in mount_table([*planned_mounts(request, prepared), *copies], request.home):
         context.say(f"    {line}")
     for clause in prepared.tools.left_out:
         context.say(f"    not in the sandbox, but on PATH: {escape(clause)}")
+
+
+def _show_start(
+    context: CommandContext, request: LaunchRequest, prepared: PreparedLaunch, gateway: str
+) -> None:
+    plan = prepared.plan
     context.say(f"  command   {escape(shlex.join(plan.argv))}")
-    if through:
+    if _providers(prepared):
         context.say(f"  gateway   {escape(gateway)}")
-    for name, value in sorted(ours.items()):
+    for name, value in _own_variables(request, prepared).items():
         context.say(f"  sets      {name}={escape(value)}")
     for name in plan.files:
         context.say(f"  writes    <private>/{name}, removed at the end")
@@ -133,8 +161,6 @@ def show_dry_run(context: CommandContext, request: LaunchRequest) -> int:
             context.say(f"  program   {escape(named.shown_command)}   ({escape(what)})")
     for line in prepared.project_settings.lines() if prepared.project_settings else ():
         context.say(f"  project   {line}   (once you accept it)")
-    _show_control(context, prepared, past)
-    return EXIT.DONE
 
 
 def _program_json(each: ResolvedProgram) -> dict[str, object]:
@@ -149,9 +175,12 @@ def _program_json(each: ResolvedProgram) -> dict[str, object]:
     }
 
 
-def _show_control(context: CommandContext, prepared: PreparedLaunch, past: Sequence[str]) -> None:
-    """Print what Aileron controls of the agent, and what it does not; *past* says what bypasses the gateway."""
-    through = sorted(prepared.traffic.providers) if prepared.traffic else []
+def _show_control(
+    context: CommandContext, request: LaunchRequest, prepared: PreparedLaunch
+) -> None:
+    """Print what Aileron controls of the agent, and what it does not."""
+    through, traffic = _providers(prepared), prepared.traffic
+    past = bypass_warnings(request.agent, traffic, offline=request.offline) if traffic else ()
     context.say("  Controlled by Aileron:")
     for sentence in (*prepared.agent.controls, *key_sentences(prepared)):
         context.say(f"  ✓ {sentence}")
@@ -162,10 +191,11 @@ def _show_control(context: CommandContext, prepared: PreparedLaunch, past: Seque
         context.say(f"  ▲ {sentence}")
     for sentence in (
         *prepared.agent_files.notices,
+        *prepared.paths.notices,
         *past,
         *prepared.unused_keys,
         *missing_sentences(prepared.named_programs),
     ):
         context.say(f"  ▲ {escape(sentence)}")
-    if prepared.traffic is None:
+    if traffic is None:
         context.say("  ▲ Its model traffic: --no-gateway is set.")
