@@ -15,6 +15,7 @@ from tests.agents.agents_bench import CLI, KEYS, Bench, Say, ScriptedLlm, until,
 from tests.agents.at_shell import READY, SHELLS, Shell
 from tests.process.tmux import shell
 from tests.support.ordinary import AS_ORDINARY
+from tests.support.variants import ALL
 
 pytestmark = pytest.mark.timeout(300)
 ROOT = Path(__file__).resolve().parents[2]
@@ -284,6 +285,7 @@ TRUSTED = {
             }
         )
     },
+    "gemini": lambda _: {},
 }
 """What lets an agent begin without a question."""
 UP = {"codex": "? for shortcuts", "claude": "shift+tab to cycle"}
@@ -327,3 +329,13 @@ def test_a_real_agent_stops_and_goes_on(agent: str, name: str, options: tuple[st
         typed(at, "say it")
         until(lambda: at.press("Enter") or "BANANA" in at.tmux.pane())
         assert [each["event"] for each in bench.console.records()].count("session.opened") == 1
+
+
+@pytest.mark.skipif(not ALL, reason="one of the six agents that make test-all launches")
+def test_gemini_starts_itself_again_once_its_folder_is_trusted() -> None:
+    """It ends with a code of its own, for which its outer process starts it again."""
+    with at_work("bash", agent="gemini") as (bench, at):
+        launch(bench, at, "gemini")
+        at.until("Do you trust the files")
+        at.press("Enter")
+        at.until("Type your message")

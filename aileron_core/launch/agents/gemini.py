@@ -193,7 +193,7 @@ class _Gemini:
             "version": "0.0.1",
             "mcpServers": {MCP_SERVER_NAME: server},
         }
-        env = {"GEMINI_CLI_NO_RELAUNCH": "true"}
+        env: dict[str, str] = {}
         if context.gateway is not None and self.traffic(context).providers:
             env["GOOGLE_GEMINI_BASE_URL"] = context.gateway
         return Plan(
