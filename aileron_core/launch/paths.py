@@ -99,10 +99,11 @@ class PathChecker:
             for text, is_typed in _both(getattr(settings, how), getattr(options, how)):
                 path = self._expand(text)
                 if not os.path.lexists(path):
-                    missing = f"{path} does not exist, so it cannot be mounted."
                     if is_typed:
-                        raise NotFound(f"{missing} Check --{how}.")
-                    notices.append(missing)
+                        raise NotFound(f"{path} does not exist. Check --{how}.")
+                    notices.append(
+                        f"{path} does not exist, so it is not in the sandbox (`{how}` in config.toml)."
+                    )
                     continue
                 real = self._real(path)
                 if self._is_there(real, how):

@@ -260,11 +260,17 @@ def export_session(context: CommandContext, name: str, args: tuple[str, ...], fo
     agent, wanted = _agent(name), args[0] if args else ""
     project = Path.cwd().resolve()
     found = export_conversation(context.home, agent, project, wanted, folder.absolute())
-    at = datetime.fromtimestamp(found.modified_at).astimezone().isoformat(" ", "seconds")
+    at = datetime.fromtimestamp(found.modified_at).astimezone()
     if context.json:
-        context.show({"path": str(found.path), "modified_at": at, "conversations": found.count})
+        shown = at.isoformat(" ", "seconds")
+        context.show({"path": str(found.path), "modified_at": shown, "conversations": found.count})
         return EXIT.DONE
-    context.say(f"Copied {escape(str(found.path))} (last changed {at}; 1 of {found.count}).")
+    which = f"the newest of {found.count}" if found.count > 1 else "the only one"
+    which = "" if wanted else f", {which}"
+    context.say(
+        f"Copied the conversation to {escape(str(found.path))} "
+        f"(last changed {at:%Y-%m-%d %H:%M:%S}{which})."
+    )
     context.say(
         f"▲ {agent.title} wrote this file in its sandbox: it may contain turns that never happened. An "
         "agent that resumes it outside the sandbox believes all of it. Read it first."

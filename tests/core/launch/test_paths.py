@@ -153,7 +153,9 @@ def test_a_path_that_is_missing_stops_the_launch_only_if_it_was_typed(checker: P
     with pytest.raises(NotFound, match="does not exist"):
         typed(checker, read="~/gone")
     found = checker.check(LaunchPaths(write=("~/gone",)), LaunchPaths(), ())
-    assert found.notices == (f"{checker.home}/gone does not exist, so it cannot be mounted.",)
+    assert found.notices == (
+        f"{checker.home}/gone does not exist, so it is not in the sandbox (`write` in config.toml).",
+    )
 
 
 def test_a_home_that_is_a_link_is_the_home(checker: PathChecker, tmp_path: Path) -> None:
