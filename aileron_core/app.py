@@ -62,6 +62,7 @@ from aileron_core.runs.read_back import ReadBackService
 from aileron_core.runs.recovery import Recovery, restore_claims
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.retention import Retention
+from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.unknown_outcomes import UnknownOutcomeService
 from aileron_core.sessions.model import Session
@@ -158,11 +159,11 @@ class _Base:
             [route.host for route in options.routes],
             unverified=self._unverified,
         )
+        self.history_keys: HistoryKeys = options.history_keys or VaultHistoryKeys(
+            self.vault, home.path
+        )
         self.screens = SealedScreens(
-            database,
-            options.history_keys or VaultHistoryKeys(self.vault, home.path),
-            clock,
-            days=options.settings.history_days,
+            database, self.history_keys, clock, days=options.settings.history_days
         )
 
     def _unverified(self) -> Literal["locked", "settings"] | None:
@@ -294,6 +295,10 @@ class _Runs:
         locks = ConnectorLocks()
         self.store = RunStore(database, clock, base.run_changed, base.options.failpoint)
         self.previews = PreviewFetcher(executor, self.store, library, clock, settings)
+        days, backups = base.options.settings.history_days, base.home.backups
+        self.contents = SealedContents(
+            database, registry, self.store, base.history_keys, clock, days=days, backups=backups
+        )
         self.gate = Gate(
             library=library,
             registry=registry,
@@ -306,6 +311,7 @@ class _Runs:
             settings=settings,
             pause=base.pause,
             accounts=base.accounts,
+            contents=self.contents,
             argument_quota=ArgumentQuota(
                 database, registry, self.store, clock, max_bytes=settings.argument_bytes
             ),
@@ -348,6 +354,7 @@ class _Runs:
                 accounts=base.accounts,
             ),
             database=database,
+            contents=self.contents,
             clock=clock,
             settings=settings,
             pause=base.pause,
@@ -358,12 +365,7 @@ class _Runs:
             ),
         )
         self.retention = Retention(
-            database,
-            registry,
-            self.store,
-            clock,
-            days=base.options.settings.history_days,
-            backups=base.home.backups,
+            database, registry, self.store, clock, days=days, backups=backups
         )
 
 
@@ -417,6 +419,7 @@ class _Commands:
                 library=files.library,
                 publisher=reports.publisher,
                 screens=base.screens,
+                contents=runs.contents,
             ),
             screens=base.screens,
             vault=reports.vault,
@@ -472,6 +475,7 @@ class App:
         self.account_waits = runs.account_waits
         self.read_backs = runs.read_backs
         self.retention = runs.retention
+        self.contents = runs.contents
 
         commands = _Commands(base, reports, files, runs)
         self.session_service = commands.session_service
@@ -540,6 +544,7 @@ class App:
         # First, so that no run is held in memory with what its row has forgotten.
         await self.retention.sweep()
         rest = await recovery.recover()
+        await self.contents.reveal()
         await restore_claims(self.registry, self.database)
         await self.account_waits.sweep()
         self.vault.changed.subscribe(self._vault_changed)
@@ -568,6 +573,7 @@ class App:
                 await self.accepted_settings.load()
                 await self.project_trust.load()
                 await self.library.load()
+                await self.contents.reveal()
         except StorageUnavailable as error:
             self.storage.report_failure(error.message)
         except VaultLocked:
@@ -602,6 +608,7 @@ class App:
             self.traffic.sweep,
             self.publisher.sweep,
             self.retention.sweep,
+            self.contents.sweep,
             self.screens.sweep,
             self.vault_service.lock_if_idle,
             self._anchor_signed_head,

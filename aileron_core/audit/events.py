@@ -30,6 +30,7 @@ class AuditEvent(StrEnum):
     RUN_DELIVERED = "run.delivered"
     CALL_REFUSED = "call.refused"
     ARGUMENTS_FORGOTTEN = "arguments.forgotten"
+    CONTENTS_SEALED = "contents.sealed"
     HISTORY_SEALED = "history.sealed"
     HISTORY_ERASED = "history.erased"
 

@@ -43,6 +43,7 @@ def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
     columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(runs)")}
     # Those of before schema 4 have no key.
     later = [name if name in columns else "NULL" for name in ("progress", "content_key")]
+    sealed = _sealed_parts(connection) if "sealed_day" in columns else frozenset[tuple[str, str]]()
     runs = connection.execute(
         "SELECT run_id, last_record, state, args_sha256, args, session_id, action, approval_id, "  # noqa: S608 - constants of this module
         f"digest, output, failure, ended_at, {', '.join(later)} FROM runs"
@@ -63,9 +64,9 @@ def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
             state=state,
             args_sha256=content if args is None else _args_hash(args, key),
             deleted=""
-            if args is not None
+            if args is not None or (run_id, "arguments") in sealed
             else "everything"
-            if (output, failure) == (None, None)
+            if (output, failure) == (None, None) and (run_id, "result") not in sealed
             else "arguments",
             ended_at=_time(ended),
             expected_fields=expected,
@@ -82,6 +83,11 @@ def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
     accepted = connection.execute("SELECT kind, name, last_record, digest FROM pins")
     for kind, name, last, digest in accepted:
         yield LastRecord(kind=f"accepted {kind}", key=name, last_record=last, digest=digest)
+
+
+def _sealed_parts(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
+    """Return of which runs something is sealed, and what of each."""
+    return frozenset(connection.execute("SELECT run_id, part FROM sealed_contents"))
 
 
 def _args_hash(args: str, key: str | None) -> str:

@@ -17,6 +17,7 @@ from aileron_core.runs.model import RunRecord
 from aileron_core.runs.read_back import recorded_read_backs
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.row_records import matches_record
+from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.transitions import RunState
 from aileron_core.runs.unknown_outcomes import recorded_settlements
 from aileron_core.sessions import session_table
@@ -45,6 +46,7 @@ class CallReader:
     library: Library
     publisher: EventPublisher
     screens: SealedScreens
+    contents: SealedContents
 
     async def read(self, run_id: str) -> CallRead:
         """Return the call of *run_id* with its records.
@@ -56,9 +58,12 @@ class CallReader:
         """
         try:
             stored = await self.database.read(lambda connection: _stored(connection, run_id))
-            run = self.registry.get(run_id)
+            run, problem = self.registry.get(run_id), ""
             if run is None and stored is not None:
+                stored, problem = await self._unsealed(stored)
                 run = self._past(stored)
+            elif run is not None:
+                _, problem = await self.contents.opened(run.row)
             if run is None:
                 return CallRead(run_id=run_id, call=None)
             agent = run.session.agent
@@ -73,6 +78,8 @@ class CallReader:
         view = self.publisher.view(run)
         if view.state in FINAL_STATES and not view.accounts and stored is not None:
             view = replace(view, accounts=stored.accounts)
+        if problem:
+            view = replace(view, sealed=problem)
         call = CallView(
             approval=view,
             gated=row.gated,
@@ -82,6 +89,14 @@ class CallReader:
             screens=screens,
         )
         return CallRead(run_id=run_id, call=call)
+
+    async def _unsealed(self, stored: _Stored) -> tuple[_Stored, str]:
+        """Return *stored* with what the call contained, compared with its records, or why it has not."""
+        row, problem = await self.contents.opened(stored.row)
+        if row is stored.row:
+            return stored, problem
+        recorded = await self.database.read(lambda c: matches_record(c, row))
+        return replace(stored, row=row, recorded=recorded), problem
 
     def _past(self, stored: _Stored) -> LiveRun:
         """Return a run that is no longer in memory, as its row has it; nothing decides or runs it."""

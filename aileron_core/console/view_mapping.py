@@ -59,6 +59,9 @@ _NO_EFFECT = {True: "ask", False: "call"}
 """What stands for an effect that the action file does not say, by whether it is gated."""
 
 
+_SEALED = "What the call contained is sealed. Unlock the vault to read it."
+
+
 def approval_view(
     run: LiveRun, sessions: SessionRegistry, waiters: WaitingAgents, preview_seconds: float
 ) -> ApprovalView:
@@ -110,7 +113,8 @@ def approval_view(
         reason=row.reason or "",
         outcome=run.outcome_text or (row.failure.message if row.failure else ""),
         ended_at=row.ended_at,
-        forgotten=row.args is None,
+        forgotten=row.args is None and not row.content_is_sealed,
+        sealed=_SEALED if row.content_is_sealed else "",
         started_at=run.started_at if row.state is RunState.EXECUTING else None,
         seconds_allowed=run.seconds_allowed if row.state not in FINAL else None,
         waits_for=_run_ahead(run),

@@ -317,6 +317,8 @@ class ApprovalView:
     ended_at: float | None = None
     forgotten: bool = False
     """Its arguments and its result are not kept any more."""
+    sealed: str = ""
+    """Why its arguments and its result cannot be read, as a sentence, where they are kept sealed; else empty."""
     started_at: float | None = None
     """Since when its steps run; None before that, and where another process began it."""
     seconds_allowed: float | None = None

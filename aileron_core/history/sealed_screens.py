@@ -6,10 +6,8 @@ import logging
 import re
 import sqlite3
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from aileron_core.audit.chain import chain_hash
 from aileron_core.audit.events import AuditEvent
@@ -18,7 +16,15 @@ from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.console_port import ApprovalView, DecidedScreenView
 from aileron_core.history.keys import HistoryKeys
-from aileron_core.history.sealing import CannotUnseal, Kind, SealLabel, TooLarge, seal, unseal
+from aileron_core.history.sealing import (
+    CannotUnseal,
+    DecisionKind,
+    SealLabel,
+    TooLarge,
+    day_of,
+    seal,
+    unseal_with_day,
+)
 from aileron_core.history.view_json import view_from_json, view_to_json
 from aileron_core.storage.database import Database, Tx
 
@@ -27,9 +33,6 @@ _INTERVAL_SECONDS = 3600.0
 _IS_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NO_DAY = "~"
 """After every day."""
-_LOCKED = "What was shown is sealed, and its key is locked. Unlock the vault to read it."
-_NO_KEY = "What was shown can no longer be read: the key of that day was destroyed."
-_UNREACHABLE = "What was shown is sealed, and its key cannot be reached. Check the vault."
 _REPLACED = (
     "What was shown is left out: its sealed record is not the one that the audit names. Another "
     "program changed it."
@@ -55,7 +58,7 @@ class SealedScreens:
         self._days = days
         self._swept_at = float("-inf")
 
-    async def keep(self, view: ApprovalView, kind: Kind, decided_at: float) -> None:
+    async def keep(self, view: ApprovalView, kind: DecisionKind, decided_at: float) -> None:
         """Store *view* sealed, if there is a key for it; it works while the keys are locked.
 
         Too large a one is not kept, and neither is one whose key cannot be reached: the log says so.
@@ -66,7 +69,7 @@ class SealedScreens:
         if not self._days:
             return
         label = SealLabel(
-            day=_day(decided_at), approval_id=view.approval_id, kind=kind, decided_at=decided_at
+            day=day_of(decided_at), subject=view.approval_id, kind=kind, at=decided_at
         )
         try:
             sealed = await asyncio.to_thread(self._seal, view, label)
@@ -84,8 +87,8 @@ class SealedScreens:
         tx.execute(
             "INSERT INTO sealed_screens VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
-                label.approval_id,
-                label.decided_at,
+                label.subject,
+                label.at,
                 view.run_id,
                 label.day,
                 label.kind,
@@ -102,7 +105,7 @@ class SealedScreens:
                 session=view.session_id,
                 action=view.action,
                 extra={
-                    "approval": label.approval_id,
+                    "approval": label.subject,
                     "day": label.day,
                     "sealed_sha256": sha256_hex(sealed),
                 },
@@ -119,29 +122,21 @@ class SealedScreens:
         return await asyncio.to_thread(lambda: tuple(map(self._opened, rows))) if rows else ()
 
     def _opened(self, row: _Row) -> DecidedScreenView:
-        at = row.label.decided_at
+        at = row.label.at
         try:
             return DecidedScreenView(at=at, approval=self._unsealed(row))
         except CannotUnseal as error:
             return DecidedScreenView(at=at, approval=None, problem=error.message)
 
     def _unsealed(self, row: _Row) -> ApprovalView:
-        if not _IS_DAY.fullmatch(row.label.day):
-            raise CannotUnseal(_REPLACED)
-        try:
-            keys = self._keys.private_keys(row.label.day)
-        except OSError as error:
-            raise CannotUnseal(_UNREACHABLE) from error
-        shown = _unseal_with(keys, row) if keys else None
-        if shown is None:
-            raise CannotUnseal(_LOCKED if self._keys.locked else _NO_KEY)
+        shown = unseal_with_day(row.sealed, row.label, self._keys)
         if not row.recorded:  # anybody can seal to a public key
             raise CannotUnseal(_REPLACED)
         try:
             view = view_from_json(shown)
         except (ValueError, RecursionError) as error:
             raise CannotUnseal(_UNKNOWN_FORM) from error
-        if view.approval_id != row.label.approval_id:
+        if view.approval_id != row.label.subject:
             raise CannotUnseal(_REPLACED)
         return view
 
@@ -198,18 +193,6 @@ class SealedScreens:
         )
 
 
-def _unseal_with(keys: Sequence[bytes], row: _Row) -> dict[str, Any]:
-    """Return what was shown, unsealed with the one of *keys* that it was sealed to."""
-    for key in keys[:-1]:
-        with suppress(CannotUnseal):
-            return unseal(row.sealed, row.label, key)
-    return unseal(row.sealed, row.label, keys[-1])
-
-
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).date().isoformat()
-
-
 def _days_before(connection: sqlite3.Connection, day: str) -> list[str]:
     query = "SELECT DISTINCT day FROM sealed_screens WHERE day < ? ORDER BY day"
     return [str(each) for (each,) in connection.execute(query, (day,))]
@@ -223,7 +206,7 @@ def _rows(connection: sqlite3.Connection, run_id: str) -> list[_Row]:
     ).fetchall()
     return [
         _Row(
-            label=SealLabel(day=day, approval_id=approval, kind=kind, decided_at=decided_at),
+            label=SealLabel(day=day, subject=approval, kind=kind, at=decided_at),
             sealed=sealed,
             recorded=_is_recorded(connection, int(seq), run_id, approval, sealed),
         )

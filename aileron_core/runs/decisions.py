@@ -19,6 +19,7 @@ from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.read_back import ReadBackService
 from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
 from aileron_core.runs.unknown_outcomes import UnknownOutcomeService
@@ -36,6 +37,7 @@ class ApprovalService:
     previews: PreviewFetcher
     runner: ApprovedRunner
     database: Database
+    contents: SealedContents
     clock: Clock
     settings: GateSettings
     pause: PauseSwitch
@@ -335,6 +337,7 @@ class ApprovalService:
         )
         if row is None or row.session_id != session_id:
             raise NotFound(f"This session has no approval {approval_id}.")
+        row, _ = await self.contents.opened(row)
         return row
 
 

@@ -26,6 +26,7 @@ from aileron_core.runs.model import RunRecord, args_hash, new_content_key
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import FINAL, RunEvent, RunState
 from aileron_core.sessions.model import Session
@@ -68,6 +69,7 @@ class Gate:
     pause: PauseSwitch
     argument_quota: ArgumentQuota
     accounts: AccountService
+    contents: SealedContents
     is_session_open: Callable[[str], bool]
     """Whether the session with this id has not ended."""
     expires_seconds: Callable[[], float]
@@ -161,6 +163,8 @@ class Gate:
         known: LiveRun | RunRecord | None = self.registry.by_key(session_id, key)
         if known is None:
             stored = await self.database.read(lambda c: run_table.by_key(c, session_id, key))
+            if stored is not None:
+                stored, _ = await self.contents.opened(stored)
             known = self.registry.by_key(session_id, key) or stored
         earlier = known.row if isinstance(known, LiveRun) else known
         if earlier is not None and not earlier.is_same_call(row):

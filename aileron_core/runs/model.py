@@ -97,6 +97,15 @@ class RunRecord:
 
     None as well in a run of before schema 4.
     """
+    sealed_day: str | None = None
+    """The UTC date to whose key its content is sealed in the database; None where it is plain there, or deleted."""
+    unsealed: bool = False
+    """Where it is sealed in the database: whether it is here all the same. It is no column."""
+
+    @property
+    def content_is_sealed(self) -> bool:
+        """Whether what it contained can be read only with the key of its day."""
+        return self.sealed_day is not None and not self.unsealed
 
     @property
     def args_size(self) -> int:
@@ -130,11 +139,44 @@ class RunRecord:
     def without_contents(self) -> "RunRecord":
         """Return this run as its row is once its content was deleted (`run_table.forget_contents_before`)."""
         without = self.without_arguments()
-        return replace(without, output=None, failure=None, reason=None, note="")
+        return replace(
+            without,
+            output=None,
+            failure=None,
+            reason=None,
+            note="",
+            sealed_day=None,
+            unsealed=False,
+        )
+
+    def sealed_parts(self) -> dict[str, JsonObject]:
+        """Return what is to be sealed of it, by part, each as the texts of its columns."""
+        columns: dict[str, Any] = dict(zip(COLUMNS, self.to_columns(), strict=True))
+        parts = {
+            part: {name: columns[name] for name in names} for part, names in SEALED_PARTS.items()
+        }
+        return {part: texts for part, texts in parts.items() if any(texts.values())}
+
+    def with_parts(self, parts: Mapping[str, Mapping[str, Any]]) -> "RunRecord":
+        """Return this run with what `sealed_parts` returned; a part that was deleted is left out.
+
+        Raises:
+            ValueError: Aileron never sealed that.
+        """
+        columns: dict[str, Any] = dict(zip(COLUMNS, self.to_columns(), strict=True))
+        for part, names in SEALED_PARTS.items():
+            columns |= {name: parts[part][name] for name in names if part in parts}
+        if not all(isinstance(columns[name], str | None) for name in _SEALED_NAMES):
+            raise ValueError("a sealed column is no text")
+        return replace(RunRecord.from_columns(columns), unsealed=True)
 
     def without_arguments(self) -> "RunRecord":
         """Return this run as its row is once its arguments were deleted to make room."""
         return replace(self, args=None, progress=None, content_key=None)
+
+    def sealed_to(self, day: str) -> "RunRecord":
+        """Return this run as it is here once its row has its content sealed alone."""
+        return replace(self, sealed_day=day, unsealed=True)
 
     def after(self, event: RunEvent, **changes: Any) -> "RunRecord":
         """Return this run after *event*, with *changes*.
@@ -145,6 +187,9 @@ class RunRecord:
         return replace(self, state=advance(self.state, event, gated=self.gated), **changes)
 
     def to_columns(self) -> tuple[Any, ...]:
+        if self.unsealed:
+            bare = replace(self.without_contents(), sealed_day=self.sealed_day)
+            return bare.to_columns()
         return (
             self.run_id,
             self.approval_id,
@@ -172,6 +217,7 @@ class RunRecord:
             self.last_record,
             _dump(self.progress.to_json() if self.progress else None),
             self.content_key,
+            self.sealed_day,
         )
 
     @classmethod
@@ -211,6 +257,7 @@ class RunRecord:
             last_record=columns["last_record"],
             progress=Progress.from_json(progress) if progress else None,
             content_key=None if columns["content_key"] is None else _key(columns["content_key"]),
+            sealed_day=columns["sealed_day"],
         )
 
 
@@ -218,9 +265,15 @@ COLUMNS = (
     "run_id", "approval_id", "session_id", "action", "action_sha256", "args", "args_sha256",
     "idempotency_key", "gated", "state", "requested_at", "expires_at", "times_asked", "digest",
     "words", "decided_at", "decided_by", "reason", "note", "ended_at", "output", "failure",
-    "delivered", "last_record", "progress", "content_key",
+    "delivered", "last_record", "progress", "content_key", "sealed_day",
 )  # fmt: skip
 """The columns of the table `runs`, in order."""
+SEALED_PARTS = {
+    "arguments": ("args", "progress", "content_key"),
+    "result": ("output", "failure", "reason", "note"),
+}
+"""The columns that are sealed together: what is deleted to make room, and the rest."""
+_SEALED_NAMES = [name for names in SEALED_PARTS.values() for name in names]
 
 
 def _dump(value: object) -> str | None:

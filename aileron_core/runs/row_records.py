@@ -11,7 +11,7 @@ from aileron_core.runs.model import RunRecord, args_hash
 
 
 def matches_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
-    """Return whether the last record of *row* is intact and says what the row says."""
+    """Return whether the last record of *row* is intact and says what the row says, as far as it is unsealed."""
     record = connection.execute(
         "SELECT prev, hash, body FROM audit WHERE seq = ?", (row.last_record,)
     ).fetchone()
@@ -27,7 +27,8 @@ def matches_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
             )  # what reads the row writes it as a time
         if not isinstance(body, dict) or not same:
             return False
-        if row.args is None and contents_deleted_at(connection, row) is None:
+        missing = row.args is None and not row.content_is_sealed
+        if missing and contents_deleted_at(connection, row) is None:
             return False  # nothing could be compared any more
         return chain_hash(prev, text) == digest and _matches_row(cast("dict[str, Any]", body), row)
     except (ValueError, TypeError, RecursionError, OverflowError, OSError):
@@ -63,7 +64,7 @@ def contents_deleted_at(connection: sqlite3.Connection, row: RunRecord) -> str |
 
     Its other content went with them, unless they went to make room (`ArgumentQuota`).
     """
-    if row.args is not None or row.ended_at is None:
+    if row.args is not None or row.content_is_sealed or row.ended_at is None:
         return None
     ended, closing = rfc3339(row.ended_at), (*OUTCOME_CLOSED, AuditEvent.READ_BACK_SEEN)
     marks = ", ".join("?" * len(closing))

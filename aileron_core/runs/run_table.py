@@ -1,7 +1,7 @@
 """The SQL of the table `runs`, called on a transaction or a reading connection."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aileron_core.audit.events import OUTCOME_CLOSED, AuditEvent
@@ -14,6 +14,8 @@ _VALUES = f"INTO runs({', '.join(COLUMNS)}) VALUES({', '.join('?' * len(COLUMNS)
 _UPDATE = f"UPDATE OR REPLACE runs SET {', '.join(f'{name} = ?' for name in COLUMNS[1:])} WHERE run_id = ?"  # noqa: S608
 
 
+_RECORDED = "EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event = ?)"
+_EMPTY = "UPDATE runs SET args = NULL, progress = NULL, content_key = NULL, output = NULL, failure = NULL, reason = NULL, note = ''"
 _CLOSED = f"EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event IN ({', '.join('?' * len(OUTCOME_CLOSED))}))"  # noqa: S608 - marks
 """Whether one of `OUTCOME_CLOSED` is on record."""
 
@@ -99,10 +101,9 @@ def unseen_differences(connection: sqlite3.Connection) -> list[RunRecord]:
 
     In order of arrival, however old they are.
     """
-    recorded = "EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event = ?)"
     return _read(
         connection,
-        f"WHERE gated = 1 AND state = ? AND {recorded} AND NOT {recorded} "
+        f"WHERE gated = 1 AND state = ? AND {_RECORDED} AND NOT {_RECORDED} "
         "ORDER BY requested_at, run_id",
         (str(RunState.COMPLETED), AuditEvent.READ_BACK_DIFFERED, AuditEvent.READ_BACK_SEEN),
     )
@@ -123,39 +124,94 @@ def calls_by_action(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT action, count(*) FROM runs GROUP BY action"))
 
 
+_READABLE = "args IS NOT NULL OR output IS NOT NULL OR failure IS NOT NULL OR reason IS NOT NULL OR note != ''"
+"""Whether a row has content in plain text: word for word the condition of the index `runs_readable`."""
+_NOT_FOR_A_PERSON = f"(state != ? OR {_CLOSED}) AND ({_RECORDED} OR NOT {_RECORDED})"
+"""Whether nobody has to look at it any more, with `_NOT_FOR_A_PERSON_PARAMETERS`.
+
+Somebody does where its outcome is unknown and neither acknowledged nor settled, or the service differs
+from what was approved and nobody has seen how.
+"""
+_NOT_FOR_A_PERSON_PARAMETERS = (
+    str(RunState.UNKNOWN),
+    *OUTCOME_CLOSED,
+    AuditEvent.READ_BACK_SEEN,
+    AuditEvent.READ_BACK_DIFFERED,
+)
+
+
 def forget_contents_before(tx: Tx, moment: float, answered: float = 0.0) -> list[str]:
     """Remove what runs contained that ended before *moment*; return their ids.
 
-    Also of those whose agent has its answer and that ended before *answered*.
-    Not of one that waits for a person: its outcome is unknown and neither acknowledged nor settled, or the service
-    differs from what was approved and nobody has seen how.
+    Also of those whose agent has its answer and that ended before *answered*. Not of one that a person
+    has to look at.
     """
-    recorded = "EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event = ?)"
     due = (
-        "(ended_at < ? OR (ended_at < ? AND (delivered = 1 OR gated = 0))) AND (args IS NOT NULL OR progress IS NOT NULL OR content_key IS NOT NULL OR output IS NOT NULL "
-        "OR failure IS NOT NULL OR reason IS NOT NULL OR note != '') "
-        f"AND (state != ? OR {_CLOSED}) AND ({recorded} OR NOT {recorded})"
+        "(ended_at < ? OR (ended_at < ? AND (delivered = 1 OR gated = 0))) "
+        f"AND ({_READABLE} OR sealed_day IS NOT NULL) AND {_NOT_FOR_A_PERSON}"
     )
-    parameters = (
-        moment,
-        answered,
-        str(RunState.UNKNOWN),
-        *OUTCOME_CLOSED,
-        AuditEvent.READ_BACK_SEEN,
-        AuditEvent.READ_BACK_DIFFERED,
-    )
-    query = f"SELECT run_id FROM runs WHERE {due}"  # noqa: S608 - constants of this function
+    query = f"SELECT run_id FROM runs WHERE {due}"  # noqa: S608 - constants of this module
+    parameters = (moment, answered, *_NOT_FOR_A_PERSON_PARAMETERS)
     runs = [str(run_id) for (run_id,) in tx.execute(query, parameters)]
-    tx.execute(
-        "UPDATE runs SET args = NULL, progress = NULL, content_key = NULL, output = NULL, failure = NULL, "  # noqa: S608 - the same
-        f"reason = NULL, note = '' WHERE {due}",
-        parameters,
-    )
+    for run_id in runs:
+        tx.execute(f"{_EMPTY}, sealed_day = NULL WHERE run_id = ?", (run_id,))
+        tx.execute("DELETE FROM sealed_contents WHERE run_id = ?", (run_id,))
     return runs
 
 
+def sealable(
+    connection: sqlite3.Connection, before: float, max_runs: int, max_bytes: int
+) -> list[RunRecord]:
+    """Return runs that are over, and whose content is in plain text though nobody awaits it any more.
+
+    That is once they ended before *before*, and their agent has its answer or its session has ended. Not
+    one that a person has to look at.
+    """
+    sizes = connection.execute(
+        "SELECT run_id, COALESCE(LENGTH(args), 0) + COALESCE(LENGTH(output), 0) FROM runs "  # noqa: S608 - constants of this module
+        f"WHERE ended_at < ? AND ({_READABLE}) AND {_NOT_FOR_A_PERSON} AND (delivered = 1 OR gated = 0 OR NOT "
+        "EXISTS (SELECT 1 FROM sessions WHERE session_id = runs.session_id AND ended_at IS NULL)) "
+        "ORDER BY ended_at LIMIT ?",
+        (before, *_NOT_FOR_A_PERSON_PARAMETERS, max_runs),
+    )
+    found: list[RunRecord] = []
+    for run_id, size in sizes:
+        if found and size > max_bytes:
+            break
+        max_bytes -= size
+        found += _read(connection, "WHERE run_id = ?", (run_id,))
+    return found
+
+
+def put_sealed(tx: Tx, row: RunRecord, day: str, sealed: Mapping[str, bytes]) -> bool:
+    """Put *sealed*, the parts of *row*, in the place of its content; False where that was deleted meanwhile."""
+    still = tx.execute("SELECT args IS NULL FROM runs WHERE run_id = ?", (row.run_id,)).fetchone()
+    if still is None or bool(still[0]) != (row.args is None):
+        return False
+    tx.execute(f"{_EMPTY}, sealed_day = ? WHERE run_id = ?", (day, row.run_id))
+    for part, data in sealed.items():
+        size = row.args_size if part == "arguments" else 0
+        tx.execute(
+            "INSERT OR REPLACE INTO sealed_contents VALUES (?, ?, ?, ?)",
+            (row.run_id, part, size, data),
+        )
+    return True
+
+
+def sealed_parts(connection: sqlite3.Connection, run_id: str) -> dict[str, bytes]:
+    """Return what is sealed of the run, by part; its label is the run's id, its end, and the row's day."""
+    query = "SELECT part, sealed FROM sealed_contents WHERE run_id = ?"
+    return {str(part): bytes(sealed) for part, sealed in connection.execute(query, (run_id,))}
+
+
+_ARGUMENT_BYTES = (
+    "COALESCE(LENGTH(args), (SELECT bytes FROM sealed_contents WHERE run_id = runs.run_id "
+    "AND part = 'arguments'))"
+)
+
+
 def stored_argument_bytes(connection: sqlite3.Connection, session_id: str) -> int:
-    query = "SELECT COALESCE(SUM(LENGTH(args)), 0) FROM runs WHERE session_id = ?"
+    query = f"SELECT COALESCE(SUM({_ARGUMENT_BYTES}), 0) FROM runs WHERE session_id = ?"  # noqa: S608 - constants of this module
     (kept,) = connection.execute(query, (session_id,)).fetchone()
     return int(kept)
 
@@ -173,8 +229,8 @@ def forgettable_arguments(
     """
     rows: list[tuple[str, int]] = []
     cursor = connection.execute(
-        "SELECT run_id, LENGTH(args) FROM runs "
-        "WHERE session_id = ? AND args IS NOT NULL AND decided_at IS NULL AND "
+        f"SELECT run_id, {_ARGUMENT_BYTES} AS bytes FROM runs "  # noqa: S608 - constants of this module
+        "WHERE session_id = ? AND bytes IS NOT NULL AND decided_at IS NULL AND "
         "(state IN ('withdrawn', 'expired') OR (gated = 0 AND state IN ('completed', 'failed'))) "
         "ORDER BY state NOT IN ('withdrawn', 'expired'), ended_at, run_id",
         (session_id,),
@@ -194,3 +250,4 @@ def forget_arguments(tx: Tx, run_ids: Sequence[str]) -> None:
             "UPDATE runs SET args = NULL, progress = NULL, content_key = NULL WHERE run_id = ?",
             (run_id,),
         )
+        tx.execute("DELETE FROM sealed_contents WHERE run_id = ? AND part = 'arguments'", (run_id,))

@@ -106,8 +106,26 @@ MIGRATIONS: tuple[Migration, ...] = (
         summary="The audit's hashes of what a call contains have a key, which is deleted with it.",
         statements=("ALTER TABLE runs ADD COLUMN content_key TEXT",),
     ),
+    Migration(
+        summary="There is a place for what calls contained, sealed.",
+        statements=(
+            "ALTER TABLE runs ADD COLUMN sealed_day TEXT",
+            (
+                "CREATE INDEX runs_readable ON runs(ended_at) WHERE args IS NOT NULL OR output IS NOT NULL "
+                "OR failure IS NOT NULL OR reason IS NOT NULL OR note != ''"
+            ),
+            (
+                "CREATE TABLE sealed_contents ("
+                "run_id TEXT NOT NULL, part TEXT NOT NULL, bytes INTEGER NOT NULL, sealed BLOB NOT NULL, "
+                "PRIMARY KEY (run_id, part)) STRICT"
+            ),
+        ),
+    ),
 )
 """In order: the first goes from schema 1 to 2. As many as `SCHEMA_VERSION` is above 1."""
+
+
+_LAST_PLAIN_SCHEMA = 4
 
 
 def schema_of(version: int) -> frozenset[str]:
@@ -178,7 +196,7 @@ def _carry(
         event=AuditEvent.STORAGE_MIGRATED,
         summary=(
             f"The database was upgraded from schema {version} to {SCHEMA_VERSION}: "
-            f"{' '.join(step.summary for step in steps)} The backup is kept for {KEEP_COPIES_DAYS} days"
+            f"{' '.join(step.summary for step in steps)} The backup is kept for {KEEP_COPIES_DAYS} days at most"
         ),
         extra={"from": version, "to": SCHEMA_VERSION, "copy": f"{copy.parent.name}/{copy.name}"},
     )
@@ -236,3 +254,10 @@ def forget_copies(folder: Path, before: float) -> None:
         with suppress(OSError):
             if copy.stat().st_mtime < before:
                 copy.unlink()
+
+
+def forget_plain_copies(folder: Path) -> None:
+    """Remove the copies of schemas that had no sealed contents: what calls contained is plain text there."""
+    for copy in folder.glob(f"schema-[1-{_LAST_PLAIN_SCHEMA}]-*.db"):
+        with suppress(OSError):
+            copy.unlink()

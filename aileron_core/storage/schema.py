@@ -4,7 +4,7 @@ What stands here is compared with `sqlite_schema` at every open: a trigger, view
 somebody else added is a reason to stop, not something to live with.
 """
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """A change of what stands below is a new version, and a step in `migrations.MIGRATIONS`."""
 
 _AUDIT = (
@@ -27,7 +27,7 @@ _RUNS = (
     "requested_at REAL NOT NULL, expires_at REAL, times_asked INTEGER NOT NULL, "
     "digest TEXT, words TEXT, decided_at REAL, decided_by TEXT, reason TEXT, "
     "note TEXT NOT NULL, ended_at REAL, output TEXT, failure TEXT, delivered INTEGER NOT NULL, "
-    "last_record INTEGER NOT NULL, progress TEXT, content_key TEXT) STRICT"
+    "last_record INTEGER NOT NULL, progress TEXT, content_key TEXT, sealed_day TEXT) STRICT"
 )
 _RUNS_KEY = (
     "CREATE UNIQUE INDEX runs_key ON runs(session_id, idempotency_key) "
@@ -44,6 +44,15 @@ _SEALED_SCREENS = (
     "kind TEXT NOT NULL, sealed BLOB NOT NULL, last_record INTEGER NOT NULL, "
     "PRIMARY KEY (approval_id, decided_at)) STRICT"
 )
+_RUNS_READABLE = (
+    "CREATE INDEX runs_readable ON runs(ended_at) WHERE args IS NOT NULL OR output IS NOT NULL "
+    "OR failure IS NOT NULL OR reason IS NOT NULL OR note != ''"
+)
+_SEALED_CONTENTS = (
+    "CREATE TABLE sealed_contents ("
+    "run_id TEXT NOT NULL, part TEXT NOT NULL, bytes INTEGER NOT NULL, sealed BLOB NOT NULL, "
+    "PRIMARY KEY (run_id, part)) STRICT"
+)
 _SEALED_SCREENS_RUN = "CREATE INDEX sealed_screens_run ON sealed_screens(run_id)"
 
 SCHEMA: tuple[str, ...] = (
@@ -57,4 +66,6 @@ SCHEMA: tuple[str, ...] = (
     _PINS,
     _SEALED_SCREENS,
     _SEALED_SCREENS_RUN,
+    _RUNS_READABLE,
+    _SEALED_CONTENTS,
 )

@@ -41,8 +41,13 @@ def list_audit(context: CommandContext, limit: int) -> int:
     return EXIT.DONE
 
 
-def show_audit(context: CommandContext, run: str) -> int:
-    """Print what is kept of one call, then every record of it; *run* may be an approval's or a session's id."""
+def show_audit(
+    context: CommandContext, run: str, *, unseal: bool, given: tuple[int | None, str | None]
+) -> int:
+    """Print what is kept of one call, then every record of it; *run* may be an approval's or a session's id.
+
+    With *unseal* what is sealed of it too, by the vault's passphrase: *given* by descriptor or file, or typed.
+    """
     from aileron_tui.cli.kept_call import call_lines, read_call
 
     connection = open_reader(Home(context.home).database)
@@ -50,6 +55,11 @@ def show_audit(context: CommandContext, run: str) -> int:
         is_session = run.startswith(_SESSION)
         records = session_records(connection, run) if is_session else run_records(connection, run)
         call = None if is_session else read_call(connection, run)
+        if unseal and call is not None and call["sealed"]:
+            from aileron_tui.cli.vault import opened_history
+
+            with opened_history(context, given) as keys:
+                call = read_call(connection, run, keys)
     finally:
         connection.close()
     if not records:

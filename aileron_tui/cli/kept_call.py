@@ -7,9 +7,11 @@ from typing import Any
 
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import rfc3339
+from aileron_core.history.keys import HistoryKeys
 from aileron_core.runs import run_table
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.row_records import contents_deleted_at, matches_record
+from aileron_core.runs.sealed_contents import unsealed
 from aileron_core.runs.transitions import FINAL
 from aileron_core.sessions import session_table
 from aileron_core.sessions.containment_line import containment_line
@@ -22,14 +24,25 @@ _BAR = "  ┃ "
 _WIDTH = 18
 
 
-def read_call(connection: sqlite3.Connection, id_: str) -> JsonObject | None:
-    """Return what is kept of the call with this run's or approval's id; None where no row is readable."""
+def read_call(
+    connection: sqlite3.Connection, id_: str, keys: HistoryKeys | None = None
+) -> JsonObject | None:
+    """Return what is kept of the call with this run's or approval's id; None where no row is readable.
+
+    Args:
+        keys: open what is sealed of it.
+
+    Raises:
+        CannotUnseal: *keys* do not open it.
+    """
     try:
         row = run_table.by_approval(connection, id_) or run_table.by_run(connection, id_)
     except sqlite3.OperationalError:
         return None  # a home of an earlier version, of which the table has fewer columns
     if row is None:
         return None
+    if row.content_is_sealed and keys is not None:
+        row = unsealed(row, run_table.sealed_parts(connection, row.run_id), keys)
     session = session_table.by_id(connection, row.session_id)
     recorded = matches_record(connection, row)
     deleted = contents_deleted_at(connection, row) if recorded else None
@@ -64,6 +77,7 @@ def _call(row: RunRecord, *, recorded: bool, deleted: str | None) -> JsonObject:
         "arguments": row.args,
         "output": output.get("output"),
         "failure": row.failure.to_json() if row.failure else None,
+        "sealed": row.content_is_sealed,
         "deleted_at": deleted,
         "edited": not recorded,
     }
@@ -99,7 +113,11 @@ def call_lines(call: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _deletion(call: Mapping[str, Any]) -> Iterator[str]:
-    if call["arguments"] is not None:
+    if call["sealed"]:
+        again = f"`aileron audit show {call['run_id']} --unseal`"
+        yield f"{'Sealed':<{_WIDTH}}arguments, result and reasons: open the call in the console, or use"
+        yield f"{'':<{_WIDTH}}{again}"
+    if call["arguments"] is not None or call["sealed"]:
         return
     others = call["output"] is not None or call["failure"] is not None or call["reason"]
     what = "arguments" if others else "arguments, result and reasons"

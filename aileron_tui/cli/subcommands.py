@@ -228,16 +228,26 @@ def audit_list(context: CommandContext, limit: int) -> int:
 
 @audit.command("show")
 @click.argument("run", shell_complete=completing.runs)
+@click.option(
+    "--unseal", is_flag=True, help="Ask for the vault's passphrase, and show what is sealed."
+)
+@passphrase_options("The passphrase for --unseal")
 @command_options
-def audit_show(context: CommandContext, run: str) -> int:
+def audit_show(
+    context: CommandContext,
+    run: str,
+    unseal: bool,
+    passphrase_fd: int | None,
+    passphrase_file: str | None,
+) -> int:
     """Show a run and its audit records, or those of a session.
 
     RUN is the id of a run, of an approval or of a session. Arguments, results and reasons are deleted after
-    `[history] days`; the records stay.
+    `[history] days`, and with a vault they are sealed before that; the records stay.
     """
     from aileron_tui.cli.audit import show_audit
 
-    return show_audit(context, run)
+    return show_audit(context, run, unseal=unseal, given=(passphrase_fd, passphrase_file))
 
 
 @audit.command("verify")

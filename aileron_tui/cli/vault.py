@@ -4,7 +4,7 @@ import contextlib
 import getpass
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
 from aileron_core.home.owner import OwnerNotVerified, lock_owner
 from aileron_core.text import escape
+from aileron_core.vault.history_keys import VaultHistoryKeys
 from aileron_core.vault.passphrase import check_passphrase
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Unlocked, Vault
@@ -106,6 +107,24 @@ def unlock_vault(context: CommandContext, given: Given) -> int:
     if problem := answer["vault"]["problem"]:
         context.say(escape(problem), fg="yellow")
     return EXIT.DONE
+
+
+@contextlib.contextmanager
+def opened_history(context: CommandContext, given: Given) -> Generator[VaultHistoryKeys]:
+    """Open the keys of the history in this process; the vault of a running console stays as it is.
+
+    Raises:
+        WrongPassphrase, RateLimited, VaultAbsent, VaultDamaged: the vault could not be opened.
+    """
+    close_memory()
+    vault = Vault(context.home, SystemClock())
+    failed = vault.unlock(given_passphrase(*given) or ask_unseen(_PROMPT)).failed
+    if not context.json:
+        _say_failed(context, failed.count, rfc3339(failed.since))
+    try:
+        yield VaultHistoryKeys(vault, context.home)
+    finally:
+        vault.lock()
 
 
 def lock_vault(context: CommandContext) -> int:

@@ -93,7 +93,9 @@ def outcome_blocks(
         yield value("", foreign_text(view.outcome, role))
     if view.awaits_acknowledgement:
         yield from open_question_blocks(view, keys)
-    if view.forgotten and not view.outcome and view.state in _WITH_RESULT:
+    if view.sealed:
+        yield value("", (Piece(view.sealed, "attn"),), "record")
+    elif view.forgotten and not view.outcome and view.state in _WITH_RESULT:
         yield value("Result", (Piece(words.views.FORGOTTEN, "muted"),), "record")
     yield from field_blocks(call.result, "fact", unfold=unfold)
     yield from decision_rows(view)

@@ -249,8 +249,8 @@ def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
     remark = words.item.WANTS_REMARK if view.effect == "CREATE" else words.item.SENT_REMARK
     if not shown:
         remark = words.item.WANTS_NOTHING_ELSE if view.is_compared else words.item.SENT_NOTHING
-    if view.forgotten:
-        remark = words.item.NOT_KEPT
+    if view.forgotten or view.sealed:
+        remark = words.item.NOT_KEPT if view.forgotten else words.item.SEALED
     yield heading(named(agent_name(view)), _remark(remark), "claim-heading")
     yield from field_blocks(shown, "claim", unfold=unfold)
 

@@ -149,6 +149,16 @@ async def test_what_is_not_kept_any_more_is_not_called_empty() -> None:
         await shown.go("h", "CODEX SENT  no longer kept")
 
 
+async def test_what_is_sealed_says_what_to_do() -> None:
+    """A call whose content a locked vault keeps did not come without any, either."""
+    why = "What the call contained is sealed. Unlock the vault to read it."
+    closed = denied(2, arguments=(), sealed=why)
+    async with console(start(short(), closed), (120, 40), answers=True) as shown:
+        await shown.go("h", "│ What the call contained is sealed. Unlock the vault to")
+        assert "CODEX SENT  sealed" in shown.text
+        assert "no longer kept" not in shown.text
+
+
 async def test_a_result_is_hostile_text() -> None:
     """It is drawn as marks, right of the bar, and writes to no column of ours."""
     done = denied(2, state="completed", reason="")

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from tests.core.adversary.test_under_the_vaults_key import PASSPHRASE, protected_home, unlock
 from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples
 from tests.support.frozen_clock import FrozenClock
 from tests.support.server_harness import aileron
@@ -118,3 +119,39 @@ async def test_a_row_that_another_program_changed_is_said_to_be(
         database.commit()
     assert "Another program changed this call" in await shown(home, run)
     assert (await shown_json(home, run))["edited"] is True
+
+
+async def test_a_sealed_call_is_shown_with_the_passphrase_and_named_without_it(
+    home: Path, mailbox: Mailbox, tmp_path: Path
+) -> None:
+    """Beside a running console too, whose vault stays locked."""
+    clock = FrozenClock()
+    await protected_home(home)
+    async with Core.open(home, mailbox, accept=False, clock=clock) as core:
+        await unlock(core)
+        run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
+        clock.advance(61)
+        await core.app.contents.sweep()
+    async with Core.open(home, mailbox, accept=False, clock=clock) as core:
+        closed = await shown_json(home, run)
+        assert (closed["sealed"], closed["arguments"], closed["output"]) == (True, None, None)
+        text = await shown(home, run)
+        assert f"aileron audit show {run} --unseal" in text
+        assert "Deleted" not in text
+        wrong, right = tmp_path / "wrong", tmp_path / "right"
+        for path, word in ((wrong, "not it at all"), (right, PASSPHRASE)):
+            path.write_text(word)
+            path.chmod(0o600)
+        refused = await asyncio.to_thread(
+            aileron,
+            *("audit", "show", run, "--unseal", "--passphrase-file", str(wrong)),
+            home=home,
+            code=None,
+        )
+        assert (refused.returncode, refused.stdout) == (77, "")
+        whole = await shown(home, run, "--unseal", "--passphrase-file", str(right))
+        assert "1 wrong passphrase was given" in whole
+        assert "Q3 numbers" in whole
+        assert f'"id": "{DRAFT}"' in whole
+        assert "--unseal" not in whole
+        assert core.app.vault.state == "locked"

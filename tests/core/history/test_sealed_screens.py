@@ -136,7 +136,7 @@ async def test_what_was_shown_is_nowhere_in_the_homes_files(
         ("SET sealed = CAST(x'02' || substr(sealed, 2) AS BLOB)", "newer Aileron"),
         ("SET sealed = x''", "cut"),
         ("SET day = '2026-10-07'", "destroyed"),
-        ("SET day = '../../day'", "not the one that the audit names"),
+        ("SET day = '../../day'", "moved here"),
         ("SET kind = 'denied'", "moved here"),
         ("SET kind = 'other'", "moved here"),
         ("SET decided_at = decided_at - 1", "moved here"),
@@ -197,9 +197,7 @@ async def test_a_record_that_another_program_sealed_is_refused(
         run_id = await decided(core)
         real = await screen(core, run_id)
         assert real.approval is not None
-        label = SealLabel(
-            day=TODAY, approval_id=real.approval.approval_id, kind="approved", decided_at=real.at
-        )
+        label = SealLabel(day=TODAY, subject=real.approval.approval_id, kind="approved", at=real.at)
         public = keys.public_key(TODAY)
         assert public is not None
         edit(

@@ -43,7 +43,7 @@ async def denied(core: Core, mark: object, size: int = BIG) -> RunRecord:
 
 async def kept(core: Core) -> tuple[int, list[str]]:
     """Return the bytes that the rows keep of the session, and the runs that they are of."""
-    query = "SELECT run_id, LENGTH(args) FROM runs WHERE session_id = ? AND args IS NOT NULL"
+    query = "SELECT run_id, LENGTH(args) FROM runs WHERE session_id = ? AND args IS NOT NULL ORDER BY run_id"
     found = await core.app.database.read(
         lambda c: c.execute(query, (core.session.session_id,)).fetchall()
     )

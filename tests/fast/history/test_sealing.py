@@ -20,9 +20,7 @@ from aileron_core.history.sealing import (
 )
 
 KEY = X25519PrivateKey.generate()
-LABEL = SealLabel(
-    day="2026-11-23", approval_id="appr-1", kind="approved", decided_at=1_795_400_000.125
-)
+LABEL = SealLabel(day="2026-11-23", subject="appr-1", kind="approved", at=1_795_400_000.125)
 SHOWN = {"to": "anna@northwind.example", "half": "\ud800", "count": 3, "empty": None}
 
 
@@ -53,9 +51,9 @@ def test_its_size_says_little() -> None:
     "other",
     [
         replace(LABEL, day="2026-11-24"),
-        replace(LABEL, approval_id="appr-2"),
+        replace(LABEL, subject="appr-2"),
         replace(LABEL, kind="denied"),
-        replace(LABEL, decided_at=LABEL.decided_at + 0.001),
+        replace(LABEL, at=LABEL.at + 0.001),
     ],
     ids=["day", "approval", "kind", "time"],
 )

@@ -1,0 +1,200 @@
+"""What calls contained, encrypted in the database once they are over: sealed to the key of the day they ended on."""
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.history.keys import HistoryKeys
+from aileron_core.history.sealing import (
+    CannotUnseal,
+    SealLabel,
+    TooLarge,
+    day_of,
+    seal,
+    unseal_with_day,
+)
+from aileron_core.runs import run_table
+from aileron_core.runs.model import SEALED_PARTS, RunRecord, args_hash
+from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.store import RunStore
+from aileron_core.storage.database import Database, Tx
+from aileron_core.storage.migrations import forget_plain_copies
+
+_log = logging.getLogger(__name__)
+_INTERVAL_SECONDS = 60.0
+_ANSWERED_SECONDS = 60.0
+"""How long a call that is over stays as it is: longer than an answer is on its way."""
+_MAX_RUNS, _MAX_BYTES = 32, 4 * 1024 * 1024
+"""Of one write: others wait meanwhile."""
+_GONE = "What the call contained is gone: another program removed its sealed record."
+_REPLACED = (
+    "What the call contained is left out: its sealed record is not the one of this call. Another "
+    "program changed it."
+)
+
+
+class SealedContents:
+    """Seals what ended calls contain, where there is a key for their day, and opens it while unlocked.
+
+    Args:
+        backups: the folder of copies from before a migration, some of which have it in plain text.
+        days: how long it is kept; with 0 it is deleted before it would be sealed.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        registry: RunRegistry,
+        store: RunStore,
+        keys: HistoryKeys,
+        clock: Clock,
+        *,
+        days: int,
+        backups: Path,
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._store = store
+        self._keys = keys
+        self._clock = clock
+        self._days = days
+        self._backups = backups
+        self._swept_at = float("-inf")
+
+    async def sweep(self) -> None:
+        """Seal what is due, some of it at a time; works while locked. Looks once a minute.
+
+        Raises:
+            StorageUnavailable: it could not be written.
+        """
+        now = self._clock.now()
+        if not self._days or now - self._swept_at <= _INTERVAL_SECONDS:
+            return
+        if not await self._seal_some(now - _ANSWERED_SECONDS):
+            self._swept_at = now
+
+    async def _seal_some(self, before: float) -> bool:
+        """Return whether something was sealed, so that more may be due."""
+        found = await self._database.read(
+            lambda connection: run_table.sealable(connection, before, _MAX_RUNS, _MAX_BYTES)
+        )
+        live = [run for row in found if (run := self._registry.get(row.run_id)) is not None]
+        kept = {run.row.run_id for run in live if run.is_kept}  # a person has to look at it
+        rows = [row for row in found if row.run_id not in kept]
+        if not rows:
+            if not found and await asyncio.to_thread(self._has_key):
+                await asyncio.to_thread(forget_plain_copies, self._backups)
+            return False
+        async with AsyncExitStack() as locks:
+            for run in sorted(live, key=lambda run: run.row.run_id):
+                # Nobody may write back what is being sealed (a delivery, say).
+                await locks.enter_async_context(run.lock)
+            sealed = await asyncio.to_thread(lambda: [*filter(None, map(self._sealed, rows))])
+            written = (
+                await self._database.write(lambda tx: self._write(tx, sealed)) if sealed else {}
+            )
+            for run in live:
+                if (day := written.get(run.row.run_id)) is not None:
+                    run.row = run.row.sealed_to(day)
+        return bool(written)
+
+    def _write(self, tx: Tx, sealed: "list[_Sealed]") -> dict[str, str]:
+        """Return by run the day of what was written."""
+        put = {
+            row.run_id: day
+            for row, day, parts in sealed
+            if run_table.put_sealed(tx, row, day, parts)
+        }
+        tx.erases = bool(put)
+        if put:
+            tx.record(
+                AuditRecord(
+                    at=rfc3339(self._clock.now()),
+                    event=AuditEvent.CONTENTS_SEALED,
+                    summary=f"Encrypted what {len(put)} ended {'call' if len(put) == 1 else 'calls'} contained",
+                    extra={"count": len(put)},
+                )
+            )
+        return put
+
+    def _has_key(self) -> bool:
+        try:
+            return self._keys.public_key(day_of(self._clock.now())) is not None
+        except OSError:
+            return False  # said where something is to be sealed
+
+    def _sealed(self, row: RunRecord) -> "_Sealed | None":
+        """Return *row* sealed; None without a vault, and where it cannot be, which the log says."""
+        assert row.ended_at is not None
+        try:
+            # Its own day has no key any more where it is over its time, and it waited for a person.
+            for day in dict.fromkeys((day_of(row.ended_at), day_of(self._clock.now()))):
+                if (key := self._keys.public_key(day)) is not None:
+                    parts = {
+                        part: seal(texts, _label(row, part, day), key)
+                        for part, texts in row.sealed_parts().items()
+                    }
+                    return row, day, parts
+        except (OSError, ValueError, TooLarge) as error:
+            _log.error("what %s contained was not encrypted: %s", row.run_id, type(error).__name__)
+        return None
+
+    async def opened(self, row: RunRecord) -> tuple[RunRecord, str]:
+        """Return *row* with what it contained, and why it has not, as a sentence; '' where it has.
+
+        Raises:
+            sqlite3.Error: the database cannot be read.
+        """
+        if not row.content_is_sealed:
+            return row, ""
+        try:
+            parts = await self._database.read(lambda c: run_table.sealed_parts(c, row.run_id))
+            return await asyncio.to_thread(unsealed, row, parts, self._keys), ""
+        except CannotUnseal as error:
+            return row, error.message
+
+    async def reveal(self) -> None:
+        """Have the calls in memory contain again what is sealed of them: the vault was unlocked."""
+        for run in self._registry:
+            if run.row.content_is_sealed:
+                async with run.lock:
+                    run.row, _ = await self.opened(run.row)
+                self._store.notify(run, rearm=False)
+
+
+_Sealed = tuple[RunRecord, str, dict[str, bytes]]
+"""A run, the day to whose key it is sealed, and its parts."""
+
+
+def unsealed(row: RunRecord, parts: dict[str, bytes], keys: HistoryKeys) -> RunRecord:
+    """Return *row* with what it contained, as *parts* have it sealed.
+
+    Raises:
+        CannotUnseal: those are gone, of another call, or cannot be read.
+    """
+    day = row.sealed_day or ""
+    if not parts.keys() & SEALED_PARTS.keys():
+        raise CannotUnseal(_GONE)
+    try:
+        opened = row.with_parts(
+            {
+                part: unseal_with_day(parts[part], _label(row, part, day), keys)
+                for part in SEALED_PARTS
+                if part in parts
+            }
+        )
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CannotUnseal(_REPLACED) from error
+    # Anybody can seal to a public key; nobody can find other arguments with this hash.
+    if opened.args is not None and args_hash(opened.args, opened.content_key) != row.args_sha256:
+        raise CannotUnseal(_REPLACED)
+    return opened
+
+
+def _label(row: RunRecord, part: str, day: str) -> SealLabel:
+    kind = "arguments" if part == "arguments" else "result"
+    return SealLabel(day=day, subject=row.run_id, kind=kind, at=row.ended_at or 0.0)

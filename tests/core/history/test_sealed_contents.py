@@ -1,0 +1,325 @@
+"""What calls contained: on disk only sealed once nobody awaits it any more, and read with its day's key."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.console_port import Acknowledge, CallRead, CallView, ReadCall
+from aileron_core.history.sealing import SealLabel, day_of, seal
+from aileron_core.settings import Settings
+from tests.core.adversary.test_under_the_vaults_key import protected_home, unlock
+from tests.support.core_harness import (
+    DRAFT,
+    Core,
+    Mailbox,
+    install_examples,
+    run_on_request,
+    writes,
+)
+from tests.support.frozen_clock import FrozenClock
+from tests.support.history_keys import DayKeys
+
+DAY = 86400.0
+REASON = "because the salaries of 1984 are in it"
+MISSING = "no-draft-of-winston"
+RESULT = "Q3 numbers"
+
+
+def bytes_of(home: Path) -> bytes:
+    """Return what every file of the home holds: database, log of writes, log, copies."""
+    return b"".join(path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file())
+
+
+def edit(home: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(home / "aileron.db")) as other, other:
+        assert other.execute(statement, values).rowcount
+
+
+async def sealed_later(core: Core, clock: FrozenClock) -> None:
+    """Let the minute pass after which ended calls are sealed, and seal them."""
+    clock.advance(61)
+    while core.app.contents._swept_at < clock.now():
+        await core.app.contents.sweep()
+
+
+async def opened(core: Core, run_id: str) -> CallView:
+    await core.app.console.carry_out(ReadCall(run_id=run_id))
+    call = [event for event in core.events if isinstance(event, CallRead)][-1].call
+    assert call is not None
+    return call
+
+
+def text_of(call: CallView) -> str:
+    """Return every argument, result, failure and reason of *call* in one text."""
+    fields = [*call.approval.arguments, *call.result]
+    return " ".join(
+        [*(field.value for field in fields), call.approval.outcome, call.approval.reason]
+    )
+
+
+async def four_calls(core: Core) -> dict[str, str]:
+    """Make calls that end in four ways; return by run a text that each contained."""
+    read = await core.call("get-draft", {"id": DRAFT}, key="read")
+    failed = await core.call("get-draft", {"id": MISSING}, key="failed")
+    sent, denied = await core.ask(), await core.ask("r-8842190312")
+    await core.approve(sent)
+    await core.ended(sent)
+    await core.app.approvals.deny(denied.approval_id, REASON)
+    for view in (sent, denied):
+        await core.app.approvals.mark_delivered(view.approval_id)
+    return {
+        read.row.run_id: RESULT,
+        failed.row.run_id: MISSING,
+        sent.run_id: DRAFT,
+        denied.run_id: REASON,
+    }
+
+
+async def test_with_a_vault_nothing_of_an_ended_call_is_plain_text_in_any_file_of_the_home(
+    home: Path, mailbox: Mailbox
+) -> None:
+    """Arguments, results, failures, reasons: read after a restart once unlocked, and a sentence before that."""
+    clock = FrozenClock()
+    await protected_home(home)
+    async with Core.open(home, mailbox, accept=False, clock=clock) as core:
+        await unlock(core)
+        contained = await four_calls(core)
+        for each in contained.values():
+            assert each.encode() in bytes_of(home), "or nothing would be looked for"
+        await sealed_later(core, clock)
+        for each in (*contained.values(), "r-8842190312"):
+            assert each.encode() not in bytes_of(home)
+        for run_id, each in contained.items():
+            assert each in text_of(await opened(core, run_id))
+        assert (await core.app.audit.verify()).problems == ()
+    assert not [each for each in contained.values() if each.encode() in bytes_of(home)]
+    async with Core.open(home, mailbox, accept=False, clock=clock) as core:
+        for run_id in contained:
+            call = await opened(core, run_id)
+            assert (call.approval.arguments, call.result, call.edited) == ((), (), False)
+            assert "Unlock the vault to read it" in call.approval.sealed
+            assert not call.approval.forgotten
+        await unlock(core)
+        for run_id, each in contained.items():
+            call = await opened(core, run_id)
+            assert (each in text_of(call), call.approval.sealed, call.edited) == (True, "", False)
+        assert (await core.app.audit.verify()).problems == ()
+
+
+async def test_what_is_in_the_list_is_there_again_once_it_is_unlocked(
+    home: Path, mailbox: Mailbox
+) -> None:
+    install_examples(home)
+    keys, clock = DayKeys(), FrozenClock()
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        contained = await four_calls(core)
+        await sealed_later(core, clock)
+    keys.locked = True
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        shown = {view.run_id: view for view in (await core.app.console.snapshot()).approvals}
+        assert {view.sealed != "" for view in shown.values()} == {True}
+        keys.locked = False
+        await core.app.contents.reveal()
+        for view in (await core.app.console.snapshot()).approvals:
+            assert view.sealed == ""
+            assert contained[view.run_id] in (DRAFT, view.reason)
+
+
+async def test_an_agent_that_asks_later_has_the_same_answer_unless_it_is_locked(
+    home: Path, mailbox: Mailbox
+) -> None:
+    """By the approval and by the key; a locked one gives the state alone. Nothing runs twice."""
+    install_examples(home)
+    keys, clock = DayKeys(), FrozenClock()
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        first = await core.call("get-draft", {"id": DRAFT}, key="read")
+        await sealed_later(core, clock)
+        asked = len(writes(mailbox))
+        again = await core.call("get-draft", {"id": DRAFT}, key="read")
+        assert (again.row.run_id, again.row.output) == (first.row.run_id, first.row.output)
+        keys.locked = True
+        locked = await core.call("get-draft", {"id": DRAFT}, key="read")
+        assert (locked.row.run_id, locked.row.state, locked.row.output) == (
+            first.row.run_id,
+            "completed",
+            None,
+        )
+        assert len(writes(mailbox)) == asked
+
+
+async def test_what_an_agent_may_still_fetch_stays_until_it_has_it_or_its_session_ends(
+    home: Path, mailbox: Mailbox
+) -> None:
+    install_examples(home)
+    keys, clock = DayKeys(), FrozenClock()
+    settings = Settings(expires_seconds=0)
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys, settings=settings) as core:
+        waiting, fetched = await core.ask(), await core.ask("r-8842190312")
+        for view in (waiting, fetched):
+            await core.app.approvals.deny(view.approval_id, f"{REASON} {view.run_id}")
+        await core.app.approvals.mark_delivered(fetched.approval_id)
+        await sealed_later(core, clock)
+        assert f"{REASON} {fetched.run_id}".encode() not in bytes_of(home)
+        assert (await core.result(waiting.approval_id)).reason == f"{REASON} {waiting.run_id}"
+        assert f"{REASON} {waiting.run_id}".encode() in bytes_of(home)
+        await core.app.session_service.end(core.session.session_id, "it is over")
+        await sealed_later(core, clock)
+        assert REASON.encode() not in bytes_of(home)
+
+
+async def test_what_waits_for_a_person_is_not_sealed_before_they_took_note(
+    home: Path, mailbox: Mailbox
+) -> None:
+    """An unknown outcome has to be looked at after a restart, also while the vault is locked."""
+    install_examples(home)
+    action = home / "actions" / "send-draft.md"
+    text = action.read_text(encoding="utf-8")
+    limited = text.replace("[approval]\n", "[limits]\nwall_seconds = 1\n\n[approval]\n")
+    action.write_text(limited, encoding="utf-8")
+    keys, clock = DayKeys(), FrozenClock()
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        unknown = await core.ask()
+        mailbox.control(hang="send")
+        run_on_request(mailbox, "POST send", lambda: clock.advance(2))
+        await core.approve(unknown)
+        assert (await core.ended(unknown)).state == "unknown"
+        await core.app.approvals.mark_delivered(unknown.approval_id)
+        await sealed_later(core, clock)
+        assert DRAFT.encode() in bytes_of(home)
+        await core.app.console.carry_out(Acknowledge(call_id=unknown.approval_id, looked_at=None))
+        await sealed_later(core, clock)
+        assert DRAFT.encode() not in bytes_of(home)
+
+
+async def test_it_is_deleted_in_its_time_and_no_old_copy_brings_it_back(
+    home: Path, mailbox: Mailbox, tmp_path: Path
+) -> None:
+    install_examples(home)
+    keys, clock = DayKeys(), FrozenClock()
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        contained = await four_calls(core)
+        await sealed_later(core, clock)
+    shutil.copytree(home, tmp_path / "copy")
+    clock.advance(32 * DAY)
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        await core.app.screens.sweep()
+        for run_id in contained:
+            call = await opened(core, run_id)
+            assert (call.approval.forgotten, call.approval.sealed) == (True, "")
+        assert (await core.app.audit.verify()).problems == ()
+    with closing(sqlite3.connect(home / "aileron.db")) as other:
+        assert other.execute("SELECT COUNT(*) FROM sealed_contents").fetchone() == (0,)
+    async with Core.open(
+        tmp_path / "copy", mailbox, clock=FrozenClock(), history_keys=keys
+    ) as core:
+        for run_id in contained:
+            assert "was destroyed" in (await opened(core, run_id)).approval.sealed
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        ("DELETE FROM sealed_contents WHERE run_id = ?", "another program removed"),
+        ("UPDATE sealed_contents SET sealed = x'00' WHERE run_id = ?", "cut"),
+        ("UPDATE runs SET sealed_day = '../../day' WHERE run_id = ?", "cut"),
+        ("UPDATE runs SET ended_at = ended_at + 1 WHERE run_id = ?", "moved here"),
+        (
+            "UPDATE sealed_contents SET part = part || '2' WHERE run_id = ?",
+            "another program removed",
+        ),
+    ],
+)
+async def test_what_another_program_changed_is_not_shown(
+    home: Path, mailbox: Mailbox, spoil: str, said: str
+) -> None:
+    install_examples(home)
+    keys, clock = DayKeys(), FrozenClock()
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        read = (await core.call("get-draft", {"id": DRAFT})).row.run_id
+        await sealed_later(core, clock)
+        edit(home, spoil, read)
+        call = await opened(core, read)
+        assert (call.approval.arguments, call.result) == ((), ())
+        assert said in call.approval.sealed.replace("gone: another", "another")
+        found = (await core.app.audit.verify()).problems
+        assert bool(found) == ("removed" in said)
+
+
+async def test_arguments_that_another_program_sealed_are_not_shown(
+    home: Path, mailbox: Mailbox
+) -> None:
+    """The public key is no secret: what counts is the hash on record, which has a key that is sealed too."""
+    install_examples(home)
+    keys, clock = DayKeys(), FrozenClock()
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        row = (await core.call("get-draft", {"id": DRAFT})).row
+        await sealed_later(core, clock)
+        assert row.ended_at is not None
+        day = day_of(row.ended_at)
+        public = keys.public_key(day)
+        assert public is not None
+        label = SealLabel(day=day, subject=row.run_id, kind="arguments", at=row.ended_at)
+        forgeries: list[dict[str, Any]] = [
+            {"args": '{"id":"forged"}', "progress": None, "content_key": row.content_key},
+            {"args": '{"id":"forged"}', "progress": None, "content_key": "00" * 32},
+            {"args": {"id": "forged"}, "progress": None, "content_key": None},
+            {"to": "nobody"},
+        ]
+        for forged in forgeries:
+            edit(
+                home,
+                "UPDATE sealed_contents SET sealed = ? WHERE run_id = ? AND part = 'arguments'",
+                seal(forged, label, public),
+                row.run_id,
+            )
+            call = await opened(core, row.run_id)
+            assert call.approval.arguments == ()
+            assert "Another program changed it" in call.approval.sealed
+
+
+@pytest.mark.parametrize("days", [0, 30])
+async def test_without_a_key_and_with_no_days_nothing_is_sealed(
+    home: Path, mailbox: Mailbox, days: int
+) -> None:
+    """Without a vault it stays as it is for its days; with none it is deleted anyway."""
+    install_examples(home)
+    clock, keys = FrozenClock(), DayKeys() if days == 0 else None
+    settings = Settings(history_days=days)
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys, settings=settings) as core:
+        await core.call("get-draft", {"id": DRAFT})
+        clock.advance(61)
+        await core.app.contents.sweep()
+        assert RESULT.encode() in bytes_of(home)
+    with closing(sqlite3.connect(home / "aileron.db")) as other:
+        assert other.execute("SELECT COUNT(*) FROM sealed_contents").fetchone() == (0,)
+
+
+async def test_a_copy_from_before_goes_once_everything_is_sealed(
+    home: Path, mailbox: Mailbox
+) -> None:
+    """It has calls in plain text. One of a later schema stays its 30 days."""
+    install_examples(home)
+    keys, clock = DayKeys(), FrozenClock()
+    copies = home / "backups"
+    copies.mkdir()
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        await core.call("get-draft", {"id": DRAFT})
+        for name in ("schema-4-a.db", "schema-5-a.db", "mine.db"):
+            (copies / name).write_bytes(RESULT.encode())
+        await sealed_later(core, clock)
+        assert {path.name for path in copies.iterdir()} == {"schema-5-a.db", "mine.db"}
+
+
+async def test_many_calls_are_sealed_a_few_at_a_time(home: Path, mailbox: Mailbox) -> None:
+    install_examples(home)
+    keys, clock = DayKeys(), FrozenClock()
+    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        for _ in range(40):
+            await core.call("get-draft", {"id": DRAFT})
+        await sealed_later(core, clock)
+        assert DRAFT.encode() not in bytes_of(home)
+        assert (await core.app.audit.verify()).problems == ()
