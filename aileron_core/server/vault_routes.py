@@ -37,16 +37,17 @@ async def status(request: Request) -> Response:
 async def create(request: Request) -> Response:
     """Create the vault, from a vault of version 1 if one is named; it is unlocked then."""
     require_peer(request)
-    body = await read_body(request, CreateVaultBody)
-    passphrase, named = Secret(body.text("passphrase")), body.text("import_from")
+    given = await read_body(request, CreateVaultBody)
+    passphrase, named = Secret(given.text("passphrase")), given.text("import_from")
     if named and not Path(named).is_absolute():
         raise InvalidRequest("'import_from' must be an absolute path.")
     app = _app(request)
     created = await app.vault_service.create(
         passphrase, way="command line", import_from=Path(named) if named else None
     )
+    body = _unlocked(app, created)
     await app.vault_followed()
-    return JSONResponse(_unlocked(app, created), status_code=201)
+    return JSONResponse(body, status_code=201)
 
 
 async def unlock(request: Request) -> Response:
@@ -55,8 +56,9 @@ async def unlock(request: Request) -> Response:
     passphrase = Secret((await read_body(request, UnlockVaultBody)).text("passphrase"))
     app = _app(request)
     unlocked = await app.vault_service.unlock(passphrase, way="command line")
+    body = _unlocked(app, unlocked)  # with what was wrong with its file: the next write mends that
     await app.vault_followed()  # whoever reads the answer may use at once what was accepted
-    return JSONResponse(_unlocked(app, unlocked))
+    return JSONResponse(body)
 
 
 async def lock(request: Request) -> Response:
