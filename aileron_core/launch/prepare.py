@@ -161,14 +161,7 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         FileProblems: the project's `aileron.toml`, or the person's settings, are invalid.
     """
     agent = request.agent
-    check_project(request.project, request.home, request.aileron_home)
-    support = (
-        find_sandbox_support(offline=request.own_network, allow_abstract=request.allow_abstract)
-        if request.contained
-        else None
-    )
-    if request.contained:
-        refuse_agent_folder(request.project, request.home, AGENTS.values())
+    support = _support(request)
     program = _installed(agent, request)
     project = read_project_settings(request.project, agent)
     of_person = person_settings(request.settings, agent, contained=request.contained)
@@ -188,24 +181,9 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
     paths.refuse_writing(_mounts_of(named))
     mounts = (*mounts, *caches, *state, *_mounts_of(named)) if support else ()
     refuse_nested(mounts, request.project)
-    found = agent_environment(
-        agent,
-        request.env,
-        home=request.home,
-        project=request.project,
-        of_person=of_person,
-        of_project=of_project,
-        args=request.args,
-        contained=request.contained,
-        programs=program_settings(named),
-    )
-    if found.refusals:
-        raise Forbidden(f"{agent.title} was not started. {escape(' '.join(found.refusals))}")
-    given, own = {**tools.env, **found.env}, found.settings
+    given, own = _environment(request, tools, of_person, of_project, named)
     if caches:
         given = {**CACHE_ENVIRONMENT, **given}
-    if request.sandbox == "hosts":  # no proxy can be reached from there
-        given = {name: value for name, value in given.items() if name not in PROXY_VARIABLES}
     context = PlanContext(
         relay=str(inside / "bin" / "aileron-mcp"),
         launch_dir=inside,
@@ -232,6 +210,54 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         named_programs=named,
         project_settings=project,
     )
+
+
+def _support(request: LaunchRequest) -> SandboxSupport | None:
+    """Return what contains the agent on this machine; None where the person wants no sandbox.
+
+    Raises:
+        NotFound, Forbidden: there is nothing that does, or the folder cannot be a project.
+    """
+    check_project(request.project, request.home, request.aileron_home)
+    if not request.contained:
+        return None
+    support = find_sandbox_support(
+        offline=request.own_network, allow_abstract=request.allow_abstract
+    )
+    refuse_agent_folder(request.project, request.home, AGENTS.values())
+    return support
+
+
+def _environment(
+    request: LaunchRequest,
+    tools: Tools,
+    of_person: LaunchSettings,
+    of_project: LaunchSettings,
+    named: Iterable[ResolvedProgram],
+) -> tuple[dict[str, str], AgentSettings]:
+    """Return the agent's variables, and its own settings.
+
+    Raises:
+        Forbidden: the agent would lose a setting that chooses its model, address or key.
+    """
+    agent = request.agent
+    found = agent_environment(
+        agent,
+        request.env,
+        home=request.home,
+        project=request.project,
+        of_person=of_person,
+        of_project=of_project,
+        args=request.args,
+        contained=request.contained,
+        programs=program_settings(named),
+    )
+    if found.refusals:
+        raise Forbidden(f"{agent.title} was not started. {escape(' '.join(found.refusals))}")
+    given = {**tools.env, **found.env}
+    if request.sandbox == "hosts":  # no proxy can be reached from there
+        given = {name: value for name, value in given.items() if name not in PROXY_VARIABLES}
+    return given, found.settings
 
 
 def _installed(agent: Agent, request: LaunchRequest) -> Path:
