@@ -39,6 +39,9 @@ _LOGINS = ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 _MODES = ("default", "manual", "plan", "acceptEdits", "auto", "dontAsk")
 """Permission modes that settings may choose; the one that bypasses permissions is left to its own option."""
 
+_GOES_ON = ("--continue", "-c", "--resume", "-r", "--from-pr")
+"""Options that bring an earlier conversation back."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claude:
@@ -228,10 +231,10 @@ class _Claude:
 
 
 def _chosen_mode(context: PlanContext) -> str | None:
-    """Return the permission mode that the person's settings choose, None if they choose none.
+    """Return the permission mode that the person's settings choose, None to pass none.
 
     Only an option counts over the mode that a conversation of an earlier launch has recorded, where
-    the agent could have put another.
+    the agent could have put another: one that goes on gets the default if the settings choose none.
     """
     modes = {
         path: table_at(json_table(text) or {}, "permissions").get("defaultMode")
@@ -240,8 +243,13 @@ def _chosen_mode(context: PlanContext) -> str | None:
     if any(modes[path] for path in modes if not path.startswith(("~/", "/"))):
         return None  # the project's, which Claude Code itself reads by its own rules
     chosen = [mode for mode in modes.values() if mode in _MODES]
-    typed = option_value(context.all_args, "--permission-mode") is not None
-    return None if typed or not chosen else str(chosen[-1])
+    if option_value(context.all_args, "--permission-mode") is not None:
+        return None
+    if chosen:
+        return str(chosen[-1])
+    goes_on = option_value(context.all_args, *_GOES_ON) is not None
+    unsafe = any(modes.values()) or "--dangerously-skip-permissions" in context.all_args
+    return "default" if goes_on and not unsafe else None
 
 
 def _variables(context: PlanContext) -> dict[str, str]:

@@ -336,10 +336,10 @@ def _login_file(context: PlanContext) -> Literal["key", "account"] | None:
 
 
 def _chosen_approval(context: PlanContext) -> str | None:
-    """Return the approval policy that the person's settings choose, None if they choose none, or a profile.
+    """Return the approval policy that the person's settings choose, None to pass none, as for a profile.
 
     Only an option counts over the policy that a conversation of an earlier launch has recorded, where
-    the agent could have put another.
+    the agent could have put another: one that goes on gets the default if the settings choose none.
     """
     tables = [
         toml_table(text) or {}
@@ -350,6 +350,9 @@ def _chosen_approval(context: PlanContext) -> str | None:
     profiled = any(table.get("profile") for table in tables) or any(
         word.startswith(("-p", "--profile")) for word in context.all_args
     )
+    words = {*context.all_args}
+    if policy is None and words & {"resume", "fork"} and not words & {"exec", "e"}:
+        policy = "on-request"  # without a person to ask (`exec`) it is `never` anyway
     return policy if isinstance(policy, str) and policy in _POLICIES and not profiled else None
 
 

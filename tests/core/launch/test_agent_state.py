@@ -157,3 +157,22 @@ def test_what_a_person_chose_counts_over_what_a_conversation_recorded() -> None:
     assert 'approval_policy="on-request"' in argv("codex", config)
     assert "approval_policy" not in argv("codex", config, "--profile=fast")
     assert "approval_policy" not in argv("codex", {"~/.codex/config.toml": 'model = "x"\n'})
+
+
+def test_a_conversation_goes_on_in_the_default_mode_if_a_person_chose_none() -> None:
+    for option in ("--continue", "-c", "--resume", "-r", "--resume=1"):
+        assert "--permission-mode=default" in argv("claude", {}, option)
+    assert "--permission-mode" not in argv("claude", {}, "hello")
+    assert "--permission-mode" not in argv("claude", {}, "-c", contained=False)
+    assert "--permission-mode" not in argv("claude", {}, "-c", "--dangerously-skip-permissions")
+    unsafe = json.dumps({"permissions": {"defaultMode": "bypassPermissions"}})
+    assert "--permission-mode" not in argv("claude", {"~/.claude/settings.json": unsafe}, "-c")
+    theirs = json.dumps({"permissions": {"defaultMode": "plan"}})
+    assert "--permission-mode=plan" in argv("claude", {"~/.claude/settings.json": theirs}, "-c")
+    for words in (("resume", "--last"), ("fork",)):
+        assert 'approval_policy="on-request"' in argv("codex", {}, *words)
+    assert "approval_policy" not in argv("codex", {}, "exec", "resume", "--last")
+    assert "approval_policy" not in argv("codex", {}, "resume", "--profile=fast")
+    assert "approval_policy" not in argv("codex", {}, "resume", contained=False)
+    config = {"~/.codex/config.toml": 'approval_policy = "untrusted"\n'}
+    assert 'approval_policy="untrusted"' in argv("codex", config, "resume")
