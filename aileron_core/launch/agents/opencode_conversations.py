@@ -1,4 +1,4 @@
-"""What of OpenCode's database is conversations: no permission, account, share or command, and not their agent."""
+"""What of OpenCode's database is conversations: no account, share, command or allowed call, and not their agent."""
 
 import re
 from pathlib import Path, PurePosixPath
@@ -13,6 +13,7 @@ from aileron_core.launch.conversation_tables import (
     compact,
     in_project,
     json_object,
+    json_objects,
     object_in,
     only,
 )
@@ -22,6 +23,8 @@ _LATEST = 10**14
 """Milliseconds, far ahead: what is later is no date."""
 _AGENT = "earlier"
 """Stands for the agent of each turn: none has this name, so that OpenCode goes on with that of a new conversation."""
+_WITHOUT_A_PERSON = frozenset(("question", "plan_enter", "plan_exit"))
+"""What `opencode run` denies in its conversations, because nobody can answer."""
 _MESSAGES = {
     "user": ("role", "time", "model"),
     "assistant": (
@@ -49,9 +52,17 @@ def _session(row: Row, project: Path) -> Row | None:
     revert = row["revert"]
     if revert is not None:
         revert = compact(only(json_object(revert), "messageID", "partID"))
+    rules = row["permission"]
+    if rules is not None:
+        denied = [
+            only(each, "permission", "pattern", "action")
+            for each in json_objects(rules)
+            if each.get("permission") in _WITHOUT_A_PERSON and each.get("action") == "deny"
+        ]
+        rules = compact(denied) if denied else None
     directory = in_project(row["directory"], project)
     path = row["path"] if directory == row["directory"] else None
-    return {**row, "directory": directory, "path": path, "revert": revert}
+    return {**row, "directory": directory, "path": path, "revert": revert, "permission": rules}
 
 
 def _message(row: Row, project: Path) -> Row:
@@ -123,12 +134,13 @@ OPENCODE_CONVERSATIONS = ConversationDatabase(
                 "directory": "text", "path": "text?", "title": "text", "version": "text",
                 "cost": "number", "tokens_input": "integer", "tokens_output": "integer",
                 "tokens_reasoning": "integer", "tokens_cache_read": "integer",
-                "tokens_cache_write": "integer", "revert": "text?", "time_created": "integer",
+                "tokens_cache_write": "integer", "revert": "text?", "permission": "text?",
+                "time_created": "integer",
                 "time_updated": "integer", "time_archived": "integer?",
             },
             others=(
                 "workspace_id", "share_url", "summary_additions", "summary_deletions",
-                "summary_files", "summary_diffs", "metadata", "permission", "agent", "model",
+                "summary_files", "summary_diffs", "metadata", "agent", "model",
                 "time_compacting",
             ),
             clean=_session,

@@ -127,7 +127,8 @@ PLANTED = {
     """,
     "opencode": """
         UPDATE project SET commands = 'planted', worktree = '/planted', sandboxes = '["planted"]';
-        UPDATE session SET permission = '[{"permission": "*", "pattern": "*", "action": "planted"}]',
+        UPDATE session SET permission = '[{"permission": "*", "pattern": "planted", "action": "deny"},
+                {"permission": "question", "pattern": "planted", "action": "allow"}]',
             agent = 'planted', model = 'planted', share_url = 'planted', metadata = 'planted',
             workspace_id = 'planted', summary_diffs = 'planted', directory = '/planted', path = 'planted',
             revert = '{"messageID": "m", "snapshot": "planted", "diff": "planted"}';

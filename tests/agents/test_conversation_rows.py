@@ -1,0 +1,137 @@
+"""Agents with a database: what a contained launch plants in it, what a person takes out, and the tables that Aileron makes."""
+
+import os
+import sqlite3
+import subprocess
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from aileron_core.launch.agents import AGENTS
+from tests.agents.agents_bench import (
+    AS_ORDINARY,
+    Bench,
+    CallTool,
+    Conversation,
+    Say,
+    ScriptedLlm,
+    workbench,
+)
+from tests.agents.test_resume import BEGINS_AND_RESUMES, exported
+from tests.support.variants import variants
+
+pytestmark = pytest.mark.timeout(300)
+
+_READS = {"goose": ("session", "import"), "opencode": ("import",)}
+_PLANTS = """
+import pathlib, sqlite3, sys
+database = sqlite3.connect(pathlib.Path.home() / sys.argv[1], timeout=30)
+database.executescript(sys.argv[2])
+print("planted", database.total_changes)
+"""
+_PLANTED = {
+    "goose": (
+        ".local/share/goose/sessions/sessions.db",
+        """UPDATE sessions SET recipe_json = '{}', extension_data = '{"enabled_extensions.v0": {"extensions": [
+        {"type": "stdio", "name": "planted", "description": "", "cmd": "/bin/sh", "args": ["-c", "touch planted"],
+         "envs": {}, "env_keys": [], "timeout": 5, "available_tools": []}]}}';""",
+    ),
+    "opencode": (
+        ".local/share/opencode/history/opencode.db",
+        """UPDATE session SET permission = json_insert(permission, '$[#]',
+        json('{"permission": "*", "pattern": "*", "action": "deny"}'));""",
+    ),
+}
+
+
+def tables(path: Path) -> list[tuple[str, ...]]:
+    """Return the tables and indices of a database, without their layout."""
+    with closing(sqlite3.connect(path)) as database:
+        return _tables(database)
+
+
+def _tables(database: sqlite3.Connection) -> list[tuple[str, ...]]:
+    query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name"
+    return [
+        (kind, name, "".join(sql.split()).replace("IFNOTEXISTS", ""))
+        for kind, name, sql in database.execute(query)
+    ]
+
+
+def run(bench: Bench, home: Path, *words: str) -> str:
+    """Run an agent as a person does, with another home."""
+    home.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [*AS_ORDINARY, *words], cwd=bench.project, capture_output=True, text=True, check=True,
+        env={**bench.environment({}), "HOME": str(home), "GOOSE_DISABLE_KEYRING": "1"}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.mark.parametrize("agent", variants(_READS, 0))
+def test_the_agent_reads_what_a_person_took_out_in_tables_like_those_that_aileron_makes(
+    agent: str, tmp_path: Path
+) -> None:
+    """It makes the same tables itself in an empty home."""
+    with workbench(tmp_path, ScriptedLlm(lambda _: Say(text="noted"))) as bench:
+        bench.configure(agent)
+        with bench.launched(agent, *BEGINS_AND_RESUMES[agent][0], "the word is xylophone") as one:
+            ended = one.end()
+        assert ended.code == 0, ended.output
+        home = bench.folder / "other"
+        found = exported(bench, agent, "out")
+        run(bench, home, agent, *_READS[agent], str(found))
+        assert "xylophone" in found.read_text()
+        assert found.stem.rpartition("_")[0] in run(bench, home, agent, "session", "list")
+        (path,) = (
+            each for each in home.rglob("*.db") if each.name in ("sessions.db", "opencode.db")
+        )
+        (database,) = (each.database for each in AGENTS[agent].folders if each.database)
+        with closing(sqlite3.connect(":memory:")) as made:
+            made.executescript(
+                files("aileron_core.launch.agents").joinpath(database.schema).read_text("utf-8")
+            )
+            assert tables(path) == _tables(made)
+        with closing(sqlite3.connect(path)) as imported:
+            assert "xylophone" in "\n".join(imported.iterdump())
+
+
+@pytest.mark.parametrize("agent", variants(_READS, 0))
+def test_what_an_agent_plants_beside_its_conversation_is_not_in_the_next_launch(
+    agent: str, tmp_path: Path
+) -> None:
+    """A server to start, or rules for its tools: what a shell of the agent's wrote is gone, the conversation goes on."""
+    path, script = _PLANTED[agent]
+    command = (
+        f'{os.environ["PATH"].split(os.pathsep)[0]}/python3 plant.py {path} "$(cat plant.sql)"'
+    )
+    asked: list[tuple[str, ...]] = []
+
+    def plants(conversation: Conversation) -> Say | CallTool:
+        asked.append(conversation.tools)
+        shell = conversation.tool("bash") or conversation.tool("shell")
+        if conversation.results or shell is None or len(asked) > 3:
+            return Say(text="noted")
+        return CallTool(
+            name="bash" if agent == "opencode" else "shell",
+            args={"command": command, "description": "plant"},
+        )
+
+    with workbench(tmp_path, ScriptedLlm(plants)) as bench:
+        bench.configure(agent)
+        (bench.project / "plant.py").write_text(_PLANTS)
+        (bench.project / "plant.sql").write_text(script)
+        begins, resumes = BEGINS_AND_RESUMES[agent]
+        with bench.launched(agent, *begins, "the word is xylophone") as one:
+            ended = one.end()
+        assert ended.code == 0, ended.output
+        assert any("planted 1" in result for result in bench.llm.results), bench.llm.results
+        before, count = len(bench.llm.seen), len(asked)
+        with bench.launched(agent, *resumes, "what is the word?") as two:
+            ended = two.end()
+        assert ended.code == 0, ended.output
+        assert b"xylophone" in bench.llm.seen[before:][-1].raw
+        assert asked[count:][-1] == asked[count - 1]
+        assert not (bench.project / "planted").exists()
