@@ -56,7 +56,8 @@ class Suite:
 
     def start(self, url: str, results: Path) -> subprocess.Popen[str]:
         """Run its scenarios at *url*; the results are whole once the process has ended."""
-        command = [node(), str(self._program), "server", "--url", url, "-o", str(results)]
+        program = ["--import", str(HERE / "patient.mjs"), str(self._program)]
+        command = [node(), *program, "server", "--url", url, "-o", str(results)]
         return subprocess.Popen(
             [*command, *self._options],
             stdout=subprocess.PIPE,
