@@ -41,7 +41,7 @@ _UNANSWERED = 8
 _REPLY = re.compile(r"\x1b\[1;(\d+)R")
 """The terminal's answer to where its cursor is, in the row in which it is asked."""
 _MOUSE = re.compile(r"(?:\x1b\[<\d+;-?\d+;-?\d+[Mm])+")
-_KEY = re.compile(r"[^\x1b]|\x1b\[[0-9;:?<]*[ -/]*[@-~]|\x1bO[ -~]", re.DOTALL)
+_KEY = re.compile(r".|\x1b\[[0-9;:?<]*[ -/]*[@-~]|\x1bO[ -~]", re.DOTALL)
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _PASTE_SECONDS = 2.0
 """A paste that went silent for so long has no end: what comes now is typed again."""
@@ -114,10 +114,17 @@ class _Parser:
         return self._safely(lambda: list(self._parser.feed(text)))
 
     def tick(self, at: float) -> list[Message]:
-        """Return the events that the time completes."""
+        """Return the events that the time completes: an escape key that nothing followed.
+
+        They have the time at which it came. What came in one breath with another key is no answer to
+        what the console said about that.
+        """
         if self._pasting and at - self._came_at > _PASTE_SECONDS:
             self._anew()
-        return self._safely(lambda: list(self._parser.tick()))
+        events = self._safely(lambda: list(self._parser.tick()))
+        for event in events:
+            event.time = self._came_at
+        return events
 
     def _safely(self, work: Callable[[], list[Message]]) -> list[Message]:
         try:

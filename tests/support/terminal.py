@@ -233,6 +233,10 @@ class Pty:
         """Read until *text* stands on screen."""
         self.until(lambda: text in self.cells.text, text)
 
+    def drew(self, text: str, since: int) -> bool:
+        """Return whether *text* was drawn after the first *since* bytes; it may be gone again."""
+        return text.encode() in self.raw[since:]
+
     def settle(self, seconds: float) -> None:
         """Read for *seconds*, whatever comes."""
         end = monotonic() + seconds

@@ -23,16 +23,16 @@ from aileron_tui.terminal.driver import (
 @pytest.mark.parametrize(
     "text",
     ["a", "\r", "\t", " ", "é", "漢", "\x03", "\x7f", "\x1b[A", "\x1bOP", "\x1b[97u", "\x1b[97;1u",
-     "\x1b[97;;97u", "\x1b[13u", "\x1b[3~", "\x1b[I", "\x1b[O"],
+     "\x1b[97;;97u", "\x1b[13u", "\x1b[3~", "\x1b[I", "\x1b[O", "\x1b"],
 )  # fmt: skip
 def test_one_key_is_one_key(text: str) -> None:
-    """Letters, cursor keys, the keyboard protocol of kitty."""
+    """Letters, cursor keys, the keyboard protocol of kitty, escape."""
     assert input_kind(text) == "key"
 
 
 @pytest.mark.parametrize(
     "text",
-    ["aa", "ja", "a\x1b", "\x1b", "\x1b[", "a\x1b[", "\x1ba", "\x1b\r", "a\x1b[200~", "\x1b[200~",
+    ["aa", "ja", "a\x1b", "\x1b[", "a\x1b[", "\x1ba", "\x1b\r", "a\x1b[200~", "\x1b[200~",
      "\x1b[201~", "\x1b[200~a\x1b[201~", "a\x1b[<35;10;10M", "\x1b[<0;1;1Ma", "\x1b[97u\x1b[97u",
      "\x1b[A\x1b[A", "\x1b]2;x\x07", "\x1bP1$r\x1b\\", "a\x00"],
 )  # fmt: skip
@@ -168,3 +168,19 @@ def test_a_read_and_its_keys_have_one_time_however_long_the_reader_stood_still_b
     assert received.kind == "late"
     assert isinstance(gone, TerminalGone)
     assert key.time == received.time
+
+
+@pytest.mark.parametrize("text", ["\x1b", "a\x1b"])
+def test_an_escape_key_has_the_time_at_which_it_came(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: with a key in one read, it ended the sentence that nothing was decided, unread.
+
+    The parser waits 0.1 s for what may follow an escape, on a busy machine seconds.
+    """
+    times = iter([0.0, 5.0])
+    monkeypatch.setattr("textual._parser.get_time", lambda: next(times, 9.0))
+    parser = _Parser(debug=False)
+    parser.take(text, 3.0)
+    (event,) = parser.tick(9.0)
+    assert (event.key, event.time) == ("escape", 3.0)
