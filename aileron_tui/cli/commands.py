@@ -157,6 +157,7 @@ def serve(
 ) -> int:
     """Run the server without a console. Gated calls wait, because nobody can approve them."""
     close_memory()
+    gc.disable()  # until it serves, as for the console
     from aileron_tui.cli.runtime import run_serve
 
     return run_serve(

@@ -19,7 +19,6 @@ from click.shell_completion import CompletionItem
 from aileron_core.errors import AileronError
 from aileron_core.home.layout import Home
 from aileron_core.ids import APPROVAL_ID, RUN_ID
-from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.options import chosen_home
 
@@ -50,6 +49,8 @@ def _completer(offer: Callable[[Home, str], Iterable[tuple[str, str]]]) -> Compl
 
 
 def _rows(home: Home, query: str, *parameters: str) -> list[tuple[str, str]]:
+    from aileron_core.storage.open import open_reader
+
     with closing(open_reader(home.database, timeout=_LOCK_SECONDS)) as connection:
         return [(str(a), str(b)) for a, b in connection.execute(query, parameters)]
 

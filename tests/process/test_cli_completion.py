@@ -181,7 +181,7 @@ def test_ten_thousand_runs_are_no_more_work_than_a_hundred(
         ]
         return len(steps)
 
-    monkeypatch.setattr(completing, "open_reader", counting)
+    monkeypatch.setattr("aileron_core.storage.open.open_reader", counting)
     assert work(0, 100) == work(100, 10_000) > 50
     found = plain(console.home, "aileron audit show run-")
     assert found == [f"run-{number:026d}" for number in range(9_999, 9_949, -1)]
