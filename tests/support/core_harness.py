@@ -53,6 +53,7 @@ DRAFT = "r-8842190447"
 """The first draft in a fresh mailbox: to Anna Brandt, `Q3 numbers`."""
 PATIENCE = 60.0
 """Seconds after which a test that waits has failed."""
+SESSION_SECONDS = 20 * 365 * 86400.0
 _T = TypeVar("_T")
 
 
@@ -333,10 +334,18 @@ class Core:
 
 
 async def open_session(app: App) -> tuple[Session, str]:
-    """Open a session as the home's socket does, for this very process."""
+    """Open a session as the home's socket does, for this very process.
+
+    It outlives every day that a test's clock passes over: housekeeping goes by real time, and would end it or not.
+    """
     import os
 
     opened = await app.session_service.open(
-        agent="claude", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(), ttl=86400.0
+        agent="claude",
+        label="",
+        cwd="/tmp",
+        claimed_pid=None,
+        peer_pid=os.getpid(),
+        ttl=SESSION_SECONDS,
     )
     return opened.session, opened.token

@@ -9,7 +9,13 @@ import pytest
 from aileron_core.console_port import StorageHealth
 from aileron_core.errors import StorageUnavailable
 from aileron_core.home.layout import Home
-from tests.support.core_harness import Core, Mailbox, install_examples, open_session
+from tests.support.core_harness import (
+    SESSION_SECONDS,
+    Core,
+    Mailbox,
+    install_examples,
+    open_session,
+)
 from tests.support.frozen_clock import FrozenClock
 
 
@@ -96,10 +102,10 @@ async def test_a_planted_record_does_not_stop_the_clockwork(home: Path) -> None:
         with pytest.raises(StorageUnavailable, match="Another program put a record"):
             await core.call("list-drafts", {})
         # The session's time is over: its end cannot be written now, and is once it can be.
-        clock.advance(2 * 86400)
+        clock.advance(SESSION_SECONDS + 1)
         await core.until(lambda: _healths(core)[-1:] == [False])
         _elsewhere(home, f"DELETE FROM audit WHERE seq = {planted}")
         await core.until(lambda: _healths(core)[-1:] == [True])
         second, _ = await open_session(core.app)
-        clock.advance(2 * 86400)
+        clock.advance(SESSION_SECONDS + 1)
         await core.until(lambda: core.app.sessions.get(second.session_id) is None)
