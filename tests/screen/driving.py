@@ -21,9 +21,8 @@ from aileron_tui.screens.reading import SEEN_SECONDS
 from aileron_tui.state.situation import situation_of
 from aileron_tui.widgets.document import Document
 from tests.screen.fake_port import RecordingPort
-from tests.support.screens.calls import approval, snapshot
+from tests.support.screens.calls import NOW, approval, snapshot
 
-NOW = 1_791_468_120.0  # 2026-10-08 14:02:00 UTC
 _TYPED = {
     " ": "space", ":": "colon", ">": "greater_than_sign", "/": "slash", "<": "less_than_sign",
     '"': "quotation_mark", "-": "minus",

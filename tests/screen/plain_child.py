@@ -42,8 +42,8 @@ from aileron_tui.input.commands import DEFAULT_REGISTRY
 from aileron_tui.plain.console import PlainConsole
 from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.terminal.notifications import Notifier
+from tests.screen.bound_accounts import ANA, accounts
 from tests.screen.fake_port import RecordingPort
-from tests.screen.test_accounts_view import ANA, accounts
 from tests.support.screens.calls import approval, snapshot
 
 LOCKED = VaultStatus(state="locked", entries=2)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from aileron_core.console_port import AuditVerified, LoginUpdated, Recorded, Snapshot
+from tests.screen.bound_accounts import ANA, CHANGED, ENDED, LOGIN, accounts
 from tests.screen.driving import NOW, Console, denied, mail, short, start
 from tests.screen.picturing import (
     LARGE,
@@ -21,7 +22,7 @@ from tests.screen.picturing import (
     taken,
     to_row,
 )
-from tests.screen.test_accounts_view import ANA, CHANGED, ENDED, LOGIN, UNLOCKED, accounts
+from tests.screen.test_accounts_view import UNLOCKED
 from tests.support.screens.calls import snapshot
 from tests.support.screens.home import library, not_accepted, problems, records, sessions
 

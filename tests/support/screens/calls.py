@@ -13,7 +13,9 @@ from aileron_core.console_port import (
 )
 from tests.support.screens.home import library, not_accepted, process, records, sessions
 
-__all__ = ["approval", "drifted", "fixtures", "later_steps", "snapshot"]
+__all__ = ["NOW", "approval", "drifted", "fixtures", "later_steps", "snapshot"]
+
+NOW = 1_791_468_120.0  # 2026-10-08 14:02:00 UTC
 
 MAIL = """Hi all,
 
