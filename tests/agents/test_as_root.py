@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.agents_bench import AS_TESTS
+from tests.support.variants import variants
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can try as root")
 
@@ -35,7 +36,7 @@ def said(*words: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("words", [["--dry-run"], []], ids=["dry run", "no console"])
-@pytest.mark.parametrize("how", ["on", "offline"])
+@pytest.mark.parametrize("how", variants(["on", "offline"]))
 def test_root_is_told_how_an_ordinary_user_starts_it(how: str, words: list[str]) -> None:
     """Refused before anything is looked at further, with the words to type instead."""
     done = said("launch", "codex", f"--sandbox={how}", *words)

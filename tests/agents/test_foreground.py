@@ -11,6 +11,7 @@ import pytest
 
 from tests.agents.agents_bench import Say, ScriptedLlm, workbench
 from tests.agents.at_terminal import Terminal
+from tests.support.variants import variants
 
 AGENT = """\
 #!/usr/bin/env python3
@@ -47,7 +48,15 @@ for line in sys.stdin:
 """
 
 
-@pytest.fixture(params=[(), ("--no-sandbox",)], ids=["contained", "uncontained"])
+CONTAINED, UNCONTAINED = (
+    pytest.param((), id="contained"),
+    pytest.param(("--no-sandbox",), id="uncontained"),
+)
+ONE_WAY = pytest.mark.parametrize("terminal", variants([CONTAINED, UNCONTAINED]), indirect=True)
+"""For what the launcher does alike in both; `make test-all` takes both."""
+
+
+@pytest.fixture(params=[CONTAINED, UNCONTAINED])
 def terminal(request: pytest.FixtureRequest) -> Iterator[Terminal]:
     with (
         tempfile.TemporaryDirectory(prefix="ail-") as folder,
@@ -86,6 +95,7 @@ def test_what_it_stuffs_into_its_terminal_never_reaches_the_shell(terminal: Term
     assert terminal.unread() == b""
 
 
+@ONE_WAY
 def test_an_answer_that_nobody_awaits_any_more_is_thrown_away(terminal: Terminal) -> None:
     """A terminal's answer to a query that the agent left behind is no input of the shell."""
     for _ in range(20):
@@ -103,6 +113,7 @@ def test_an_answer_that_nobody_awaits_any_more_is_thrown_away(terminal: Terminal
     assert terminal.unread() == b""
 
 
+@ONE_WAY
 def test_an_answer_that_comes_late_does_not_land_in_the_shell(terminal: Terminal) -> None:
     """Over a slow line: the launcher asks something itself, last, and waits for that answer."""
     terminal.until("size 24x80")
@@ -116,6 +127,7 @@ def test_an_answer_that_comes_late_does_not_land_in_the_shell(terminal: Terminal
     assert terminal.unread() == b""
 
 
+@ONE_WAY
 def test_an_agent_that_dies_of_a_signal_says_so(terminal: Terminal) -> None:
     """Its exit code is passed: 128 and the signal's number."""
     terminal.until("size 24x80")
@@ -123,7 +135,7 @@ def test_an_agent_that_dies_of_a_signal_says_so(terminal: Terminal) -> None:
     assert terminal.end() == 128 + signal.SIGTERM
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", variants([signal.SIGHUP, signal.SIGTERM]))
 def test_a_signal_to_the_launcher_ends_agent_and_session(
     terminal: Terminal, number: signal.Signals
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from aileron_core.text import escape
 from tests.agents.agents_bench import CLI, Bench, processes, until
+from tests.support.variants import variants
 
 SAYS = """\
 #!/usr/bin/env python3
@@ -122,7 +123,7 @@ def test_doctor_says_whether_it_passes_and_why_not(bench: Bench) -> None:
     assert found["gateway"] == {"providers": [], "past": ["its arguments contain --oss"]}
 
 
-@pytest.mark.parametrize("options", [(), ("--no-sandbox",)], ids=["contained", "uncontained"])
+@pytest.mark.parametrize("options", variants([(), ("--no-sandbox",)]), ids=str)
 def test_a_proxy_of_yours_is_not_asked_for_the_gateway(
     bench: Bench, options: tuple[str, ...]
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from aileron_core.containment.git.hidden_repositories import README
 from tests.agents.agents_bench import Bench, Running, until
 from tests.agents.test_contained_git import AS_PERSON
+from tests.support.variants import variants
 
 QUIET = "git -c core.fsmonitor=false"
 AGENT = """\
@@ -161,7 +162,7 @@ def test_after_a_kill_of_the_launcher_it_is_put_back(bench: Bench) -> None:
     assert "from a launch that was killed: sub/.git is a new repository" in ended.output
 
 
-@pytest.mark.parametrize("name", ["sub", "x.git"])
+@pytest.mark.parametrize("name", variants(["sub", "x.git"]))
 def test_the_program_runs_without_all_this(bench: Bench, name: str) -> None:
     """What the tests above look for is there to be found."""
     first = (

@@ -6,6 +6,7 @@ import pytest
 
 from tests.agents.agents_bench import Bench
 from tests.agents.at_terminal import Terminal
+from tests.support.variants import variants
 
 AGENT = """\
 #!/usr/bin/env python3
@@ -88,7 +89,7 @@ def test_a_project_that_asks_for_too_much_starts_nothing_whatever_is_typed(bench
     assert "session.opened" not in events
 
 
-@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 77), ("", 77)])
+@pytest.mark.parametrize(("answer", "code"), variants([("y", 0), ("", 77), ("n", 77)], 2))
 def test_a_person_is_asked_and_only_yes_is_yes(bench: Bench, answer: str, code: int) -> None:
     """Shown first, on their terminal; Enter alone is a no, and so is what was typed beforehand."""
     (bench.project / "aileron.toml").write_text(ASKS)

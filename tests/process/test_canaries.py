@@ -22,6 +22,7 @@ from tests.support.authorization_server import CANARY, AuthorizationServer, auth
 from tests.support.scripted_guest import FQN, furnish_guest
 from tests.support.server_harness import ROOT
 from tests.support.tls_service import Request
+from tests.support.variants import variants
 
 ENTRY = ROOT / "tests" / "process" / "oauth_console.py"
 
@@ -105,7 +106,7 @@ class Place:
         return answer.raw
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=variants(KINDS, 2))
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     with tempfile.TemporaryDirectory(prefix="ail-") as folder:
         base, kind = Path(folder), str(request.param)

@@ -31,6 +31,7 @@ from tests.support.server_harness import (
     aileron_json,
     eventually,
 )
+from tests.support.variants import variants
 
 EXAMPLES = ROOT / "examples"
 SEND = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
@@ -182,8 +183,8 @@ def test_home_comes_from_option_or_environment(console: Console) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("action", "add", "nope.md"), ("action", "remove", "nope"), ("connector", "remove", "nope"),
-     ("audit", "show", "run-nope"), ("action", "run", "nope")],
+    variants([("action", "run", "nope"), ("audit", "show", "run-nope"), ("action", "remove", "nope"),
+              ("connector", "remove", "nope"), ("action", "add", "nope.md")], 2),
 )  # fmt: skip
 def test_what_there_is_not_is_said_to_be_not_found(
     console: Console, arguments: tuple[str, ...]
@@ -279,7 +280,7 @@ def test_an_ungated_run_prints_its_output(console: Console) -> None:
     assert len(body["output"]["drafts"]) == 2
 
 
-@pytest.mark.parametrize("how", ["text", "file", "stdin"])
+@pytest.mark.parametrize("how", variants(["file", "text", "stdin"]))
 def test_arguments_come_as_json_too(console: Console, tmp_path: Path, how: str) -> None:
     """As text, from a file, from stdin."""
     text = json.dumps({"id": DRAFT})
@@ -484,7 +485,9 @@ def test_an_edited_audit_is_1(console: Console) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("audit", "list"), ("audit", "verify"), ("audit", "show", "x"), ("action", "list")],
+    variants(
+        [("audit", "list"), ("action", "list"), ("audit", "verify"), ("audit", "show", "x")], 2
+    ),
 )
 def test_a_broken_home_is_a_sentence(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """A database that is none, a file where a folder should be: exit 1, never a traceback."""
@@ -516,8 +519,8 @@ def test_a_reader_that_goes_away_is_no_fault_of_ours(console: Console) -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    ["x", "https://evil.example", "../etc", "act-20260101T000000-0123456789abcdef;id",
-     "act-20260101T000000-0123456789ABCDEF", "act-20260101T000000-0123456789abcdef\n"],
+    variants(["https://evil.example", "act-20260101T000000-0123456789abcdef;id", "x", "../etc",
+              "act-20260101T000000-0123456789ABCDEF", "act-20260101T000000-0123456789abcdef\n"], 2),
 )  # fmt: skip
 def test_opening_takes_an_approvals_id_and_nothing_else(console: Console, bad: str) -> None:
     """Anything else is a usage error, and no browser is started."""

@@ -16,6 +16,7 @@ from aileron_core.storage.open import open_reader
 from aileron_tui.cli import completing
 from tests.process.tmux import Tmux
 from tests.support.server_harness import CLI, DRAFT, Attended, Console, aileron, aileron_json
+from tests.support.variants import variants
 
 BIN = Path(sys.executable).parent
 SEND = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
@@ -99,7 +100,7 @@ def test_an_answered_approval_is_no_longer_offered(attended: Attended) -> None:
     ["aileron action run ", "aileron action remove ", "aileron audit show ",
      "aileron open approval ", "aileron connector remove "],
 )  # fmt: skip
-@pytest.mark.parametrize("broken", ["none", "a file", "no database", "newer"])
+@pytest.mark.parametrize("broken", variants(["no database", "none", "a file", "newer"], 2))
 def test_what_is_missing_or_broken_offers_nothing_and_says_nothing(
     tmp_path: Path, words: str, broken: str
 ) -> None:

@@ -13,6 +13,7 @@ from examples.mailbox.server import Mailbox
 from tests.process.attended import ScreenConsole
 from tests.support.server_harness import DRAFT, eventually
 from tests.support.terminal import Pty
+from tests.support.variants import variants
 
 ASKS = "\n> "
 
@@ -171,7 +172,7 @@ def test_the_end_of_input_quits_and_decides_nothing(console: Plain) -> None:
     assert termios.tcgetattr(console.pty.slave) == console.pty.before
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", variants([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
 def test_a_signal_ends_it_and_gives_the_terminal_back(console: Plain, number: int) -> None:
     """However it ends, the shell finds its terminal as it was."""
     console.asked()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.server_harness import Console, aileron, aileron_json
+from tests.support.variants import variants
 
 
 def test_the_doctor_names_what_is_not_contained(home: Path) -> None:
@@ -39,8 +40,14 @@ def test_a_missing_agent_fails_only_if_it_was_asked_for(home: Path, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("asked", "passes"),
-    [({"OPENAI_API_KEY": "x"}, True), ({}, False), ({"OPENAI_API_KEY": "x", "off": "1"}, False)],
-    ids=["by a key", "without one", "--no-gateway"],
+    variants(
+        [
+            pytest.param({"OPENAI_API_KEY": "x"}, True, id="by a key"),
+            pytest.param({}, False, id="without one"),
+            pytest.param({"OPENAI_API_KEY": "x", "off": "1"}, False, id="--no-gateway"),
+        ],
+        2,
+    ),
 )
 def test_a_dry_run_says_of_model_traffic_only_what_holds_here(
     home: Path, tmp_path: Path, asked: dict[str, str], passes: bool

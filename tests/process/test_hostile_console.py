@@ -158,7 +158,7 @@ def shows_what_was_fetched(console: ScreenConsole) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("attack", variants(LONG, 2), ids=str)
+@pytest.mark.parametrize("attack", variants(LONG), ids=str)
 def test_a_text_without_end_leaves_the_console_at_work(
     sit: Callable[..., ScreenConsole], mailbox: Mailbox, attack: Attack
 ) -> None:

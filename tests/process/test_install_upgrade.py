@@ -9,6 +9,7 @@ import pytest
 
 from aileron_core.storage.schema import SCHEMA_VERSION
 from tests.support.server_harness import ROOT, Serve, aileron, aileron_json
+from tests.support.variants import variants
 
 HOMES = ROOT / "tests" / "fast" / "storage" / "homes"
 
@@ -57,7 +58,16 @@ def test_the_first_version_itself_can_read_the_copy(old: Path, serve: Serve) -> 
 
 @pytest.mark.parametrize(
     "command",
-    [("serve",), ("audit", "list"), ("audit", "verify"), ("action", "list"), ("connector", "list")],
+    variants(
+        [
+            ("serve",),
+            ("audit", "list"),
+            ("audit", "verify"),
+            ("action", "list"),
+            ("connector", "list"),
+        ],
+        2,
+    ),
 )
 def test_a_home_of_a_newer_version_is_refused(old: Path, command: tuple[str, ...]) -> None:
     """Exit 1, one sentence that says what to do, and not a byte is changed."""

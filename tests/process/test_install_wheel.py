@@ -21,7 +21,7 @@ import pytest
 from tests.process.tmux import Tmux
 from tests.support.installing import ROOT, Installed, build_sdist, build_wheel
 from tests.support.server_harness import eventually
-from tests.support.variants import ALL
+from tests.support.variants import ALL, variants
 
 PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 DRAFT = "r-8842190447"
@@ -186,7 +186,7 @@ def test_nothing_in_the_environment_or_the_folder_runs(
     assert not (home.parent / "planted" / "ran").exists()
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda words: words[0])
+@pytest.mark.parametrize("program", variants(PROGRAMS), ids=lambda words: words[0])
 def test_the_programs_are_found_through_links_and_blanks(
     installed: Installed, wheel: Path, home: Path, program: tuple[str, str]
 ) -> None:

@@ -12,6 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 from examples.mailbox.server import Mailbox
 from tests.process.test_vault import PHRASE, init, state, unlock
 from tests.support.server_harness import Console, Serve, eventually
+from tests.support.variants import variants
 
 DRAFT = "r-8842190447"
 
@@ -56,7 +57,7 @@ def test_over_rest_each_action_is_listed_and_each_run_waits(
     assert mailbox.state()["sent"] == []
 
 
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("era", variants(["2026-07-28", "legacy"]))
 async def test_over_mcp_each_tool_is_listed_and_each_call_waits(
     locked: Console, mailbox: Mailbox, era: str
 ) -> None:

@@ -19,6 +19,7 @@ from tests.support.mcp_harness import (
     official_client,
 )
 from tests.support.terminal import stop_process
+from tests.support.variants import variants
 
 OLD_ERA, NEW_ERA = "legacy", "2026-07-28"
 HOLD = 7.0
@@ -43,8 +44,10 @@ def status_of(answer: dict[str, Any]) -> str:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("softly", [True, False])
-@pytest.mark.parametrize("era", [OLD_ERA, NEW_ERA])
+@pytest.mark.parametrize(
+    ("era", "softly"),
+    variants([(OLD_ERA, False), (NEW_ERA, True), (OLD_ERA, True), (NEW_ERA, False)], 2),
+)
 async def test_the_official_client_goes_on_after_a_restart(
     console: ProcessConsole, era: str, softly: bool
 ) -> None:
@@ -132,7 +135,7 @@ def test_a_call_that_may_have_run_is_never_repeated(
     assert relay.end() == (0, "")
 
 
-@pytest.mark.parametrize("meta", [None, NEW])
+@pytest.mark.parametrize("meta", variants([NEW, None]))
 def test_a_held_call_ends_as_pending_when_the_console_stops(
     console: ProcessConsole, meta: dict[str, Any] | None
 ) -> None:
@@ -200,7 +203,7 @@ def test_a_console_that_stays_away_ends_the_relay(console: ProcessConsole, askin
     assert "Traceback" not in said
 
 
-@pytest.mark.parametrize("meta", [None, NEW])
+@pytest.mark.parametrize("meta", variants([NEW, None]))
 def test_progress_comes_every_five_seconds_while_a_call_is_held(
     console: ProcessConsole, meta: dict[str, Any] | None
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from aileron_core.audit.head import JOURNAL
 from tests.process.test_vault import PHRASE, init, state, unlock
 from tests.support.server_harness import Console, Serve, aileron, eventually
+from tests.support.variants import variants
 
 PROGRAM = Path(__file__).parent / "rewriting_program.py"
 WHOLE_RECORD = ("aileron.db", "aileron.db-wal", "aileron.db-shm", "audit.head")
@@ -55,7 +56,7 @@ def restart_and_unlock(console: Console) -> None:
     )
 
 
-@pytest.mark.parametrize("more", [(), ("stated",)])
+@pytest.mark.parametrize("more", variants([("stated",), ()]))
 def test_a_record_rewritten_while_the_console_is_stopped_is_found_at_the_unlock(
     home: Path, signed: Console, more: Sequence[str]
 ) -> None:

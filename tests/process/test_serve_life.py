@@ -29,6 +29,7 @@ from tests.support.server_harness import (
     eventually,
     quiet_port,
 )
+from tests.support.variants import variants
 
 
 def test_daemon_json_says_where_it_is_and_no_secret(console: Console) -> None:
@@ -47,7 +48,7 @@ def test_daemon_json_says_where_it_is_and_no_secret(console: Console) -> None:
         assert folder.stat().st_mode & 0o777 == 0o700, folder
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", variants([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
 def test_a_signal_stops_it_in_order(serve: Serve, number: int) -> None:
     """Exit 0, and no client or call is waited for; neither socket nor address file is left; the end is on record."""
     console = serve(accept=False)

@@ -27,6 +27,7 @@ from tests.support.server_harness import (
     eventually,
 )
 from tests.support.suites import FIRST, GATED, READS, write_actions
+from tests.support.variants import variants
 
 ALL = GATED + READS + FIRST
 CORPUS = Path(os.environ.get("AILERON_CORPUS", ROOT.parent / "shared" / "corpus"))
@@ -157,7 +158,7 @@ def test_without_a_screen_the_list_is_printed_whole_and_answered(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("era", [OLD, NEW])
+@pytest.mark.parametrize("era", variants([NEW, OLD]))
 async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
     home: Path, serve: Serve, mailbox: Mailbox, era: str
 ) -> None:
@@ -190,7 +191,9 @@ async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus beside the checkout")
-@pytest.mark.parametrize(("suite", "refused"), [("athena", 0), ("google", 1), ("linear-sample", 0)])
+@pytest.mark.parametrize(
+    ("suite", "refused"), variants([("google", 1), ("athena", 0), ("linear-sample", 0)])
+)
 def test_published_suites_are_one_item_each(home: Path, suite: str, refused: int) -> None:
     """Bound and brought together; the one file that wants another version is named and left out."""
     folder = CORPUS / suite

@@ -10,8 +10,9 @@ from aileron_core.console_port import ApprovalView, FieldView, PreviewView
 from tests.screen.driving import Console, console, mail, short, start
 from tests.screen.picturing import DARK, LARGE, SMALL, Look, Snap, taken
 from tests.screen.test_reserved_columns import ATTACKS, allowed
+from tests.support.variants import variants
 
-SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+SIZES = pytest.mark.parametrize("size", variants([(120, 36), (80, 24)]))
 BOTH_SIZES = pytest.mark.parametrize(
     "look", [pytest.param((LARGE, DARK), id="120x36"), pytest.param((SMALL, DARK), id="80x24")]
 )

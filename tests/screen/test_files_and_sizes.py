@@ -16,6 +16,7 @@ from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.rows import RowList
 from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.support.variants import variants
 
 PROBLEMS = (
     Problem(
@@ -255,7 +256,7 @@ async def test_what_a_small_terminal_says_of_hidden_rows_goes_when_it_grows(colu
         assert "▾" not in shown.text
 
 
-@pytest.mark.parametrize("rows", [35, 36, 37])
+@pytest.mark.parametrize("rows", variants([35, 36, 37]))
 @pytest.mark.parametrize("wander", [["end"], ["end", "k"], ["pagedown", "pagedown", "k"]])
 async def test_a_list_begins_with_a_whole_row(rows: int, wander: list[str]) -> None:
     """Rows have two lines there; half of one on top had no glyph, no effect and no name."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.terminal import Pty
+from tests.support.variants import variants
 
 ROOT = Path(__file__).parents[2]
 SCREENS = {
@@ -40,7 +41,7 @@ def test_no_screen_is_forgotten() -> None:
     assert f"{{{'|'.join(SCREENS)}}}" in result.stderr
 
 
-@pytest.mark.parametrize("name", SCREENS)
+@pytest.mark.parametrize("name", variants(SCREENS, 2))
 def test_a_screen_is_shown_on_fixtures_and_quits(name: str) -> None:
     """It stands there without a home, a server or an agent, and `q` twice ends it well."""
     terminal = Pty([sys.executable, "-m", "tests.support.screens", name], cwd=str(ROOT))

@@ -16,7 +16,7 @@ MARK = CANARY[0]
 TALL = 260
 """Rows: every line of every document stands on one screen, and nothing has to be scrolled to."""
 WIDTHS = (80, 120, 200)
-TURNS = variants(range(6), 2)
+TURNS = variants(range(6))
 """Each says the attacks in other fields than the turn before; `make test-all` takes more turns."""
 SELECTORS = "\ufe0e\ufe0f"
 """Kept where they follow an emoji."""

@@ -217,7 +217,7 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
 
 
 _SIGNS, _ASCII = Glyphs(), Glyphs(ascii=True)
-_BARE = variants([(SMALL, _ASCII), (LARGE, _SIGNS), (LARGE, _ASCII), (SMALL, _SIGNS)], 2)
+_BARE = variants([(SMALL, _ASCII), (LARGE, _SIGNS), (LARGE, _ASCII), (SMALL, _SIGNS)])
 
 
 @pytest.mark.parametrize(("size", "glyphs"), _BARE)

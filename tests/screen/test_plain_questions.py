@@ -8,6 +8,7 @@ from time import monotonic
 import pytest
 
 from tests.screen.plain_reading import Reader
+from tests.support.variants import variants
 
 ASKS_STOP = "Stop everything? This denies 7 calls, ends 3 sessions and stops 1 run."
 REST = 0.4
@@ -61,7 +62,7 @@ def test_a_filter_narrows_the_rows_of_another_view(person: Reader) -> None:
     assert output.count("Old record 77") == 1 + 1 + 11  # as typed, as told, and the rows
 
 
-@pytest.mark.parametrize("typed", ["\x0b", "ctrl+k", "stop"])
+@pytest.mark.parametrize("typed", variants(["\x0b", "ctrl+k", "stop"]))
 def test_everything_is_stopped_by_the_same_answer_given_twice(person: Reader, typed: str) -> None:
     """The first says what it would stop; the second, behind the rest, does it."""
     output = person.answers(typed)
@@ -72,7 +73,7 @@ def test_everything_is_stopped_by_the_same_answer_given_twice(person: Reader, ty
     assert "StopEverything" in person.intents
 
 
-@pytest.mark.parametrize("other", ["a", "esc", "d no", "stop it", "1", "y"])
+@pytest.mark.parametrize("other", variants(["a", "stop it", "esc", "d no", "1", "y"], 2))
 def test_any_other_answer_leaves_everything_as_it_is(person: Reader, other: str) -> None:
     """It does nothing else either, and the next `stop` asks anew."""
     person.answers("stop")
@@ -193,7 +194,7 @@ def test_the_page_of_a_call_is_opened_in_the_browser(tmp_path: Path) -> None:
         person.close()
 
 
-@pytest.mark.parametrize("typed", [b"a\n", b"stop\n", b"a\na\n", b"\n", b"1\n"])
+@pytest.mark.parametrize("typed", variants([b"a\n", b"stop\n", b"a\na\n", b"\n", b"1\n"], 2))
 def test_the_line_that_ends_the_lock_does_nothing_else(tmp_path: Path, typed: bytes) -> None:
     """After the idle time a count is all that is told; the call is printed anew and rests anew."""
     person = Reader(tmp_path, "2.5")

@@ -29,6 +29,7 @@ from aileron_tui.state.tables.table import Table
 from tests.fast.tui.test_plain_lines import cells_at_most
 from tests.support.attacks import ATTACKS
 from tests.support.screens.calls import approval, drifted, snapshot
+from tests.support.variants import variants
 
 NOW = 1_790_000_000.0
 WIDTHS = (40, 80, 120, 200)
@@ -74,7 +75,7 @@ def holds(made: tuple[Line, ...], columns: int) -> None:
         assert cell_width(pieces) <= columns
 
 
-@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("columns", variants(WIDTHS, 2))
 def test_no_attack_begins_a_line_of_a_list_or_of_an_opened_row(columns: int) -> None:
     """There it could imitate a question of ours; nor does the terminal break a line of it."""
     for attack in ATTACKS:

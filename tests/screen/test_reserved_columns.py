@@ -7,6 +7,7 @@ import pytest
 
 from aileron_core.console_port import FieldView, NotAcceptedView, PreviewView, SessionView
 from tests.screen.driving import NOW, console, mail, start
+from tests.support.variants import variants
 
 # Every attack carries letters that none of our own words have.
 ATTACKS = (
@@ -47,7 +48,7 @@ def allowed(line: str, gutter: int) -> str:
     return line[:gutter] if bar in ("┃", "┊", "│") else line
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
+@pytest.mark.parametrize("size", variants([(80, 24), (120, 36), (200, 60)]))
 @pytest.mark.parametrize("attack", range(len(ATTACKS)))
 async def test_outside_text_stands_only_where_outside_text_may_stand(
     attack: int, size: tuple[int, int]
