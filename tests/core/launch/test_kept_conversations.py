@@ -19,6 +19,7 @@ from aileron_core.launch import ended_launch
 from aileron_core.launch.agent_state import export_conversation, kept_conversations, make_state
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.kept_conversations import KeptConversations, database_folder
+from tests.support.variants import variants
 
 BWRAP = shutil.which("bwrap", path="/usr/bin:/bin") or ""
 pytestmark = pytest.mark.skipif(not BWRAP, reason="needs bubblewrap")
@@ -202,37 +203,46 @@ def waits(path: Path) -> None:
     os.mkfifo(path)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "reason"),
-    [
-        (spoils("ALTER TABLE messages ADD COLUMN more TEXT"), "other tables than those"),
-        (spoils("ALTER TABLE sessions DROP COLUMN archived_at"), "other tables than those"),
-        (
-            spoils("ALTER TABLE messages RENAME TO m; CREATE VIEW messages AS SELECT * FROM m"),
-            "other tables than those",
+def overwrites(path: Path) -> None:
+    path.write_bytes(b"no database")
+
+
+def has_a_waiting_log(path: Path) -> None:
+    os.mkfifo(f"{path}-wal")
+
+
+_OTHER = "other tables than those"
+SPOILED = {
+    "column": (spoils("ALTER TABLE messages ADD COLUMN more TEXT"), _OTHER),
+    "view": (
+        spoils("ALTER TABLE messages RENAME TO m; CREATE VIEW messages AS SELECT * FROM m"),
+        _OTHER,
+    ),
+    "damaged": (damages, "cannot be read"),
+    "fifo": (waits, "is no file"),
+    "link": (links, "is no file"),
+    "lost column": (spoils("ALTER TABLE sessions DROP COLUMN archived_at"), _OTHER),
+    "virtual": (
+        spoils("DROP TABLE messages; CREATE VIRTUAL TABLE messages USING fts5(session_id)"),
+        _OTHER,
+    ),
+    "generated": (
+        spoils(
+            "ALTER TABLE sessions DROP COLUMN archived_at; ALTER TABLE sessions ADD COLUMN "
+            "archived_at TEXT AS (hex(zeroblob(10)))"
         ),
-        (
-            spoils("DROP TABLE messages; CREATE VIRTUAL TABLE messages USING fts5(session_id)"),
-            "other tables than those",
-        ),
-        (
-            spoils(
-                "ALTER TABLE sessions DROP COLUMN archived_at; ALTER TABLE sessions ADD COLUMN "
-                "archived_at TEXT AS (hex(zeroblob(10)))"
-            ),
-            "other tables than those",
-        ),
-        (damages, "cannot be read"),
-        (lambda path: path.write_bytes(b"no database"), "cannot be read"),
-        (links, "is no file"),
-        (waits, "is no file"),
-        (lambda path: os.mkfifo(f"{path}-wal"), "is no file"),
-    ],
-    ids=["column", "lost column", "view", "virtual", "generated", "damaged", "other file", "link", "fifo", "fifo beside it"],
-)  # fmt: skip
+        _OTHER,
+    ),
+    "other file": (overwrites, "cannot be read"),
+    "fifo beside it": (has_a_waiting_log, "is no file"),
+}
+
+
+@pytest.mark.parametrize("case", variants(SPOILED, 4))
 def test_a_file_that_is_not_the_agents_is_named_and_earlier_conversations_stay(
-    spoil: Callable[[Path], object], reason: str, tmp_path: Path
+    case: str, tmp_path: Path
 ) -> None:
+    spoil, reason = SPOILED[case]
     place = Place(tmp_path, "goose")
     with place.launch() as database:
         says(database, "goose", "20260101_1", "xylophone")
