@@ -32,10 +32,14 @@ class AgentSettings:
         args: tuple[str, ...] = (),
     ) -> "AgentSettings":
         """Read the settings files of *agent* on this machine; *env* is the environment that it will get."""
-        named = {
-            str(path) if path.is_absolute() else f"~/{path}": home / path
-            for path in agent.settings_paths(env, args)
-        }
+        named: dict[str, Path] = {}
+        for path in agent.settings_paths(env, args):
+            shown = path.parent if path.is_absolute() else PurePosixPath("~") / path.parent
+            folder = home / path.parent
+            names = [path.name]
+            if "*" in path.name:
+                names = sorted(each.name for each in folder.glob(path.name))
+            named |= {str(shown / name): folder / name for name in names}
         named |= {name: project / name for name in agent.project_files}
         texts: dict[str, str] = {}
         unreadable: list[str] = []

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from examples.mailbox.server import Mailbox
 from tests.agents.llm import CallTool, Conversation, Say, ScriptedLlm
@@ -172,13 +173,14 @@ class Bench:
         *args: str,
         options: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
+        typed: IO[bytes] | int = subprocess.DEVNULL,
     ) -> Iterator["Running"]:
         """Start `aileron launch` and end it, whatever the test does."""
         process = subprocess.Popen(
             [*CLI, "launch", agent, "--home", str(self.console.home), *options, "--", *args],
             cwd=self.project,
             env=self.environment(env or {}),
-            stdin=subprocess.DEVNULL,
+            stdin=typed,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

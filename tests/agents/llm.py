@@ -6,7 +6,9 @@ was sent is kept, so that a test can tell what a model would have seen.
 
 import json
 import re
+import socket
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -53,6 +55,8 @@ class Seen:
     body: Any
     raw: bytes
     """Request line, headers and body, as they came."""
+    url: str
+    """With the host that the agent meant."""
 
 
 Script = Callable[[Conversation], Say | CallTool]
@@ -69,10 +73,12 @@ class ScriptedLlm:
     connected: Callable[[int, int], object] = lambda _theirs, _ours: None
     """Called with both ports of each connection, before anything is read from it."""
     tls: ssl.SSLContext | None = None
+    stands_for: Callable[[str], ssl.SSLContext] | None = None
+    """Makes it a proxy that answers for every host, with the certificates that this returns."""
 
     def __enter__(self) -> "ScriptedLlm":
         handler = cast("Any", type("Handler", (_Handler,), {"llm": self}))
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server = _Server(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
         if self.tls is not None:
             self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
@@ -98,9 +104,17 @@ class ScriptedLlm:
         return max(known, key=len, default=())
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of an agent that went away; whatever else is wrong is the test's."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     llm: ScriptedLlm
+    _scheme = "http"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Say nothing."""
@@ -108,6 +122,28 @@ class _Handler(BaseHTTPRequestHandler):
     def setup(self) -> None:
         super().setup()
         self.llm.connected(self.client_address[1], self.server.server_address[1])
+
+    def finish(self) -> None:
+        try:
+            super().finish()
+        finally:
+            self.connection.close()  # with TLS it is another than the server's
+
+    def do_CONNECT(self) -> None:
+        """Go on as the host that was asked for."""
+        host = self.path.partition(":")[0]
+        if self.llm.stands_for is None:
+            self._answer(405, b"")
+            return
+        self.send_response(200)
+        self.end_headers()
+        self.close_connection = False  # whatever its headers say
+        if self.connection.recv(1, socket.MSG_PEEK) != b"\x16":
+            return  # no TLS: some agents send even that through a tunnel
+        self.connection = self.llm.stands_for(host).wrap_socket(self.connection, server_side=True)
+        self.rfile = self.connection.makefile("rb", -1)
+        self.wfile = cast("Any", self.connection.makefile("wb", 0))
+        self._scheme = "https"
 
     def do_HEAD(self) -> None:
         self._note(b"")
@@ -125,6 +161,9 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
         seen = self._note(raw)
         path = self.path.partition("?")[0]
+        if path.endswith("/token"):  # a login at Google
+            self._answer(200, b'{"access_token": "of-google", "expires_in": 3600}')
+            return
         if path.endswith("/count_tokens"):
             self._answer(200, b'{"input_tokens": 10}')
             return
@@ -160,8 +199,11 @@ class _Handler(BaseHTTPRequestHandler):
             method=self.command,
             path=self.path,
             headers=headers,
-            body=json.loads(raw) if raw else {},
+            body=_json(raw),
             raw=self.raw_requestline + bytes(self.headers) + raw,
+            url=f"{self._scheme}://{headers.get('host')}{self.path}"
+            if self.path.startswith("/")
+            else self.path,  # of a proxy
         )
         self.llm.seen.append(seen)
         self.llm.result_received.set()
@@ -184,6 +226,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
             self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
+
+
+def _json(raw: bytes) -> Any:
+    """Return the JSON of a body, an empty table if it is another (a form for a login, say)."""
+    try:
+        return json.loads(raw)
+    except ValueError:
+        return {}
 
 
 def _event(data: Any, name: str | None = None) -> bytes:

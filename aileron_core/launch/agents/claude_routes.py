@@ -42,7 +42,6 @@ CLAUDE_ROUTES = (
     *_rows("the key", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     *_rows("the account", "CLAUDE_CODE_OAUTH_TOKEN"),
     *_rows("the address", "ANTHROPIC_BASE_URL"),
-    *_rows("the proxy", "CLAUDE_CODE_HTTPS_PROXY", "CLAUDE_CODE_HTTP_PROXY"),
     *_rows("headers of each request", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_BETAS"),
     *_rows(
         "the model",
@@ -68,7 +67,7 @@ CLAUDE_ROUTES = (
         "CLAUDE_CODE_SKIP_ANTHROPIC_AWS_AUTH",
         only_while=_ON_AWS,
     ),
-    *amazon("claude", _AT_AWS, unless=_NO_AWS),
+    *amazon("claude", _AT_AWS, ("AWS_REGION", "AWS_DEFAULT_REGION"), unless=_NO_AWS),
     *_rows(
         "the project, region and address",
         "ANTHROPIC_VERTEX_*",

@@ -230,8 +230,6 @@ class _Codex:
 
 def _elsewhere(context: PlanContext) -> str | None:
     """Return why its model traffic does not go to OpenAI's API, None if it does."""
-    if names_in_effect(context.env, ("OPENAI_BASE_URL",)):
-        return "OPENAI_BASE_URL is set"
     if (typed := _typed(context.all_args)) is not None:
         return f"its arguments contain {typed}"
     for path, text in context.settings.items():

@@ -14,7 +14,6 @@ CODEX_ROUTES = (
             ("OPENAI_API_KEY", "the key"),
             ("CODEX_API_KEY", "the key of `codex exec`"),
             ("CODEX_ACCESS_TOKEN", "the account"),
-            ("OPENAI_BASE_URL", "the address"),
             ("OPENAI_ORGANIZATION", "the organization that pays"),
             ("OPENAI_PROJECT", "the project that pays"),
             ("CODEX_OSS_BASE_URL", "the address of a local model"),
@@ -26,7 +25,6 @@ CODEX_ROUTES = (
         for name, chooses in (
             ("model", "the model"),
             ("model_provider", "the provider"),
-            ("profile", "the settings"),
             ("openai_base_url", "the address"),
             ("chatgpt_base_url", "the address"),
             (f"{_OWN_PROVIDER}.base_url", "the address"),
@@ -73,9 +71,15 @@ CODEX_ROUTES = (
             "The keyring is not in the sandbox. Remove that setting and log in again (`codex login`)."
         ),
     ),
-    *amazon("codex", _BEDROCK, unless=(f"{_OWN_PROVIDER}.aws.*",)),
+    *amazon(
+        "codex", _BEDROCK, ("AWS_REGION", "AWS_DEFAULT_REGION"), unless=(f"{_OWN_PROVIDER}.aws.*",)
+    ),
     *google(
-        "codex", _VERTEX, "Choose a provider with a key", unless=(f"{_OWN_PROVIDER}.credential_file",)
+        "codex",
+        _VERTEX,
+        "Choose a provider with a key",
+        ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
+        unless=(f"{_OWN_PROVIDER}.credential_file", f"{_OWN_PROVIDER}.auth.command"),
     ),
     Route(
         name="CODEX_HOME",

@@ -62,14 +62,11 @@ _ROUTES = (
             ("CODE_ASSIST_*", "the address for Google accounts"),
             ("GOOGLE_GENAI_USE_VERTEXAI", "the provider"),
             ("GOOGLE_GENAI_USE_GCA", "the provider"),
-            ("GEMINI_DEFAULT_AUTH_TYPE", "the provider"),
             ("GEMINI_CLI_USE_COMPUTE_ADC", "the Google Cloud login of this machine"),
             ("GOOGLE_VERTEX_BASE_URL", "the address"),
             ("GOOGLE_CLOUD_PROJECT*", "the Google Cloud project"),
-            ("GCLOUD_PROJECT", "the Google Cloud project"),
             ("GOOGLE_CLOUD_QUOTA_PROJECT", "the Google Cloud project"),
             ("GOOGLE_CLOUD_LOCATION", "the region"),
-            ("GOOGLE_CLOUD_UNIVERSE_DOMAIN", "the address"),
         )
     ),
     *(

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from aileron_core.launch.agents.goose_conversations import GOOSE_CONVERSATIONS
 from aileron_core.launch.agents.program_settings import hook_programs, server_programs
-from aileron_core.launch.agents.provider_routes import GOOSE_KEYS, amazon, google
+from aileron_core.launch.agents.provider_routes import amazon, google
 from aileron_core.launch.agents.settings_files import (
     ARGUMENTS,
     home_path,
@@ -36,28 +36,52 @@ _NAMES: Mapping[str, ProviderName] = {
 """Goose's name of a provider -> the provider whose API it uses."""
 _REFUSING_EVENTS = frozenset(("PreToolUse", "BeforeReadFile", "BeforeShellExecution"))
 """The events of a plugin's hooks that come before what they can refuse."""
-_CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_LEAD_PROVIDER", "GOOSE_PLANNER_PROVIDER")
+_CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_PLANNER_PROVIDER")
 
-
-_VARIABLES: Mapping[str, tuple[str, ...]] = {
+_ALWAYS = {
     "openai": ("OPENAI_*",),
-    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_HOST", "ANTHROPIC_CUSTOM_HEADERS"),
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_HOST"),
     "google": ("GOOGLE_API_KEY", "GOOGLE_HOST"),
-    "ollama": ("OLLAMA_*",),
-    "openrouter": ("OPENROUTER_*",),
-    "groq": ("GROQ_*",),
-    "xai": ("XAI_*",),
-    "litellm": ("LITELLM_*",),
-    "lmstudio": ("LMSTUDIO_*",),
-    "venice": ("VENICE_*",),
-    "tetrate": ("TETRATE_*",),
-    "azure_openai": ("AZURE_OPENAI_*",),
-    "databricks": ("DATABRICKS_*",),
-    "snowflake": ("SNOWFLAKE_*",),
-    "gcp_vertex_ai": ("GCP_*",),
 }
-"""A provider -> its variables: address, key, headers. Those of the first three may be chosen during a session."""
-_PROGRAMS = ("claude-code", "codex", "cursor-agent", "gemini-cli")
+"""A provider that may be chosen during a session -> its variables: address, key, headers."""
+_VARIABLES = {
+    "AI_GATEWAY_API_KEY": ("vercel_ai_gateway",),
+    "ATOMIC_CHAT_*": ("atomic_chat",),
+    "AVIAN_*": ("avian",),
+    "AZURE_OPENAI_*": ("azure_openai",),
+    "CEREBRAS_API_KEY": ("cerebras",),
+    "DATABRICKS_*": ("databricks",),
+    "DEEPSEEK_API_KEY": ("custom_deepseek",),
+    "FUTURMIX_API_KEY": ("futurmix",),
+    "GCP_*": ("gcp_vertex_ai",),
+    "GROQ_*": ("groq",),
+    "INCEPTION_API_KEY": ("inception",),
+    "LITELLM_*": ("litellm",),
+    "LLAMA_SWAP_*": ("llama_swap",),
+    "LMSTUDIO_*": ("lmstudio",),
+    "MINIMAX_API_KEY": ("minimax",),
+    "MISTRAL_API_KEY": ("mistral",),
+    "MOONSHOT_API_KEY": ("moonshot",),
+    "NOVITA_API_KEY": ("novita",),
+    "NVIDIA_API_KEY": ("nvidia",),
+    "OLLAMA_*": ("ollama", "ollama_cloud"),
+    "OMLX_*": ("omlx",),
+    "OPENCODE_API_KEY": ("opencode_go",),
+    "OPENROUTER_*": ("openrouter",),
+    "OVHCLOUD_API_KEY": ("ovhcloud",),
+    "ROUTSTR_*": ("routstr",),
+    "SAGEMAKER_*": ("sagemaker_tgi",),
+    "SNOWFLAKE_*": ("snowflake",),
+    "TANZU_AI_*": ("tanzu_ai",),
+    "TENSORIX_API_KEY": ("custom_tensorix",),
+    "TETRATE_*": ("tetrate",),
+    "VENICE_*": ("venice",),
+    "XAI_*": ("xai",),
+    "ZAI_BASE_URL": ("zai",),
+    "ZHIPU_*": ("zhipu", "zai"),
+}
+"""A variable with a key or an address -> the providers that it is for."""
+_PROGRAMS = ("claude-code", "codex", "cursor-agent", "gemini-cli", "*-acp")
 
 
 def _while_used(*providers: str, text: str = "its provider is chosen") -> Condition:
@@ -71,27 +95,27 @@ _ROUTES = (
         for name, chooses in (
             ("GOOSE_PROVIDER", "the provider"),
             ("GOOSE_MODEL", "the model"),
-            ("GOOSE_LEAD_*", "provider and model of the first turns"),
             ("GOOSE_PLANNER_*", "provider and model of plans"),
             ("GOOSE_SUBAGENT_[MP]*", "provider and model of subagents"),
             ("GOOSE_PREDEFINED_MODELS", "the models that it offers"),
         )
     ),
     *(
-        Route(
-            name=name,
-            chooses=f"address and key of {provider}",
-            only_while=None if provider in _NAMES else _while_used(provider),
-        )
-        for provider, names in _VARIABLES.items()
+        Route(name=name, chooses=f"address and key of {provider}")
+        for provider, names in _ALWAYS.items()
         for name in names
     ),
     *(
         Route(
-            name=name, chooses="the key of the chosen provider", only_while=_while_used(f"*{own}*")
+            name=name, chooses="address and key of its provider", only_while=_while_used(*providers)
         )
-        for name in GOOSE_KEYS
-        if (own := name.removesuffix("_API_KEY").lower()) not in _VARIABLES
+        for name, providers in _VARIABLES.items()
+    ),
+    Route(
+        name="api_key_env",
+        chooses="the variable with the key of a custom provider",
+        source="settings",
+        names_variables=True,
     ),
     Route(
         name="*PROVIDER",
@@ -102,7 +126,11 @@ _ROUTES = (
             "provider that has an API (GOOSE_PROVIDER, --provider)."
         ),
     ),
-    *amazon("goose", _while_used("aws_bedrock", "sagemaker_tgi")),
+    *amazon(
+        "goose",
+        _while_used("aws_bedrock", "sagemaker_tgi"),
+        ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*"),
+    ),
     *google("goose", _while_used("gcp_vertex_ai"), "Choose the provider google with a key"),
     *(
         Route(
@@ -229,15 +257,20 @@ class _Goose:
     def settings_paths(
         self, env: Mapping[str, str], args: tuple[str, ...] = ()
     ) -> tuple[PurePosixPath, ...]:
+        own = home_path(env, "XDG_CONFIG_HOME", ".config") / "goose"
         if root := env.get("GOOSE_PATH_ROOT"):
-            return (PurePosixPath(root, "config", "config.yaml"),)
-        return (home_path(env, "XDG_CONFIG_HOME", ".config") / "goose" / "config.yaml",)
+            own = PurePosixPath(root, "config")
+        return (own / "config.yaml", own / "custom_providers" / "*.json")
 
     def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
-        """Return its settings, which have the names of variables, and the providers that it may use."""
+        """Return its settings, which have the names of variables, and the key of a provider that it may use."""
         found: list[RouteSetting] = []
+        used = _providers(context)
         for path, text in context.settings.items():
-            found += settings_in(path, yaml_values(text))
+            if not path.endswith(".json"):
+                found += settings_in(path, yaml_values(text))
+            elif (provider := json_table(text) or {}).get("name") in used:
+                found += settings_in(path, {"api_key_env": provider.get("api_key_env")})
         if typed := option_value(context.all_args, "--provider"):
             found += settings_in(ARGUMENTS, {"GOOSE_PROVIDER": typed})
         return tuple(found)

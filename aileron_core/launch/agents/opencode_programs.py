@@ -1,11 +1,15 @@
 """The programs that OpenCode's settings name: MCP servers, formatters, language servers, and plugins by path."""
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-from aileron_core.launch.agents.program_settings import server_programs, tables_in, words_in
+from aileron_core.launch.agents.program_settings import (
+    module_program,
+    server_programs,
+    tables_in,
+    words_in,
+)
 from aileron_core.launch.agents.settings_files import json_table
 from aileron_core.launch.named_programs import HomeSettings, Kind, NamedProgram
 
@@ -19,7 +23,7 @@ def opencode_programs(settings: HomeSettings) -> Iterator[NamedProgram]:
     for folder in (own / "plugin", own / "plugins"):
         for name in settings.names(folder):
             if name.endswith((".js", ".ts")):
-                yield _plugin(settings, folder / name, folder / name, "")
+                yield module_program(settings, folder / name, folder / name, "")
 
 
 def _programs_of(
@@ -39,17 +43,5 @@ def _programs_of(
         for source in named:
             plugin = source.removeprefix("file://")
             if plugin.startswith(("/", "./", "../")):
-                yield _plugin(settings, path, path.parent / plugin, "plugin")
+                yield module_program(settings, path, path.parent / plugin, "plugin")
             # Any other is a package of a registry, which OpenCode installs itself.
-
-
-def _plugin(
-    settings: HomeSettings, file: PurePosixPath, plugin: PurePosixPath, key: str
-) -> NamedProgram:
-    return NamedProgram(
-        file=settings.shown(file),
-        key=key,
-        command=(os.path.normpath(settings.absolute(plugin)),),
-        kind="extension",
-        module=True,
-    )

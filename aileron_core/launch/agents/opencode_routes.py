@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from aileron_core.launch.agents.provider_routes import OPENCODE_KEYS, amazon, google
+from aileron_core.launch.agents.provider_routes import OPENCODE_KEYS, amazon, google, wide_keys
 from aileron_core.launch.routes import Condition, Route
 
 CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
 PROVIDER_KEYS: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_API_KEY",),
     "openai": ("OPENAI_API_KEY",),
-    "google": ("GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "google": ("GOOGLE_GENERATIVE_AI_API_KEY",),
 }
 
 
@@ -20,17 +20,16 @@ def _while_used(*providers: str) -> Condition:
 
 
 _WIDE = {
-    "github-copilot": "GITHUB_TOKEN",
-    "github-models": "GITHUB_TOKEN",
-    "gitlab": "GITLAB_TOKEN",
-    "huggingface": "HF_TOKEN",
-    "digitalocean": "DIGITALOCEAN_ACCESS_TOKEN",
-    "cloudflare-workers-ai": "CLOUDFLARE_API_KEY",
-    "cloudflare-ai-gateway": "CLOUDFLARE_API_TOKEN",
-    "databricks": "DATABRICKS_TOKEN",
-    "sap-ai-core": "AICORE_SERVICE_KEY",
+    "GITHUB_TOKEN": ("github-copilot", "github-models"),
+    "GITLAB_TOKEN": ("gitlab",),
+    "HF_TOKEN": ("huggingface",),
+    "DIGITALOCEAN_ACCESS_TOKEN": ("digitalocean",),
+    "CLOUDFLARE_API_KEY": ("cloudflare-workers-ai",),
+    "CLOUDFLARE_API_TOKEN": ("cloudflare-ai-gateway",),
+    "DATABRICKS_TOKEN": ("databricks",),
+    "AICORE_SERVICE_KEY": ("sap-ai-core",),
 }
-"""A provider -> the variable with a key that opens more than models."""
+"""A variable with a key that opens more than models -> the providers that it is for."""
 _VERTEX = _while_used("google-vertex", "google-vertex-anthropic")
 OPENCODE_ROUTES = (
     *(
@@ -73,20 +72,17 @@ OPENCODE_ROUTES = (
         Route(name=name, chooses="project and region", only_while=_VERTEX)
         for name in ("GOOGLE_VERTEX_PROJECT", "GOOGLE_VERTEX_LOCATION", "VERTEX_LOCATION")
     ),
-    *google("opencode", _VERTEX, "Choose a model of the provider google, which takes a key"),
-    *amazon("opencode", _while_used("amazon-bedrock")),
-    *(
-        Route(
-            name=name,
-            chooses="the key of its provider",
-            only_while=_while_used(provider),
-            refused=(
-                "It gives access to more than models, so the sandbox does not contain it. Log in with "
-                "`opencode auth login`, or set it yourself, under `env` of `[launch.opencode]` in "
-                "config.toml."
-            ),
-        )
-        for provider, name in _WIDE.items()
+    *google(
+        "opencode",
+        _VERTEX,
+        "Choose a model of the provider google, which takes a key",
+        ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
+    ),
+    *amazon("opencode", _while_used("amazon-bedrock"), ("AWS_REGION",)),
+    *wide_keys(
+        "opencode",
+        "Log in with `opencode auth login`",
+        {name: _while_used(*providers) for name, providers in _WIDE.items()},
     ),
     *(
         Route(name=name, chooses="the address of its provider")

@@ -1,7 +1,6 @@
 """Launching Pi: it has no MCP client and no permissions, so an extension of Aileron's is the client."""
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,8 +9,14 @@ from pathlib import PurePosixPath
 from typing import cast
 from urllib.parse import urlsplit
 
-from aileron_core.launch.agents.program_settings import line_program, list_in, tables_in, words_in
-from aileron_core.launch.agents.provider_routes import PI_KEYS, amazon, google
+from aileron_core.launch.agents.program_settings import (
+    line_program,
+    list_in,
+    module_program,
+    tables_in,
+    words_in,
+)
+from aileron_core.launch.agents.provider_routes import PI_KEYS, amazon, google, wide_keys
 from aileron_core.launch.agents.settings_files import (
     ARGUMENTS,
     home_path,
@@ -42,17 +47,17 @@ _CONFIGURED = re.compile(r"(^|\.)(apiKey|key)$|(^|\.)headers\.|(^|\.)env\.")
 _REFERENCE = re.compile(r"(?<!\$)\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 
 
-def _while_used(provider: str) -> Condition:
-    return Condition("its provider is chosen", (f"defaultProvider={provider}",))
+def _while_used(*providers: str) -> Condition:
+    names = tuple(f"defaultProvider={provider}" for provider in providers)
+    return Condition("its provider is chosen", names)
 
 
 _WIDE = {
-    "github-copilot": "COPILOT_GITHUB_TOKEN",
-    "huggingface": "HF_TOKEN",
-    "cloudflare-workers-ai": "CLOUDFLARE_API_KEY",
-    "cloudflare-ai-gateway": "CLOUDFLARE_API_KEY",
+    "COPILOT_GITHUB_TOKEN": ("github-copilot",),
+    "HF_TOKEN": ("huggingface",),
+    "CLOUDFLARE_API_KEY": ("cloudflare-workers-ai", "cloudflare-ai-gateway"),
 }
-"""A provider -> the variable with a key that opens more than models."""
+"""A variable with a key that opens more than models -> the providers that it is for."""
 _ROUTES = (
     *(
         Route(name=name, chooses=chooses, source="settings")
@@ -103,6 +108,7 @@ _ROUTES = (
         "pi",
         _while_used("google-vertex"),
         "Set GOOGLE_CLOUD_API_KEY",
+        ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
         unless=("GOOGLE_CLOUD_API_KEY",),
     ),
     Route(
@@ -110,18 +116,15 @@ _ROUTES = (
         chooses="that a proxy signs",
         only_while=_while_used("amazon-bedrock"),
     ),
-    *amazon("pi", _while_used("amazon-bedrock"), unless=("AWS_BEDROCK_SKIP_AUTH",)),
-    *(
-        Route(
-            name=name,
-            chooses="the key of its provider",
-            only_while=_while_used(provider),
-            refused=(
-                "It gives access to more than models, so the sandbox does not contain it. Log in with "
-                "/login, or set it yourself, under `env` of `[launch.pi]` in config.toml."
-            ),
-        )
-        for provider, name in _WIDE.items()
+    *amazon(
+        "pi",
+        _while_used("amazon-bedrock"),
+        ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*"),
+    ),
+    *wide_keys(
+        "pi",
+        "Log in with /login",
+        {name: _while_used(*providers) for name, providers in _WIDE.items()},
     ),
     Route(
         name="PI_CODING_AGENT_DIR",
@@ -294,7 +297,9 @@ class _Pi:
         own = PurePosixPath(".pi/agent")
         for name in settings.names(own / "extensions"):
             if name.endswith((".js", ".mjs", ".ts")):
-                yield _extension(settings, own / "extensions" / name, own / "extensions" / name, "")
+                yield module_program(
+                    settings, own / "extensions" / name, own / "extensions" / name, ""
+                )
         path = own / "settings.json"
         table, file = settings.table(path, json_table), settings.shown(path)
         for key in ("extensions", "packages"):
@@ -305,7 +310,7 @@ class _Pi:
                     else each
                 )
                 if isinstance(source, str) and source.startswith(("/", "./", "../", "~/")):
-                    yield _extension(settings, path, _resource(own, source), key)
+                    yield module_program(settings, path, _resource(own, source), key)
                 # Any other is a package that Pi installs itself, or excludes one.
         if isinstance(shell := table.get("shellPath"), str):
             words = (str(settings.absolute(_resource(own, shell))),)
@@ -336,18 +341,6 @@ def _proxy(context: PlanContext) -> str:
 def _resource(own: PurePosixPath, source: str) -> PurePosixPath:
     """Return a path of its settings, relative to the home or absolute."""
     return PurePosixPath(source[2:]) if source.startswith("~/") else own / source
-
-
-def _extension(
-    settings: HomeSettings, file: PurePosixPath, extension: PurePosixPath, key: str
-) -> NamedProgram:
-    return NamedProgram(
-        file=settings.shown(file),
-        key=key,
-        command=(os.path.normpath(settings.absolute(extension)),),
-        kind="extension",
-        module=True,
-    )
 
 
 PI = _Pi()

@@ -3,10 +3,12 @@
 Whatever has another form than the agents accept names nothing.
 """
 
+import os
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any, cast
 
-from aileron_core.launch.named_programs import Kind, NamedProgram
+from aileron_core.launch.named_programs import HomeSettings, Kind, NamedProgram
 from aileron_core.launch.plan import MCP_SERVER_NAME
 
 
@@ -30,6 +32,19 @@ def line_program(file: str, key: str, value: object, kind: Kind) -> Iterator[Nam
     """Yield the program that a setting names as a line for a shell, if it does."""
     if isinstance(value, str) and value.strip():
         yield NamedProgram(file=file, key=key, command=value, kind=kind)
+
+
+def module_program(
+    settings: HomeSettings, file: PurePosixPath, module: PurePosixPath, key: str
+) -> NamedProgram:
+    """Return the program that is a module of the agent's own language, which *file* names under *key*."""
+    return NamedProgram(
+        file=settings.shown(file),
+        key=key,
+        command=(os.path.normpath(settings.absolute(module)),),
+        kind="extension",
+        module=True,
+    )
 
 
 def hook_programs(

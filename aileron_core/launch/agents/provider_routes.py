@@ -3,6 +3,8 @@
 Keys for models alone are carried into the sandbox. What gives access to a whole cloud account is not.
 """
 
+from collections.abc import Mapping
+
 from aileron_core.launch.routes import Condition, Route
 
 _SHARED_KEYS = (
@@ -26,18 +28,7 @@ PI_KEYS = (
     "ANT_LING_API_KEY", "META_API_KEY", "MINIMAX_CN_API_KEY", "QWEN_TOKEN_PLAN_API_KEY",
     "QWEN_TOKEN_PLAN_CN_API_KEY", "RADIUS_API_KEY", "XIAOMI_TOKEN_PLAN_AMS_API_KEY",
     "XIAOMI_TOKEN_PLAN_CN_API_KEY", "XIAOMI_TOKEN_PLAN_SGP_API_KEY", "ZAI_API_KEY",
-    "ZAI_CODING_CN_API_KEY",
-)  # fmt: skip
-GOOSE_KEYS = (
-    "AI_GATEWAY_API_KEY", "ALIBABA_CODING_PLAN_API_KEY", "BASETEN_API_KEY", "CEREBRAS_API_KEY",
-    "CHUTES_API_KEY", "DASHSCOPE_API_KEY", "DEEPSEEK_API_KEY", "FASTROUTER_API_KEY",
-    "FIREWORKS_API_KEY", "GROQ_API_KEY", "HELICONE_API_KEY", "INCEPTION_API_KEY",
-    "KIMI_API_KEY", "LLAMA_API_KEY", "LLMGATEWAY_API_KEY", "MINIMAX_API_KEY", "MISTRAL_API_KEY",
-    "MODELSCOPE_API_KEY", "MOONSHOT_API_KEY", "MORPH_API_KEY", "NANO_GPT_API_KEY",
-    "NEBIUS_API_KEY", "NOVITA_API_KEY", "NVIDIA_API_KEY", "OLLAMA_API_KEY", "OPENCODE_API_KEY",
-    "OPENROUTER_API_KEY", "PERPLEXITY_API_KEY", "POE_API_KEY", "REQUESTY_API_KEY",
-    "SILICONFLOW_API_KEY", "STEPFUN_API_KEY", "SYNTHETIC_API_KEY", "UPSTAGE_API_KEY",
-    "VENICE_API_KEY", "XAI_API_KEY", "XIAOMI_API_KEY", "ZENMUX_API_KEY", "ZHIPU_API_KEY",
+    "ZAI_CODING_CN_API_KEY", "LLAMA_API_KEY",
 )  # fmt: skip
 """Variables that an agent knows, with the key of a provider that sells nothing but models."""
 _WIDE = "gives access to more than models"
@@ -45,10 +36,22 @@ _WHOLE = f"{_WIDE}, so the sandbox does not contain it"
 _YOURSELF = "or set it yourself, under `env` of `[launch.{agent}]` in config.toml"
 
 
-def amazon(agent: str, only_while: Condition, *, unless: tuple[str, ...] = ()) -> list[Route]:
+def wide_keys(agent: str, instead: str, keys: Mapping[str, Condition]) -> list[Route]:
+    """Return the rows of *keys* that open more than models: a variable -> while it counts."""
+    why = f"It {_WHOLE}. {instead}, {_YOURSELF.format(agent=agent)}."
+    return [
+        Route(name=name, chooses="the key of its provider", only_while=only_while, refused=why)
+        for name, only_while in keys.items()
+    ]
+
+
+def amazon(
+    agent: str, only_while: Condition, reads: tuple[str, ...], *, unless: tuple[str, ...] = ()
+) -> list[Route]:
     """Return the rows of Amazon Bedrock, which *agent* uses while *only_while* holds.
 
     Args:
+        reads: the variables for region and address that this agent obeys.
         unless: settings with which it needs no AWS account.
     """
     instead = "Set AWS_BEARER_TOKEN_BEDROCK to a Bedrock API key"
@@ -66,9 +69,7 @@ def amazon(agent: str, only_while: Condition, *, unless: tuple[str, ...] = ()) -
 
     return [
         carried("AWS_BEARER_TOKEN_BEDROCK", "the key for Bedrock"),
-        carried("AWS_REGION", "the region"),
-        carried("AWS_DEFAULT_REGION", "the region"),
-        carried("AWS_ENDPOINT_URL*", "the address of AWS"),
+        *(carried(name, "the region" if "REGION" in name else "the address of AWS") for name in reads),
         refused("AWS_ACCESS_KEY_ID", f"It {_WHOLE}"),
         refused("AWS_PROFILE", "Profiles are in ~/.aws, which is not in the sandbox"),
         refused("AWS_CONFIG_FILE", "The file is not in the sandbox"),
@@ -90,23 +91,30 @@ def amazon(agent: str, only_while: Condition, *, unless: tuple[str, ...] = ()) -
 
 
 def google(
-    agent: str, only_while: Condition, instead: str, *, unless: tuple[str, ...] = ()
+    agent: str,
+    only_while: Condition,
+    instead: str,
+    reads: tuple[str, ...] = (),
+    *,
+    unless: tuple[str, ...] = (),
 ) -> list[Route]:
     """Return the rows of Vertex AI, which *agent* uses while *only_while* holds.
 
     Args:
+        reads: Google's variables for project and region that this agent obeys.
         instead: what to do without a Google Cloud login, the beginning of a sentence.
         unless: settings with which it needs no Google Cloud login.
     """
-
-    def carried(name: str, chooses: str) -> Route:
-        return Route(name=name, chooses=chooses, only_while=only_while)
-
     advice = f"{instead}, {_YOURSELF.format(agent=agent)}."
     return [
-        carried("GOOGLE_CLOUD_PROJECT", "the Google Cloud project"),
-        carried("GCLOUD_PROJECT", "the Google Cloud project"),
-        carried("GOOGLE_CLOUD_LOCATION", "the region"),
+        *(
+            Route(
+                name=name,
+                chooses="the region" if "LOCATION" in name else "the Google Cloud project",
+                only_while=only_while,
+            )
+            for name in reads
+        ),
         Route(
             name="GOOGLE_APPLICATION_CREDENTIALS",
             chooses="the Google Cloud login",

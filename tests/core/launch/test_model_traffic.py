@@ -12,7 +12,12 @@ from aileron_core.launch.model_traffic import AgentSettings, bypass_warnings, pr
 from aileron_core.launch.plan import ModelTraffic, Plan, PlanContext
 
 GATEWAY = "http://127.0.0.1:4000/gw/tok"
-KEYS = {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", "GEMINI_API_KEY": "gm"}
+KEYS = {
+    "OPENAI_API_KEY": "sk-o",
+    "ANTHROPIC_API_KEY": "sk-a",
+    "GEMINI_API_KEY": "gm",
+    "GOOGLE_GENERATIVE_AI_API_KEY": "gm",
+}
 BY_KEY = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
 CHATGPT = '{"auth_mode": "chatgpt", "OPENAI_API_KEY": null, "tokens": {"id_token": "x"}}'
 ALL = {"anthropic", "openai", "gemini"}
@@ -95,7 +100,6 @@ def test_the_gateway_token_is_in_no_command_line_but_codexs(agent: str) -> None:
 @pytest.mark.parametrize(
     ("agent", "variable", "value"),
     [
-        ("codex", "OPENAI_BASE_URL", "https://mine"),
         ("claude", "ANTHROPIC_BASE_URL", "https://mine"),
         ("claude", "CLAUDE_CODE_USE_BEDROCK", "1"),
         ("claude", "CLAUDE_CODE_USE_VERTEX", "true"),
@@ -235,7 +239,6 @@ def test_settings_that_name_no_other_place_change_nothing(agent: str, path: str,
     [
         ("claude", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
         ("goose", "OPENAI_HOST", "https://api.openai.com/"),
-        ("codex", "OPENAI_BASE_URL", "https://api.openai.com/v1"),
     ],
 )
 def test_a_providers_own_address_is_no_other_place(agent: str, variable: str, value: str) -> None:

@@ -108,5 +108,5 @@ def test_where_traffic_bypasses_the_gateway_no_placeholder_is_given() -> None:
     env, _ = placed("goose", OPENAI_HOST="https://mine.example")
     assert env["OPENAI_API_KEY"] == KEYS["OPENAI_API_KEY"]
     assert env["ANTHROPIC_API_KEY"] == PLACEHOLDER
-    env, _ = placed("codex", OPENAI_BASE_URL="https://mine.example")
+    env, _ = placed("goose", OPENAI_BASE_URL="https://mine.example")
     assert env["OPENAI_API_KEY"] == KEYS["OPENAI_API_KEY"]

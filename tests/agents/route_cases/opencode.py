@@ -1,0 +1,207 @@
+"""Starts that show what is carried for OpenCode."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tests.agents.llm import CallTool, Conversation, Say, Script
+from tests.agents.route_cases.common import AWS, BEDROCK, value
+from tests.agents.routed import GOOGLE, LLM, THROUGH_PROXY, Case, says_final
+
+OPENCODE_PROVIDERS = {
+    "AIHUBMIX_API_KEY": "aihubmix", "AI_GATEWAY_API_KEY": "vercel",
+    "ALIBABA_CODING_PLAN_API_KEY": "alibaba-coding-plan", "BASETEN_API_KEY": "baseten",
+    "CEREBRAS_API_KEY": "cerebras", "CHUTES_API_KEY": "chutes", "COHERE_API_KEY": "cohere",
+    "DASHSCOPE_API_KEY": "alibaba", "DEEPINFRA_API_KEY": "deepinfra",
+    "DEEPSEEK_API_KEY": "deepseek", "FASTROUTER_API_KEY": "fastrouter",
+    "FIREWORKS_API_KEY": "fireworks-ai", "HELICONE_API_KEY": "helicone",
+    "INCEPTION_API_KEY": "inception", "KIMI_API_KEY": "kimi-code-plan-cn",
+    "LLAMA_API_KEY": "llama", "LLMGATEWAY_API_KEY": "llmgateway", "META_MODEL_API_KEY": "meta",
+    "MINIMAX_API_KEY": "minimax", "MISTRAL_API_KEY": "mistral",
+    "MODELSCOPE_API_KEY": "modelscope", "MOONSHOT_API_KEY": "moonshotai",
+    "MORPH_API_KEY": "morph", "NANO_GPT_API_KEY": "nano-gpt", "NEBIUS_API_KEY": "nebius",
+    "NOVITA_API_KEY": "novita-ai", "NVIDIA_API_KEY": "nvidia", "OLLAMA_API_KEY": "ollama-cloud",
+    "OPENAI_API_KEY": "openai", "OPENCODE_API_KEY": "opencode", "OPENROUTER_API_KEY": "openrouter",
+    "PERPLEXITY_API_KEY": "perplexity", "POE_API_KEY": "poe", "REQUESTY_API_KEY": "requesty",
+    "SILICONFLOW_API_KEY": "siliconflow", "STEPFUN_API_KEY": "stepfun",
+    "SYNTHETIC_API_KEY": "synthetic", "TOGETHER_API_KEY": "togetherai",
+    "UPSTAGE_API_KEY": "upstage", "VENICE_API_KEY": "venice", "XAI_API_KEY": "xai",
+    "XIAOMI_API_KEY": "xiaomi", "ZENMUX_API_KEY": "zenmux", "ZHIPU_API_KEY": "zhipuai",
+}  # fmt: skip
+"""A variable -> a provider that it is for. GROQ_API_KEY is the main model's."""
+OPENCODE_PACKAGES = {
+    name: {"npm": "@ai-sdk/openai-compatible", "api": f"{LLM}/{name}"}
+    for name in ("aihubmix", "venice")
+}
+"""In place of a package that OpenCode would fetch."""
+OPENCODE_AGENTS = {
+    name: {
+        "mode": "subagent",
+        "description": name,
+        "model": f"{provider}/any",
+        "tools": {"task": False},
+    }
+    for name, provider in OPENCODE_PROVIDERS.items()
+}
+OPENCODE_MINE: Mapping[str, Any] = {
+    "model": "mine/chosen-model",
+    "provider": {
+        "mine": {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {
+                "baseURL": f"{LLM}/mine",
+                "apiKey": "{env:MY_KEY}",
+                "headers": {"x-team": "blue"},
+            },
+            "models": {"chosen-model": {}},
+        },
+    },
+}
+OPENCODE_API: Mapping[str, Any] = {
+    "model": "mine/chosen-model",
+    "small_model": "mine/small-model",
+    "provider": {
+        "mine": {
+            "npm": "@ai-sdk/openai-compatible",
+            "api": f"{LLM}/api",
+            "options": {"apiKey": "key-of-settings"},
+            "models": {"chosen-model": {}, "small-model": {}},
+        }
+    },
+}
+
+
+def asks_each_agent(conversation: Conversation) -> Say | CallTool:
+    """Have one agent after the other ask its own model."""
+    names, done = [*OPENCODE_AGENTS], len(conversation.results)
+    if conversation.tool("task") is None or done == len(names):
+        return Say(text="FINAL")
+    args = {"description": "d", "prompt": "hello", "subagent_type": names[done]}
+    return CallTool(name="task", args=args)
+
+
+def opencode(
+    rows: Mapping[str, str],
+    model: str = "",
+    *,
+    settings: object = None,
+    config: Mapping[str, str] | None = None,
+    script: Script = says_final,
+    **env: str,
+) -> Case:
+    typed = ("-m", model) if model else ()
+    return Case(
+        rows=rows,
+        args=("run", *typed, "hello"),
+        env={**THROUGH_PROXY, **env},
+        files={".config/opencode/opencode.json": json.dumps(settings or {})},
+        config=config or {},
+        script=script,
+    )
+
+
+OPENCODE = [
+    opencode(
+        {
+            "model": '"model":"chosen-model"',
+            "provider.*.options.baseURL": f"POST {LLM}/mine/chat/completions",
+            "{env:...}": "authorization: Bearer key-1",
+            "provider.*.options.headers.*": "x-team: blue",
+        },
+        settings=OPENCODE_MINE,
+        MY_KEY="key-1",
+    ),
+    opencode(
+        {
+            "provider.*.api": f"POST {LLM}/api/chat/completions",
+            "provider.*.options.apiKey": "authorization: Bearer key-of-settings",
+            "small_model": '"model":"small-model"',
+        },
+        settings=OPENCODE_API,
+    ),
+    opencode(
+        {name: value(name) for name in ("GROQ_API_KEY", *OPENCODE_PROVIDERS)},
+        "groq/any",
+        settings={
+            "agent": OPENCODE_AGENTS,
+            "provider": {
+                provider: {"models": {"any": {}}, **OPENCODE_PACKAGES.get(provider, {})}
+                for provider in ("groq", *OPENCODE_PROVIDERS.values())
+            },
+        },
+        script=asks_each_agent,
+        **{name: value(name) for name in ("GROQ_API_KEY", *OPENCODE_PROVIDERS)},
+    ),
+    opencode(
+        {
+            "ANTHROPIC_API_KEY": "x-api-key: key-1",
+            "ANTHROPIC_BASE_URL": f"POST {LLM}/anthropic/messages",
+        },
+        "anthropic/claude-haiku-4-5",
+        ANTHROPIC_API_KEY="key-1",
+        ANTHROPIC_BASE_URL=f"{LLM}/anthropic",
+    ),
+    opencode(
+        {"OPENAI_BASE_URL": f"POST {LLM}/openai/responses"},
+        "openai/gpt-5.4",
+        OPENAI_BASE_URL=f"{LLM}/openai",
+    ),
+    opencode(
+        {"GOOGLE_GENERATIVE_AI_API_KEY": "x-goog-api-key: key-1"},
+        "google/gemini-flash-latest",
+        GOOGLE_GENERATIVE_AI_API_KEY="key-1",
+    ),
+    opencode(
+        {
+            "AZURE_API_KEY": "api-key: key-1",
+            "AZURE_RESOURCE_NAME": "POST https://resource-1.openai.azure.com/",
+        },
+        "azure/gpt-5.4",
+        AZURE_API_KEY="key-1",
+        AZURE_RESOURCE_NAME="resource-1",
+    ),
+    opencode(
+        {"AZURE_COGNITIVE_SERVICES_*": "POST https://resource-2.cognitiveservices.azure.com/"},
+        "azure-cognitive-services/gpt-5.4",
+        AZURE_API_KEY="key-1",
+        AZURE_COGNITIVE_SERVICES_RESOURCE_NAME="resource-2",
+    ),
+    *(
+        opencode(
+            {project: "/projects/project-1/", region: "/locations/europe-west1/"},
+            "google-vertex/gemini-3.8-flash",
+            config=GOOGLE,
+            **{project: "project-1", region: "europe-west1"},
+        )
+        for project, region in (
+            ("GOOGLE_VERTEX_PROJECT", "GOOGLE_VERTEX_LOCATION"),
+            ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
+            ("GCLOUD_PROJECT", "VERTEX_LOCATION"),
+        )
+    ),
+    opencode(BEDROCK, "amazon-bedrock/google.gemma-3-12b-it", **AWS),
+    opencode(
+        {"OPENCODE_AUTH_CONTENT": "authorization: Bearer key-of-login"},
+        "groq/llama-3.1-8b-instant",
+        OPENCODE_AUTH_CONTENT=json.dumps({"groq": {"type": "api", "key": "key-of-login"}}),
+    ),
+    opencode(
+        {"OPENCODE_CONFIG_CONTENT": f"POST {LLM}/mine/chat/completions"},
+        OPENCODE_CONFIG_CONTENT=json.dumps(OPENCODE_MINE),
+    ),
+    replace(
+        opencode(
+            {"OPENCODE_DISABLE_PROJECT_CONFIG": '"model":"chosen-model"'},
+            settings=OPENCODE_MINE,
+            MY_KEY="key-1",
+            OPENCODE_DISABLE_PROJECT_CONFIG="1",
+        ),
+        project={"opencode.json": json.dumps({"model": "openai/gpt-5.4"})},
+    ),
+    opencode(
+        {"OPENCODE_MODELS_URL": f"GET {LLM}/models/"},
+        "openai/gpt-5.4",
+        OPENCODE_MODELS_URL=f"{LLM}/models",
+    ),
+]
