@@ -145,10 +145,11 @@ def approve_one(console: ScreenConsole) -> None:
             break
         console.pty.type(b" ")
         console.pty.settle(0.5)
+    since = len(console.pty.raw)
     for _ in range(8):
         console.pty.settle(0.8)
         console.pty.type(b"a")
         console.pty.settle(0.8)
         if console.rows("state").count(("pending",)) < WAITING:
             break  # else a busy console read it with the key before
-    console.pty.shows("Approved")
+    console.pty.until(lambda: console.pty.drew("Approved", since), "Approved")
