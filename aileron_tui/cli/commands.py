@@ -266,6 +266,11 @@ def launch(
     from aileron_tui.cli.launching import export_session as export
     from aileron_tui.cli.launching import launch_agent
 
+    if no_sandbox and (sandbox != "on" or read or write or hide):
+        raise CliError(
+            EXIT.USAGE,
+            "--no-sandbox leaves nothing for --sandbox, --read, --write or --hide to do. Leave out one or the other.",
+        )
     if export_session is not None:
         return export(context, agent, args, Path(export_session))
     return launch_agent(

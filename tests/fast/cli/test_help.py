@@ -154,3 +154,12 @@ def test_a_wrong_value_is_refused_with_what_is_allowed(words: str, sentence: str
     assert done.exit_code == EXIT.USAGE
     assert done.output.rstrip().endswith(sentence)
     assert re.search(r"[<>]=", done.output) is None
+
+
+@pytest.mark.parametrize("option", [("--sandbox", "hosts"), ("--hide", ".env")])
+def test_a_launch_without_a_sandbox_refuses_what_needs_one(option: tuple[str, ...]) -> None:
+    """Nobody is left to believe that a host or a path is kept from the agent."""
+    words = ["launch", "codex", "--no-sandbox", *option]
+    done = CliRunner().invoke(aileron, words, prog_name="aileron")
+    assert done.exit_code == 2
+    assert "--no-sandbox leaves nothing for" in done.output
