@@ -67,8 +67,13 @@ class Ended:
 
     code: int
     output: str
-    command_lines: frozenset[str]
-    """Every command line that was seen on this machine while it ran."""
+    seen: frozenset[str] | None
+
+    @property
+    def command_lines(self) -> frozenset[str]:
+        """Every command line that was seen on this machine while it ran, if it was watched."""
+        assert self.seen
+        return self.seen
 
 
 @dataclass
@@ -174,8 +179,9 @@ class Bench:
         options: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         typed: IO[bytes] | int = subprocess.DEVNULL,
+        watched: bool = False,
     ) -> Iterator["Running"]:
-        """Start `aileron launch` and end it, whatever the test does."""
+        """Start `aileron launch` and end it, whatever the test does; *watched*: collect all command lines."""
         process = subprocess.Popen(
             [*CLI, "launch", agent, "--home", str(self.console.home), *options, "--", *args],
             cwd=self.project,
@@ -185,7 +191,7 @@ class Bench:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        running = Running(process)
+        running = Running(process, watched=watched)
         try:
             yield running
         finally:
@@ -204,14 +210,16 @@ class Bench:
 
 
 class Running:
-    """An agent that runs; all command lines of this machine are collected meanwhile."""
+    """An agent that runs; where it is *watched*, all command lines of this machine are collected meanwhile."""
 
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
+    def __init__(self, process: "subprocess.Popen[str]", *, watched: bool) -> None:
         self.process = process
+        self._watched = watched
         self._lines: set[str] = set()
         self._over = threading.Event()
         self._watch = threading.Thread(target=self._collect, daemon=True)
-        self._watch.start()
+        if watched:
+            self._watch.start()
 
     def _collect(self) -> None:
         while not self._over.wait(0.05):
@@ -224,15 +232,15 @@ class Running:
     def stop(self) -> None:
         """Collect no more."""
         self._over.set()
-        self._watch.join(5)
+        if self._watched:
+            self._watch.join()
 
     def end(self) -> Ended:
         """Wait for its own end."""
         output, _ = self.process.communicate(timeout=_SECONDS)
         self.stop()
-        return Ended(
-            code=self.process.returncode, output=output, command_lines=frozenset(self._lines)
-        )
+        seen = frozenset(self._lines) if self._watched else None
+        return Ended(code=self.process.returncode, output=output, seen=seen)
 
 
 _SETTINGS = {

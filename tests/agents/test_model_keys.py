@@ -67,7 +67,7 @@ def test_an_agent_works_with_a_placeholder_and_the_model_gets_the_key(
     """From call to answer; keys of the person's shell reach neither the model nor the agent."""
     with bench_with_keys(sends_a_draft, tmp_path) as bench:
         bench.configure(agent)
-        with bench.launched(agent, *bench.prompt(agent)) as running:
+        with bench.launched(agent, *bench.prompt(agent), watched=True) as running:
             bench.console.approve(bench.asked())
             ended = running.end()
         assert ended.code == 0, ended.output

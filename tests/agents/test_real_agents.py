@@ -39,7 +39,7 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
     """Agent, approval, yes, effect, result, final answer; nothing of the person's is changed."""
     with at_work(agent, tmp_path) as bench:
         before = bench.fingerprint()
-        with bench.launched(agent, *bench.prompt(agent), options=options) as running:
+        with bench.launched(agent, *bench.prompt(agent), options=options, watched=True) as running:
             approval = bench.asked()
             tokens = bench.tokens()
             seen = bench.console.views[approval]["containment"]
