@@ -147,7 +147,7 @@ def _handling(route: Route) -> str:
     if route.refused:
         return f"refused{when}: {route.refused}"
     also = "carried, and so are the variables that it names" if route.names_variables else "carried"
-    return f"{also}{when}"
+    return f"{also}{when}{', else the launch names it' if route.left_out else ''}"
 
 
 def _names(patterns: Iterable[str]) -> str:

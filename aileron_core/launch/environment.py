@@ -19,6 +19,8 @@ class AgentEnvironment:
     settings: AgentSettings = field(repr=False)
     refusals: tuple[str, ...] = ()
     """Why it cannot be started in a sandbox, a sentence or more each, not yet escaped."""
+    notices: tuple[str, ...] = ()
+    """What of them the sandbox does not have all the same, a sentence or more each, not yet escaped."""
 
 
 def agent_environment(
@@ -68,4 +70,6 @@ def agent_environment(
         programs=programs,
     )
     given = {**judged.carried, **given}
-    return AgentEnvironment(env=given, settings=settings, refusals=judged.refusals)
+    return AgentEnvironment(
+        env=given, settings=settings, refusals=judged.refusals, notices=judged.notices
+    )

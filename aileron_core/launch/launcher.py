@@ -121,6 +121,7 @@ def _say_differences(request: LaunchRequest, prepared: PreparedLaunch, prompter:
         *prepared.agent_files.notices,
         *prepared.paths.notices,
         *key_sentences(prepared),
+        *prepared.left_out_keys,
         *prepared.unused_keys,
     ):
         prompter.say(escape(sentence))

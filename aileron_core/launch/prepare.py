@@ -19,7 +19,7 @@ from aileron_core.launch.agent_folders import AgentFiles
 from aileron_core.launch.agent_state import state_mounts
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.caches import CACHE_ENVIRONMENT, cache_mounts
-from aileron_core.launch.environment import agent_environment
+from aileron_core.launch.environment import AgentEnvironment, agent_environment
 from aileron_core.launch.model_traffic import (
     PROXY_VARIABLES,
     AgentSettings,
@@ -99,6 +99,8 @@ class PreparedLaunch:
     support: SandboxSupport | None
     """None where the agent is not contained."""
     agent_settings: AgentSettings = field(repr=False)
+    left_out_keys: tuple[str, ...] = ()
+    """Which keys of its environment the agent does not get, a sentence each, not yet escaped."""
     unused_keys: tuple[str, ...] = ()
     """Why a key of the vault is not used, a sentence each, not yet escaped."""
     env: Mapping[str, str]
@@ -181,9 +183,8 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
     paths.refuse_writing(_mounts_of(named))
     mounts = (*mounts, *caches, *state, *_mounts_of(named)) if support else ()
     refuse_nested(mounts, request.project)
-    given, own = _environment(request, tools, of_person, of_project, named)
-    if caches:
-        given = {**CACHE_ENVIRONMENT, **given}
+    found = _environment(request, tools, of_person, of_project, named)
+    own, given = found.settings, {**(CACHE_ENVIRONMENT if caches else {}), **found.env}
     context = PlanContext(
         relay=str(inside / "bin" / "aileron-mcp"),
         launch_dir=inside,
@@ -202,6 +203,7 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         traffic=model_traffic(agent, context, own) if request.gateway else None,
         support=support,
         agent_settings=own,
+        left_out_keys=found.notices,
         env={**given, **plan.env},
         mounts=mounts,
         tools=tools,
@@ -234,7 +236,7 @@ def _environment(
     of_person: LaunchSettings,
     of_project: LaunchSettings,
     named: Iterable[ResolvedProgram],
-) -> tuple[dict[str, str], AgentSettings]:
+) -> AgentEnvironment:
     """Return the agent's variables, and its own settings.
 
     Raises:
@@ -257,7 +259,7 @@ def _environment(
     given = {**tools.env, **found.env}
     if request.sandbox == "hosts":  # no proxy can be reached from there
         given = {name: value for name, value in given.items() if name not in PROXY_VARIABLES}
-    return given, found.settings
+    return replace(found, env=given)
 
 
 def _installed(agent: Agent, request: LaunchRequest) -> Path:

@@ -52,6 +52,8 @@ class Route:
     only_while: Condition | None = None
     unless: tuple[str, ...] = ()
     """Patterns as of a condition: the route does not count while a setting matches one of them."""
+    left_out: str = ""
+    """What to do where it is set and does not count, which a launch then says; empty where it does not."""
     path: str = ""
     """Below the home: where a login is, or the value of a variable that changes nothing."""
 
@@ -77,6 +79,8 @@ class RouteJudgement:
     """Variables of the person's for the agent's environment."""
     refusals: tuple[str, ...]
     """Why the agent cannot be started in a sandbox, a sentence or more each, not yet escaped."""
+    notices: tuple[str, ...] = ()
+    """What of them the sandbox does not have all the same, a sentence or more each, not yet escaped."""
 
 
 def is_in_effect(value: object) -> bool:
@@ -136,7 +140,22 @@ def judge_routes(
                 for each in _matching(route, known)
                 if each.from_project and each.value in values and each.value not in carried
             ]
-    return RouteJudgement(carried=carried, refusals=tuple(dict.fromkeys(refusals)))
+    left_out = [
+        route
+        for route in routes
+        if route.left_out and env.get(route.name) and route.name not in chosen
+        if not _counts(route, own)
+    ]
+    notices = (_left_out_notice(title, left_out),) if left_out else ()
+    return RouteJudgement(carried=carried, refusals=tuple(dict.fromkeys(refusals)), notices=notices)
+
+
+def _left_out_notice(title: str, routes: Sequence[Route]) -> str:
+    names = ", ".join(route.name for route in routes)
+    return (
+        f"Not in the sandbox: {names}. {title} would take it as a model provider's key, but neither your settings "
+        f"nor its arguments choose a model of that provider. {routes[0].left_out}"
+    )
 
 
 def _refusals(

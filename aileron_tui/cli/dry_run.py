@@ -193,6 +193,7 @@ def _show_control(
         *prepared.agent_files.notices,
         *prepared.paths.notices,
         *past,
+        *prepared.left_out_keys,
         *prepared.unused_keys,
         *missing_sentences(prepared.named_programs),
     ):

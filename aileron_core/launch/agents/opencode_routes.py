@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from aileron_core.launch.agents.opencode_providers import OPENCODE_ADDRESSES, OPENCODE_PROVIDERS
 from aileron_core.launch.agents.provider_routes import OPENCODE_KEYS, amazon, google, wide_keys
 from aileron_core.launch.routes import Condition, Route
 
@@ -65,8 +66,31 @@ OPENCODE_ROUTES = (
     ),
     *(Route(name=name, chooses="the key of its provider") for name in OPENCODE_KEYS),
     *(
+        Route(
+            name=name,
+            chooses="the key of its provider",
+            only_while=_while_used(*providers),
+            left_out=(
+                "Choose one, or set the variable under `env` of `[launch.opencode]` in config.toml."
+            ),
+        )
+        for name, providers in OPENCODE_PROVIDERS.items()
+    ),
+    *(
+        Route(name=name, chooses="the address of its provider", only_while=_while_used(*providers))
+        for name, providers in OPENCODE_ADDRESSES.items()
+    ),
+    *(
         Route(name=name, chooses="the key and resource of Azure", only_while=_while_used("azure*"))
         for name in ("AZURE_API_KEY", "AZURE_RESOURCE_NAME", "AZURE_COGNITIVE_SERVICES_*")
+    ),
+    *(
+        Route(
+            name=name,
+            chooses="the key of its provider",
+            only_while=_while_used("snowflake-cortex"),
+        )
+        for name in ("SNOWFLAKE_CORTEX_TOKEN", "SNOWFLAKE_CORTEX_PAT")
     ),
     *(
         Route(name=name, chooses="project and region", only_while=_VERTEX)

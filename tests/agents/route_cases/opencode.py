@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from aileron_core.launch.agents.opencode_providers import OPENCODE_PROVIDERS as FURTHER_PROVIDERS
 from tests.agents.llm import CallTool, Conversation, Say, Script
 from tests.agents.route_cases.common import AWS, BEDROCK, value
 from tests.agents.routed import GOOGLE, LLM, THROUGH_PROXY, Case, says_final
@@ -32,18 +33,12 @@ OPENCODE_PROVIDERS = {
 """A variable -> a provider that it is for. GROQ_API_KEY is the main model's."""
 OPENCODE_PACKAGES = {
     name: {"npm": "@ai-sdk/openai-compatible", "api": f"{LLM}/{name}"}
-    for name in ("aihubmix", "venice")
-}
-"""In place of a package that OpenCode would fetch."""
-OPENCODE_AGENTS = {
-    name: {
-        "mode": "subagent",
-        "description": name,
-        "model": f"{provider}/any",
-        "tools": {"task": False},
-    }
-    for name, provider in OPENCODE_PROVIDERS.items()
-}
+    for name in (
+        "aihubmix", "venice", "merge-gateway", "salad-cloud", "standardcompute", "qvac", "v0",
+        "atomic-chat", "lmstudio", "lynkr",
+    )
+}  # fmt: skip
+"""In place of a package that OpenCode would fetch, or of an address that is this machine."""
 OPENCODE_MINE: Mapping[str, Any] = {
     "model": "mine/chosen-model",
     "provider": {
@@ -72,15 +67,6 @@ OPENCODE_API: Mapping[str, Any] = {
 }
 
 
-def asks_each_agent(conversation: Conversation) -> Say | CallTool:
-    """Have one agent after the other ask its own model."""
-    names, done = [*OPENCODE_AGENTS], len(conversation.results)
-    if conversation.tool("task") is None or done == len(names):
-        return Say(text="FINAL")
-    args = {"description": "d", "prompt": "hello", "subagent_type": names[done]}
-    return CallTool(name="task", args=args)
-
-
 def opencode(
     rows: Mapping[str, str],
     model: str = "",
@@ -101,6 +87,44 @@ def opencode(
     )
 
 
+def with_keys(providers: Mapping[str, str], **env: str) -> Case:
+    """Return a start in which a model of each of *providers* is asked, by an agent of its own."""
+    names = [*providers]
+
+    def asks_each_agent(conversation: Conversation) -> Say | CallTool:
+        done = len(conversation.results)
+        if conversation.tool("task") is None or done == len(names):
+            return Say(text="FINAL")
+        args = {"description": "d", "prompt": "hello", "subagent_type": names[done]}
+        return CallTool(name="task", args=args)
+
+    agents = {
+        name: {
+            "mode": "subagent",
+            "description": name,
+            "model": f"{provider}/any",
+            "tools": {"task": False},
+        }
+        for name, provider in providers.items()
+    }
+    keys = {name: value(name) for name in ("GROQ_API_KEY", *providers)}
+    return opencode(
+        {name: key for name, key in keys.items() if name != "GROQ_API_KEY"},
+        "groq/any",
+        settings={
+            "agent": agents,
+            "provider": {
+                provider: {"models": {"any": {}}, **OPENCODE_PACKAGES.get(provider, {})}
+                for provider in ("groq", *providers.values())
+            },
+        },
+        script=asks_each_agent,
+        **keys,
+        **env,
+    )
+
+
+_FURTHER = [(name, providers[0]) for name, providers in FURTHER_PROVIDERS.items()]
 OPENCODE = [
     opencode(
         {
@@ -121,18 +145,13 @@ OPENCODE = [
         settings=OPENCODE_API,
     ),
     opencode(
-        {name: value(name) for name in ("GROQ_API_KEY", *OPENCODE_PROVIDERS)},
+        {"GROQ_API_KEY": "authorization: Bearer key-1"},
         "groq/any",
-        settings={
-            "agent": OPENCODE_AGENTS,
-            "provider": {
-                provider: {"models": {"any": {}}, **OPENCODE_PACKAGES.get(provider, {})}
-                for provider in ("groq", *OPENCODE_PROVIDERS.values())
-            },
-        },
-        script=asks_each_agent,
-        **{name: value(name) for name in ("GROQ_API_KEY", *OPENCODE_PROVIDERS)},
+        settings={"provider": {"groq": {"models": {"any": {}}}}},
+        GROQ_API_KEY="key-1",
     ),
+    with_keys(OPENCODE_PROVIDERS),
+    *(with_keys(dict(_FURTHER[at : at + 40])) for at in range(0, len(_FURTHER), 40)),
     opencode(
         {
             "ANTHROPIC_API_KEY": "x-api-key: key-1",
@@ -179,6 +198,48 @@ OPENCODE = [
             ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
             ("GCLOUD_PROJECT", "VERTEX_LOCATION"),
         )
+    ),
+    *(
+        opencode(
+            {
+                name: "authorization: Bearer key-1",
+                "SNOWFLAKE_ACCOUNT": "POST https://account-1.snowflakecomputing.com/",
+            },
+            "snowflake-cortex/claude-haiku-4-5",
+            **{name: "key-1", "SNOWFLAKE_ACCOUNT": "account-1"},
+        )
+        for name in ("SNOWFLAKE_CORTEX_TOKEN", "SNOWFLAKE_CORTEX_PAT")
+    ),
+    opencode(
+        {"DATABRICKS_HOST": "POST https://host-1.databricks.com/ai-gateway/"},
+        "databricks/any",
+        settings={"provider": {"databricks": {"models": {"any": {}}}}},
+        config={"DATABRICKS_TOKEN": "key-1"},
+        DATABRICKS_HOST="host-1.databricks.com",
+    ),
+    opencode(
+        {"INFOMANIAK_PRODUCT_ID": "POST https://api.infomaniak.com/2/ai/product-1/openai/"},
+        "infomaniak/any",
+        settings={
+            "provider": {"infomaniak": {"models": {"any": {}}, "options": {"apiKey": "key-1"}}}
+        },
+        INFOMANIAK_PRODUCT_ID="product-1",
+    ),
+    opencode(
+        {"NEON_AI_GATEWAY_BASE_URL": f"POST {LLM}/neon/"},
+        "neon/any",
+        settings={"provider": {"neon": {"models": {"any": {}}, "options": {"apiKey": "key-1"}}}},
+        NEON_AI_GATEWAY_BASE_URL=f"{LLM}/neon",
+    ),
+    opencode(
+        {
+            "CLOUDFLARE_ACCOUNT_ID": "/account-1/",
+            "CLOUDFLARE_GATEWAY_ID": "/gateway-1",
+        },
+        "cloudflare-ai-gateway/openai/gpt-5.4",
+        config={"CLOUDFLARE_API_TOKEN": "key-1"},
+        CLOUDFLARE_ACCOUNT_ID="account-1",
+        CLOUDFLARE_GATEWAY_ID="gateway-1",
     ),
     opencode(BEDROCK, "amazon-bedrock/google.gemma-3-12b-it", **AWS),
     opencode(

@@ -316,6 +316,23 @@ def test_a_folder_variable_that_names_the_usual_place_changes_nothing(tmp_path: 
     assert "XDG_CONFIG_HOME" in sentence
 
 
+def test_a_key_that_other_programs_may_mean_is_carried_once_its_provider_is_chosen(
+    tmp_path: Path,
+) -> None:
+    """Before that a sentence names it; nothing is left out in silence."""
+    env = {"SCALEWAY_API_KEY": "k", "ECHO_API_KEY": "other"}
+    idle = launched("opencode", tmp_path, env)
+    assert (idle.env, idle.refusals) == ({}, ())
+    (sentence,) = idle.notices
+    assert "Not in the sandbox: ECHO_API_KEY, SCALEWAY_API_KEY." in sentence
+    assert "`[launch.opencode]`" in sentence
+    used = launched("opencode", tmp_path, env, "run", "-m", "scaleway/any")
+    assert used.env == {"SCALEWAY_API_KEY": "k"}
+    assert ["ECHO_API_KEY" in each and "SCALEWAY" not in each for each in used.notices] == [True]
+    given = launched("opencode", tmp_path, env, ECHO_API_KEY="k", SCALEWAY_API_KEY="k")
+    assert given.notices == ()
+
+
 def test_without_a_sandbox_the_agent_gets_everything(tmp_path: Path) -> None:
     """Nothing is refused, and nothing is left out but Aileron's own variables."""
     env = {"AWS_PROFILE": "work", "CLAUDE_CODE_USE_BEDROCK": "1", "AILERON_HOME": "x"}
