@@ -51,6 +51,7 @@ CLAUDE_ROUTES = (
         "ANTHROPIC_CUSTOM_MODEL_OPTION*",
         "CLAUDE_CODE_SUBAGENT_MODEL*",
         "CLAUDE_CODE_WORKFLOW_SUBAGENT_MODEL",
+        "CLAUDE_CODE_AUTO_MODE_MODEL",
     ),
     Route(name="model", chooses="the model", source="settings"),
     *_rows("the provider", *_BEDROCK, _AWS, _VERTEX, _GOOGLE, _FOUNDRY, "CLAUDE_CODE_USE_GATEWAY"),
