@@ -168,7 +168,7 @@ def test_an_agent_outside_a_sandbox_is_named(
 
 def _words(cmdline: Path) -> list[str]:
     with contextlib.suppress(OSError):  # one that has just ended
-        return cmdline.read_text().split("\0")[:-1]
+        return os.fsdecode(cmdline.read_bytes()).split("\0")[:-1]  # of any program: not always text
     return []
 
 
