@@ -144,10 +144,13 @@ def _handling(route: Route) -> str:
     when = f" while {route.only_while.text}" if route.only_while is not None else ""
     if route.runs_program:
         return f"carried{when} if the sandbox has the program, else refused: {route.refused}"
+    choice = route.only_while.choice if route.only_while is not None else None
+    open_choice = choice is not None and route.source == "environment"
+    none = "while no model is chosen; named while another is" if open_choice else ""
     if route.refused:
-        return f"refused{when}: {route.refused}"
+        return f"refused{when}: {route.refused}{f' Refused too {none}.' if none else ''}"
     also = "carried, and so are the variables that it names" if route.names_variables else "carried"
-    return f"{also}{when}{', else the launch names it' if route.left_out else ''}"
+    return f"{also}{when}{f'; refused {none}' if none else ''}"
 
 
 def _names(patterns: Iterable[str]) -> str:

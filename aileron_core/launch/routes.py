@@ -24,6 +24,18 @@ _PROVIDERS_OWN = frozenset(
 YOUR_ENVIRONMENT = "Your environment"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What decides whose models an agent asks; until then, it takes any provider of which it finds a variable."""
+
+    patterns: tuple[str, ...]
+    """As of a condition: settings with one of which it is decided."""
+    instead: str
+    """How to decide it, the beginning of a sentence."""
+    table: str
+    """The agent's table in `config.toml`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """What has to be set for a route to count."""
@@ -32,6 +44,8 @@ class Condition:
     """A clause: "Bedrock is chosen"."""
     patterns: tuple[str, ...]
     """`NAME`, or `NAME=value`, one of which a setting in effect matches; `*` stands for any text."""
+    choice: Choice | None = None
+    """For an agent that may use a provider which nothing chooses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +66,6 @@ class Route:
     only_while: Condition | None = None
     unless: tuple[str, ...] = ()
     """Patterns as of a condition: the route does not count while a setting matches one of them."""
-    left_out: str = ""
-    """What to do where it is set and does not count, which a launch then says; empty where it does not."""
     path: str = ""
     """Below the home: where a login is, or the value of a variable that changes nothing."""
 
@@ -140,22 +152,82 @@ def judge_routes(
                 for each in _matching(route, known)
                 if each.from_project and each.value in values and each.value not in carried
             ]
-    left_out = [
-        route
-        for route in routes
-        if route.left_out and env.get(route.name) and route.name not in chosen
-        if not _counts(route, own)
-    ]
-    notices = (_left_out_notice(title, left_out),) if left_out else ()
-    return RouteJudgement(carried=carried, refusals=tuple(dict.fromkeys(refusals)), notices=notices)
-
-
-def _left_out_notice(title: str, routes: Sequence[Route]) -> str:
-    names = ", ".join(route.name for route in routes)
-    return (
-        f"Not in the sandbox: {names}. {title} would take it as a model provider's key, but neither your settings "
-        f"nor its arguments choose a model of that provider. {routes[0].left_out}"
+    idle = _idle(routes, env, own, chosen)
+    of_project, rest = _with_projects(title, idle, known)
+    undecided, notices = _named(title, rest, known)
+    return RouteJudgement(
+        carried=carried,
+        refusals=tuple(dict.fromkeys((*refusals, *of_project, *undecided))),
+        notices=notices,
     )
+
+
+_Idle = Mapping[str, Route]
+"""Variables of the person's that are set -> the row that would count if its provider were chosen."""
+
+
+def _idle(
+    routes: Iterable[Route],
+    env: Mapping[str, str],
+    own: Sequence[RouteSetting],
+    chosen: Collection[str],
+) -> _Idle:
+    effective = [each for each in own if is_in_effect(each.value)]
+    return {
+        name: route
+        for route in routes
+        if route.source == "environment" and route.only_while is not None
+        if not _triggers(route, effective)
+        if not any(_matches(each, pattern) for each in effective for pattern in route.unless)
+        for name, value in env.items()
+        if value and name not in chosen and fnmatchcase(name, route.name)
+    }
+
+
+def _with_projects(
+    title: str, idle: _Idle, known: Iterable[RouteSetting]
+) -> tuple[list[str], _Idle]:
+    """Return the refusals of what only a project's settings would bring into the sandbox, and the rest of *idle*."""
+    triggers = {name: _triggers(route, known) for name, route in idle.items()}
+    refusals = [
+        f"{found[0].where} sets {found[0].name}, for which {title} uses {name}. A project's settings bring "
+        "nothing into the sandbox: move that setting to your own settings, or remove it."
+        for name, found in triggers.items()
+        if found and not idle[name].refused
+    ]
+    return refusals, {name: route for name, route in idle.items() if not triggers[name]}
+
+
+def _named(
+    title: str, idle: _Idle, known: Sequence[RouteSetting]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return a refusal for variables that may be what chooses the provider, or a notice once another is chosen."""
+    choices = {
+        name: route.only_while.choice
+        for name, route in idle.items()
+        if route.only_while is not None and route.only_while.choice is not None
+    }
+    names = ", ".join(sorted(choices))
+    choice = next(iter(choices.values()), None)
+    if choice is None:
+        return (), ()
+    table = f"under `env` of `[launch.{choice.table}]` in config.toml"
+    if any(
+        _matches(each, pattern)
+        for each in known
+        for pattern in choice.patterns
+        if is_in_effect(each.value)
+    ):
+        sentence = (
+            f"Not in the sandbox: {names}. {title} would take it as a model provider's key or address, but neither "
+            f"your settings nor its arguments choose a model of that provider. Choose one, or set the variable {table}."
+        )
+        return (), (sentence,)
+    sentence = (
+        f"{YOUR_ENVIRONMENT} sets {names}, which {title} takes as a model provider's key or address, and no model is "
+        f'chosen. {choice.instead}, or set each variable {table} ("" to do without it), or unset it.'
+    )
+    return (sentence,), ()
 
 
 def _refusals(

@@ -4,6 +4,7 @@ A start has as many rows as can be seen at once; its name has them all. Codex an
 with AILERON_TEST_ALL set (`make test-all`).
 """
 
+import json
 import re
 import subprocess
 import tempfile
@@ -19,7 +20,7 @@ from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.routes import Route
 from tests.agents.agents_bench import CLI, KEYS, Bench
 from tests.agents.route_cases import CARRIED
-from tests.agents.routed import Case, desk, fresh, run_until_shown, started
+from tests.agents.routed import LLM, Case, desk, fresh, run_until_shown, started
 from tests.support.variants import variants
 
 pytestmark = pytest.mark.timeout(300)
@@ -169,6 +170,51 @@ def test_what_cannot_be_carried_is_named_before_the_start(
     assert bench.llm.seen == []
     opened = [each for each in shared.console.records() if each["event"] == "session.opened"]
     assert opened == [each for each in before if each["event"] == "session.opened"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "name"), variants([("opencode", "GITHUB_TOKEN"), ("pi", "AWS_PROFILE")], 1)
+)
+def test_a_variable_that_may_choose_the_provider_is_named_before_the_start(
+    agent: str, name: str, shared: Bench
+) -> None:
+    """While no model is chosen: the agent outside the sandbox might ask one of that provider."""
+    bench = fresh(shared)
+    before = shared.console.records()
+    with started(bench, agent, Case(rows={}, args=(), env={name: "any"})) as running:
+        ended = running.end()
+    assert ended.code == 77, ended.output
+    assert f"Your environment sets {name}, which {AGENTS[agent].title} takes" in ended.output
+    opened = [each for each in shared.console.records() if each["event"] == "session.opened"]
+    assert opened == [each for each in before if each["event"] == "session.opened"]
+
+
+def test_the_model_that_was_used_last_is_asked(shared: Bench) -> None:
+    """By OpenCode, with the key of its provider, while no setting chooses another model."""
+    mine = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": f"{LLM}/mine"}}
+    providers = {"groq": mine, "scaleway": mine}
+    last = {"providerID": "scaleway", "modelID": "chosen-model"}
+    case = Case(
+        rows={
+            "model": '"model":"chosen-model"',
+            "SCALEWAY_API_KEY": "authorization: Bearer key-1",
+        },
+        args=("run", "hello"),
+        env={"SCALEWAY_API_KEY": "key-1", "GROQ_API_KEY": "key-2"},
+        files={
+            ".config/opencode/opencode.json": json.dumps(
+                {
+                    "provider": {
+                        name: {**each, "models": {"chosen-model": {}, "other-model": {}}}
+                        for name, each in providers.items()
+                    }
+                }
+            ),
+            ".local/state/opencode/model.json": json.dumps({"recent": [last]}),
+        },
+    )
+    missing, output = run_until_shown(shared, "opencode", case)
+    assert missing == {}, (output[-2000:], [each.url for each in shared.llm.seen])
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -70,6 +70,7 @@ class _OpenCode:
             read_only=("bin",),
             database=OPENCODE_CONVERSATIONS,
         ),
+        AgentFolder(path=PurePosixPath(".local/state/opencode"), settings=("model.json",)),
         AgentFolder(
             path=PurePosixPath(".cache/opencode"),
             settings=("models.json", "version"),
@@ -166,7 +167,8 @@ class _OpenCode:
             more += [PurePosixPath(folder, name) for name in ("opencode.json", "opencode.jsonc")]
         logins = home_path(env, "XDG_DATA_HOME", ".local/share") / "opencode" / "auth.json"
         names = ("config.json", "opencode.json", "opencode.jsonc")
-        return (logins, *(own / name for name in names), *more)
+        used = home_path(env, "XDG_STATE_HOME", ".local/state") / "opencode" / "model.json"
+        return (logins, used, *(own / name for name in names), *more)
 
     def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
         """Return its configuration, the variables and files that it refers to, and the typed model."""
@@ -175,7 +177,7 @@ class _OpenCode:
             *context.settings.items(),
             (CONFIG_VARIABLE, context.env.get(CONFIG_VARIABLE, "")),
         ):
-            if _is_logins(path):
+            if _is_logins(path) or _is_used(path):
                 continue
             where = ARGUMENTS if path == CONFIG_VARIABLE else path
             found += [
@@ -188,6 +190,9 @@ class _OpenCode:
                     found += settings_in(where, {f"{{{kind}:...}}": name})
         if typed := option_value(context.all_args, "-m", "--model"):
             found += settings_in(ARGUMENTS, {"model": typed})
+        if not any(each.name == "model" for each in found):
+            for path, text in context.settings.items():
+                found += settings_in(path, {"model": _used(path, json_table(text) or {})})
         return tuple(found)
 
     def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
@@ -260,6 +265,18 @@ def _is_logins(path: str) -> bool:
     return path.endswith("/auth.json")
 
 
+def _is_used(path: str) -> bool:
+    return path.endswith("/opencode/model.json")
+
+
+def _used(path: str, table: Mapping[str, Any]) -> str | None:
+    """Return the model that was used last, which counts while no setting chooses one; None if *path* has none."""
+    recent: Any = table.get("recent") if _is_used(path) else None
+    last = cast("list[Any]", recent)[0] if isinstance(recent, list) and recent else None
+    used = table_at({"last": last}, "last")
+    return f"{used.get('providerID')}/{used.get('modelID')}" if used else None
+
+
 def _elsewhere(name: str, tables: _Tables) -> str | None:
     """Return why a provider's traffic does not go to its own API, None if it does."""
     for path, table in tables.items():
@@ -283,8 +300,10 @@ def _has_key(name: str, tables: _Tables, context: PlanContext) -> bool:
 def _chosen(tables: _Tables, context: PlanContext) -> str:
     """Return the provider of the selected model, empty if none is selected."""
     model = option_value(context.all_args, "-m", "--model") or ""
+    used = [_used(path, table) for path, table in tables.items()]
     for table in tables.values() if not model else ():
         model = str(table.get("model") or model)
+    model = model or next(filter(None, used), "")
     return model.partition("/")[0] if "/" in model else ""
 
 

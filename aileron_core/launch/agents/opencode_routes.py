@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from aileron_core.launch.agents.opencode_providers import OPENCODE_ADDRESSES, OPENCODE_PROVIDERS
 from aileron_core.launch.agents.provider_routes import OPENCODE_KEYS, amazon, google, wide_keys
-from aileron_core.launch.routes import Condition, Route
+from aileron_core.launch.routes import Choice, Condition, Route
 
 CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
 PROVIDER_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -14,10 +14,17 @@ PROVIDER_KEYS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+_CHOICE = Choice(
+    patterns=("model",),
+    instead="Choose a model (`--model`, or `model` in ~/.config/opencode/opencode.json)",
+    table="opencode",
+)
+
+
 def _while_used(*providers: str) -> Condition:
-    names = ("model", "small_model", "agent.*.model", "mode.*.model")
+    names = ("model", "small_model", "agent.*.model", "mode.*.model", "command.*.model")
     patterns = tuple(f"{name}={provider}/*" for provider in providers for name in names)
-    return Condition("a model of its provider is chosen", patterns)
+    return Condition("a model of its provider is chosen", patterns, _CHOICE)
 
 
 _WIDE = {
@@ -45,6 +52,12 @@ OPENCODE_ROUTES = (
         )
     ),
     Route(
+        name="provider.*.env",
+        chooses="the variable with the key",
+        source="settings",
+        names_variables=True,
+    ),
+    Route(
         name="{env:...}",
         chooses="a variable with a key or an address",
         source="settings",
@@ -70,9 +83,6 @@ OPENCODE_ROUTES = (
             name=name,
             chooses="the key of its provider",
             only_while=_while_used(*providers),
-            left_out=(
-                "Choose one, or set the variable under `env` of `[launch.opencode]` in config.toml."
-            ),
         )
         for name, providers in OPENCODE_PROVIDERS.items()
     ),
@@ -135,5 +145,11 @@ OPENCODE_ROUTES = (
             refused=f"The sandbox contains a copy of ~/{path}/opencode only. Put the settings there and unset it for this launch.",
         )
         for name, path in (("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share"))
+    ),
+    Route(
+        name="XDG_STATE_HOME",
+        chooses="the model that it used last",
+        path=".local/state",
+        refused="The sandbox contains a copy of ~/.local/state/opencode/model.json only. Unset it for this launch.",
     ),
 )

@@ -35,7 +35,7 @@ from aileron_core.launch.plan import (
     PlanContext,
     ProviderName,
 )
-from aileron_core.launch.routes import Condition, Route, RouteSetting, flat
+from aileron_core.launch.routes import Choice, Condition, Route, RouteSetting, flat
 
 _FILE = "aileron-pi.mjs"
 _SUFFIXES = {"anthropic": "", "openai": "/v1", "google": "/v1beta"}
@@ -47,9 +47,17 @@ _CONFIGURED = re.compile(r"(^|\.)(apiKey|key)$|(^|\.)headers\.|(^|\.)env\.")
 _REFERENCE = re.compile(r"(?<!\$)\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 
 
+_CHOICE = Choice(
+    patterns=("defaultModel", "enabledModels=*/*"),
+    instead="Choose a model (`--model PROVIDER/MODEL`, or defaultProvider and defaultModel in ~/.pi/agent/settings.json)",
+    table="pi",
+)
+
+
 def _while_used(*providers: str) -> Condition:
-    names = tuple(f"defaultProvider={provider}" for provider in providers)
-    return Condition("its provider is chosen", names)
+    names = [f"defaultProvider={provider}" for provider in providers]
+    names += [f"enabledModels={provider}/*" for provider in providers]
+    return Condition("its provider is chosen", tuple(names), _CHOICE)
 
 
 _WIDE = {
@@ -64,6 +72,7 @@ _ROUTES = (
         for name, chooses in (
             ("defaultProvider", "the provider"),
             ("defaultModel", "the model"),
+            ("enabledModels", "the models that it offers"),
             ("providers.*.baseUrl", "the address"),
             ("providers.*.apiKey", "the key"),
             ("providers.*.headers.*", "headers of each request"),
@@ -99,16 +108,16 @@ _ROUTES = (
     ),
     *(Route(name=name, chooses="the key of its provider") for name in PI_KEYS),
     Route(name="LLAMA_BASE_URL", chooses="the address of a local model"),
-    Route(
-        name="AZURE_OPENAI_*",
-        chooses="key and address of Azure",
-        only_while=_while_used("azure-openai-responses"),
+    Route(name="AZURE_OPENAI_*", chooses="key and address of Azure"),
+    *(
+        Route(name=name, chooses="the Google Cloud project")
+        for name in ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")
     ),
     *google(
         "pi",
         _while_used("google-vertex"),
         "Set GOOGLE_CLOUD_API_KEY",
-        ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
+        ("GOOGLE_CLOUD_LOCATION",),
         unless=("GOOGLE_CLOUD_API_KEY",),
     ),
     Route(
@@ -116,11 +125,11 @@ _ROUTES = (
         chooses="that a proxy signs",
         only_while=_while_used("amazon-bedrock"),
     ),
-    *amazon(
-        "pi",
-        _while_used("amazon-bedrock"),
-        ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*"),
+    *(
+        Route(name=name, chooses="region and address of AWS")
+        for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*")
     ),
+    *amazon("pi", _while_used("amazon-bedrock"), ()),
     *wide_keys(
         "pi",
         "Log in with /login",
@@ -246,7 +255,9 @@ class _Pi:
         model = option_value(context.all_args, "--model") or ""
         typed = option_value(context.all_args, "--provider") or model.partition("/")[0]
         if typed and ("/" in model or typed != model):
-            found += settings_in(ARGUMENTS, {"defaultProvider": typed})
+            found += settings_in(ARGUMENTS, {"defaultProvider": typed, "defaultModel": model})
+        for each in (option_value(context.all_args, "--models") or "").split(","):
+            found += settings_in(ARGUMENTS, {"enabledModels": each.strip()})
         return tuple(found)
 
     def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:

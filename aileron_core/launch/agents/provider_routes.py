@@ -70,7 +70,8 @@ def amazon(
     return [
         carried("AWS_BEARER_TOKEN_BEDROCK", "the key for Bedrock"),
         *(carried(name, "the region" if "REGION" in name else "the address of AWS") for name in reads),
-        refused("AWS_ACCESS_KEY_ID", f"It {_WHOLE}"),
+        refused("AWS_*ACCESS_KEY*", f"It {_WHOLE}"),
+        refused("AWS_SESSION_TOKEN", f"It {_WHOLE}"),
         refused("AWS_PROFILE", "Profiles are in ~/.aws, which is not in the sandbox"),
         refused("AWS_CONFIG_FILE", "The file is not in the sandbox"),
         refused("AWS_SHARED_CREDENTIALS_FILE", "The file is not in the sandbox"),
@@ -83,7 +84,7 @@ def amazon(
             path=".aws",
             refused=f"That {_WHOLE}. {instead}.",
             only_while=only_while,
-            unless=(*without, "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_CONFIG_FILE",
+            unless=(*without, "AWS_*ACCESS_KEY*", "AWS_PROFILE", "AWS_CONFIG_FILE",
                     "AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
                     "AWS_CONTAINER_CREDENTIALS_*"),
         ),

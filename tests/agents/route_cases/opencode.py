@@ -150,6 +150,21 @@ OPENCODE = [
         settings={"provider": {"groq": {"models": {"any": {}}}}},
         GROQ_API_KEY="key-1",
     ),
+    opencode(
+        {"provider.*.env": "authorization: Bearer key-1"},
+        settings={
+            "model": "mine/any",
+            "provider": {
+                "mine": {
+                    "npm": "@ai-sdk/openai-compatible",
+                    "env": ["MY_KEY"],
+                    "options": {"baseURL": f"{LLM}/mine"},
+                    "models": {"any": {}},
+                }
+            },
+        },
+        MY_KEY="key-1",
+    ),
     with_keys(OPENCODE_PROVIDERS),
     *(with_keys(dict(_FURTHER[at : at + 40])) for at in range(0, len(_FURTHER), 40)),
     opencode(

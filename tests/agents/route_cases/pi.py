@@ -91,6 +91,11 @@ PI = [
         MY_TEAM="green",
     ),
     pi(
+        {"enabledModels": f"POST {LLM}/mine/chat/completions"},
+        files={"settings.json": {"enabledModels": ["mine/*"]}, "models.json": PI_MINE},
+        MY_TEAM="green",
+    ),
+    pi(
         {"httpProxy": "POST https://api.groq.com/"},  # which no other setting makes an agent reach
         "groq",
         files={"settings.json": {"httpProxy": LLM}},

@@ -27,6 +27,19 @@ def with_condition(route: Route) -> tuple[RouteSetting, ...]:
     return (RouteSetting(name=name, value=value or "1", where="~/settings"),)
 
 
+UNDECIDED = {
+    name: [
+        route
+        for route in agent.routes
+        if route.source == "environment" and route.only_while is not None
+        if route.only_while.choice is not None
+    ]
+    for name, agent in AGENTS.items()
+}
+"""Variables with which an agent takes their provider of its own accord, while no model is chosen."""
+OF_ANOTHER = {"opencode": ("-m", "groq/any"), "pi": ("--model", "groq/any")}
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 def test_each_row_is_obeyed(agent: str, tmp_path: Path) -> None:
     """Carried or refused, as the table says."""
@@ -65,11 +78,11 @@ def obeyed(route: Route, home: Path) -> None:
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_row_with_a_condition_counts_only_then(agent: str, tmp_path: Path) -> None:
-    """A cloud's key goes to no agent that does not use that cloud, and stops no launch."""
+    """A cloud's key goes to no agent that does not use that cloud, and stops no launch of one that has to be told to."""
     for route in AGENTS[agent].routes:
         if route.path:
             (tmp_path / route.path).mkdir(parents=True, exist_ok=True)
-        if route.only_while is not None:
+        if route.only_while is not None and route not in UNDECIDED[agent]:
             env = {concrete(route.name): SECRET}
             found = judge_routes("It", [route], env, (), chosen={}, home=tmp_path)
             assert (found.carried, found.refusals) == ({}, ()), route
@@ -99,6 +112,9 @@ def launched(
     )
 
 
+LAST_USED = (
+    '{"recent": [{"providerID": "azure", "modelID": "x"}, {"providerID": "groq", "modelID": "y"}]}'
+)
 MINE = '[model_providers.mine]\nbase_url = "https://x"\nenv_key = "MY_KEY"\n'
 
 
@@ -145,7 +161,28 @@ MINE = '[model_providers.mine]\nbase_url = "https://x"\nenv_key = "MY_KEY"\n'
             {"MY_KEY"},
         ),
         ("opencode", ("run", "-m", "azure/x"), {}, {"AZURE_API_KEY": "k"}, {"AZURE_API_KEY"}),
-        ("opencode", (), {}, {"AZURE_API_KEY": "k", "GROQ_API_KEY": "k"}, {"GROQ_API_KEY"}),
+        ("opencode", (), {}, {"GROQ_API_KEY": "k"}, {"GROQ_API_KEY"}),
+        (
+            "opencode",
+            (),
+            {".local/state/opencode/model.json": LAST_USED},
+            {"AZURE_API_KEY": "k"},
+            {"AZURE_API_KEY"},
+        ),
+        (
+            "opencode",
+            (),
+            {".config/opencode/opencode.json": '{"provider": {"x": {"env": ["MY_KEY"]}}}'},
+            {"MY_KEY": "k"},
+            {"MY_KEY"},
+        ),
+        (
+            "pi",
+            (),
+            {".pi/agent/settings.json": '{"enabledModels": ["amazon-bedrock/x"]}'},
+            {"AWS_BEARER_TOKEN_BEDROCK": "k"},
+            {"AWS_BEARER_TOKEN_BEDROCK"},
+        ),
         (
             "pi",
             (),
@@ -321,7 +358,7 @@ def test_a_key_that_other_programs_may_mean_is_carried_once_its_provider_is_chos
 ) -> None:
     """Before that a sentence names it; nothing is left out in silence."""
     env = {"SCALEWAY_API_KEY": "k", "ECHO_API_KEY": "other"}
-    idle = launched("opencode", tmp_path, env)
+    idle = launched("opencode", tmp_path, env, *OF_ANOTHER["opencode"])
     assert (idle.env, idle.refusals) == ({}, ())
     (sentence,) = idle.notices
     assert "Not in the sandbox: ECHO_API_KEY, SCALEWAY_API_KEY." in sentence
@@ -330,7 +367,93 @@ def test_a_key_that_other_programs_may_mean_is_carried_once_its_provider_is_chos
     assert used.env == {"SCALEWAY_API_KEY": "k"}
     assert ["ECHO_API_KEY" in each and "SCALEWAY" not in each for each in used.notices] == [True]
     given = launched("opencode", tmp_path, env, ECHO_API_KEY="k", SCALEWAY_API_KEY="k")
-    assert given.notices == ()
+    assert (given.notices, given.refusals) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("agent", "route"),
+    [(agent, route) for agent, routes in UNDECIDED.items() for route in routes],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+def test_a_variable_that_may_choose_the_provider_is_never_dropped_in_silence(
+    agent: str, route: Route, tmp_path: Path
+) -> None:
+    """Refused while no model is chosen, named while another provider's is; `config.toml` decides it too."""
+    name = concrete(route.name)
+    env = {name: SECRET}
+    (sentence,) = launched(agent, tmp_path, env).refusals
+    assert sentence.startswith(f"Your environment sets {name}, which {AGENTS[agent].title} takes")
+    assert "Choose a model" in sentence
+    assert f"`[launch.{agent}]`" in sentence
+    assert SECRET not in sentence
+    other = launched(agent, tmp_path, env, *OF_ANOTHER[agent])
+    assert (other.env, other.refusals) == ({}, ())
+    (sentence,) = other.notices
+    assert sentence.startswith(f"Not in the sandbox: {name}. ")
+    assert route.only_while is not None
+    provider = route.only_while.patterns[0].partition("=")[2].removesuffix("/*").replace("*", "")
+    own = launched(agent, tmp_path, env, OF_ANOTHER[agent][0], f"{provider}/any")
+    assert own.notices == ()
+    if route.refused:
+        (sentence,) = own.refusals
+        assert sentence.endswith(f" {route.refused}")
+    else:
+        assert (own.env, own.refusals) == (env, ())
+    for value in ("", "of-config"):
+        given = launched(agent, tmp_path, env, files=None, **{name: value})
+        assert (given.env, given.refusals, given.notices) == ({name: value}, (), ())
+
+
+def test_one_sentence_names_all_variables_that_may_choose_the_provider(tmp_path: Path) -> None:
+    """Whichever of them it would be."""
+    env = {"GITHUB_TOKEN": "k", "AZURE_RESOURCE_NAME": "k", "AZURE_API_KEY": "k"}
+    (sentence,) = launched("opencode", tmp_path, env).refusals
+    assert sentence.startswith(
+        "Your environment sets AZURE_API_KEY, AZURE_RESOURCE_NAME, GITHUB_TOKEN, which OpenCode"
+    )
+
+
+def test_the_model_used_last_counts_while_no_setting_chooses_one(tmp_path: Path) -> None:
+    """As it does for OpenCode: a model in its settings comes first."""
+    files = {
+        ".local/state/opencode/model.json": LAST_USED,
+        ".config/opencode/opencode.json": '{"model": "groq/any"}',
+    }
+    found = launched("opencode", tmp_path, {"AZURE_API_KEY": "k"}, files=files)
+    assert (found.env, found.refusals) == ({}, ())
+    assert ["AZURE_API_KEY" in each for each in found.notices] == [True]
+    for damaged in ("[]", "{", '{"recent": 1}', '{"recent": [1]}', '{"recent": []}'):
+        home = tmp_path / "damaged"
+        files = {".local/state/opencode/model.json": damaged}
+        (sentence,) = launched("opencode", home, {"AZURE_API_KEY": "k"}, files=files).refusals
+        assert "no model is chosen" in sentence
+
+
+@pytest.mark.parametrize(
+    ("agent", "files", "name", "setting"),
+    [
+        ("opencode", {"opencode.json": '{"model": "azure/x"}'}, "AZURE_API_KEY", "model"),
+        ("pi", {".pi/settings.json": '{"defaultProvider": "amazon-bedrock"}'},
+         "AWS_BEARER_TOKEN_BEDROCK", "defaultProvider"),
+        ("claude", {".claude/settings.json": '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}'},
+         "AWS_BEARER_TOKEN_BEDROCK", "CLAUDE_CODE_USE_BEDROCK"),
+        ("codex", {".codex/config.toml": 'model_provider = "amazon-bedrock"'},
+         "AWS_BEARER_TOKEN_BEDROCK", "model_provider"),
+    ],
+)  # fmt: skip
+def test_a_key_for_what_a_project_chooses_stops_the_launch(
+    agent: str, files: Mapping[str, str], name: str, setting: str, tmp_path: Path
+) -> None:
+    """The agent would obey the project, without the key that it has outside the sandbox."""
+    (file,) = files
+    below = {f"project/{file}": text for file, text in files.items()}
+    found = launched(agent, tmp_path, {name: SECRET}, files=below)
+    assert found.env == {}
+    (sentence,) = found.refusals
+    assert sentence.startswith(f"{file} sets {setting}, for which ")
+    assert f" uses {name}. A project's settings bring nothing into the sandbox" in sentence
+    given = launched(agent, tmp_path, {}, files=below, **{name: "k"})
+    assert given.refusals == ()
 
 
 def test_without_a_sandbox_the_agent_gets_everything(tmp_path: Path) -> None:
