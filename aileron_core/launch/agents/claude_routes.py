@@ -119,6 +119,18 @@ CLAUDE_ROUTES = (
         "ANTHROPIC_FEDERATION_RULE_ID",
     ),
     *_refused(
+        "the address",
+        "Set ANTHROPIC_BASE_URL instead, or set it yourself, under `env` of `[launch.claude]` in config.toml.",
+        "CLAUDE_CODE_API_BASE_URL",
+        "CLAUDE_CODE_CUSTOM_OAUTH_URL",
+    ),
+    Route(
+        name="CLAUDE_SECURESTORAGE_CONFIG_DIR",
+        chooses="its login",
+        path=".claude",
+        refused="The sandbox contains a copy of ~/.claude only. Log in there, and unset it for this launch.",
+    ),
+    *_refused(
         "the client certificate",
         "The file is not in the sandbox. Unset it for this launch.",
         "CLAUDE_CODE_CLIENT_CERT",

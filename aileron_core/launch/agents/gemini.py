@@ -218,7 +218,7 @@ class _Gemini:
     ) -> tuple[PurePosixPath, ...]:
         """Return its settings, and the `.env` files that it reads."""
         own = home_path(env, "GEMINI_CLI_HOME", ".") / ".gemini"
-        return (own / "settings.json", own / ".env", PurePosixPath(".env"))
+        return (own / "settings.json", own / ".env", PurePosixPath(".env"), _SYSTEM)
 
     def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
         """Return its settings, and the variables of the `.env` files that it reads.

@@ -260,7 +260,8 @@ class _Goose:
         own = home_path(env, "XDG_CONFIG_HOME", ".config") / "goose"
         if root := env.get("GOOSE_PATH_ROOT"):
             own = PurePosixPath(root, "config")
-        return (own / "config.yaml", own / "custom_providers" / "*.json")
+        system = PurePosixPath("/etc/goose/config.yaml")
+        return (own / "config.yaml", own / "custom_providers" / "*.json", system)
 
     def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
         """Return its settings, which have the names of variables, and the key of a provider that it may use."""

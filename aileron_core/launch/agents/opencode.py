@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from aileron_core.launch.agents.opencode_routes import (
 from aileron_core.launch.agents.settings_files import (
     ARGUMENTS,
     home_path,
+    is_project_file,
     json_table,
     names_in_effect,
     option_value,
@@ -41,8 +43,14 @@ _VERSIONS = {"anthropic": "v1", "openai": "v1", "google": "v1beta"}
 
 
 _REFERENCE = re.compile(r"\{(env|file):\s*([^}]+?)\s*\}")
-_SHARED = ("./", "~/.config/opencode/", "/etc/", "/usr/")
-"""Where a file that its settings refer to is in the sandbox too."""
+_OWN = "~/.config/opencode/"
+_COPIED = (
+    "opencode.json", "opencode.jsonc", "config.json", "tui.json", "tui.jsonc", "*.md",
+    "agent", "agents", "command", "commands", "mode", "modes", "plugin", "plugins",
+    "skill", "skills", "tool", "tools", "themes", "package.json", "package-lock.json",
+    "bun.lock", ".gitignore",
+)  # fmt: skip
+"""Its settings, in both folders that may have them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +63,13 @@ class _OpenCode:
     folders: tuple[AgentFolder, ...] = (
         AgentFolder(
             path=PurePosixPath(".config/opencode"),
-            settings=(
-                "opencode.json", "opencode.jsonc", "config.json", "tui.json", "tui.jsonc", "*.md",
-                "agent", "agents", "command", "commands", "mode", "modes", "plugin", "plugins",
-                "skill", "skills", "tool", "tools", "themes", "package.json", "package-lock.json",
-                "bun.lock", ".gitignore",
-            ),
+            settings=_COPIED,
             read_only=("node_modules",),
+        ),
+        AgentFolder(
+            path=PurePosixPath(".opencode"),
+            settings=_COPIED,
+            read_only=("bin", "node_modules"),
         ),
         AgentFolder(
             path=PurePosixPath(".local/share/opencode"),
@@ -168,6 +176,10 @@ class _OpenCode:
         logins = home_path(env, "XDG_DATA_HOME", ".local/share") / "opencode" / "auth.json"
         names = ("config.json", "opencode.json", "opencode.jsonc")
         used = home_path(env, "XDG_STATE_HOME", ".local/state") / "opencode" / "model.json"
+        system = PurePosixPath("/etc/opencode")
+        more += [
+            folder / name for folder in (PurePosixPath(".opencode"), system) for name in names[1:]
+        ]
         return (logins, used, *(own / name for name in names), *more)
 
     def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
@@ -186,7 +198,7 @@ class _OpenCode:
                 for each in settings_in(where, {name: value})
             ]
             for kind, name in _REFERENCE.findall(text):
-                if kind == "env" or not name.startswith(_SHARED):
+                if kind == "env" or not _is_shared(where, name):
                     found += settings_in(where, {f"{{{kind}:...}}": name})
         if typed := option_value(context.all_args, "-m", "--model"):
             found += settings_in(ARGUMENTS, {"model": typed})
@@ -263,6 +275,20 @@ _Tables = Mapping[str, Mapping[str, Any]]
 
 def _is_logins(path: str) -> bool:
     return path.endswith("/auth.json")
+
+
+def _is_shared(where: str, name: str) -> bool:
+    """Return whether the file *name* that the settings in *where* refer to is in the sandbox too."""
+    if name.startswith(("/etc/", "/usr/")):
+        return True
+    if name.startswith("./") and (where == ARGUMENTS or is_project_file(where)):
+        return True
+    folder, _, first = name.removeprefix(_OWN).rpartition("./")
+    return not folder and any(
+        fnmatchcase(first.partition("/")[0], pattern)
+        for pattern in _COPIED
+        if name.startswith(("./", _OWN))
+    )
 
 
 def _is_used(path: str) -> bool:

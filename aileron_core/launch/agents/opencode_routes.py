@@ -1,6 +1,7 @@
 """The rows of OpenCode: what chooses its model, where its requests go and with which key."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from aileron_core.launch.agents.opencode_providers import OPENCODE_ADDRESSES, OPENCODE_PROVIDERS
 from aileron_core.launch.agents.provider_routes import OPENCODE_KEYS, amazon, google, wide_keys
@@ -38,6 +39,11 @@ _WIDE = {
     "AICORE_SERVICE_KEY": ("sap-ai-core",),
 }
 """A variable with a key that opens more than models -> the providers that it is for."""
+_BESIDE_KEYS = {
+    "gitlab": ("GITLAB_INSTANCE_URL", "GITLAB_AI_GATEWAY_URL"),
+    "sap-ai-core": ("AICORE_DEPLOYMENT_ID", "AICORE_RESOURCE_GROUP"),
+}
+"""A provider with a key of that kind -> what else it reads, which chooses no provider."""
 _VERTEX = _while_used("google-vertex", "google-vertex-anthropic")
 OPENCODE_ROUTES = (
     *(
@@ -67,10 +73,7 @@ OPENCODE_ROUTES = (
         name="{file:...}",
         chooses="a file with a key",
         source="settings",
-        refused=(
-            "The file is not in the sandbox. Move it to ~/.config/opencode, or name a variable instead "
-            "({env:NAME})."
-        ),
+        refused=("The file is not in the sandbox. Name a variable instead ({env:NAME})."),
     ),
     *(
         Route(name=name, chooses="the key of its provider")
@@ -122,6 +125,26 @@ OPENCODE_ROUTES = (
         Route(name=name, chooses="the address of its provider")
         for name in ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL")
     ),
+    Route(
+        name="CF_AIG_TOKEN",
+        chooses="the key of its provider",
+        only_while=replace(_while_used("cloudflare-ai-gateway"), choice=None),
+    ),
+    Route(
+        name="GOOGLE_VERTEX_API_KEY",
+        chooses="the key of its provider",
+        only_while=replace(_VERTEX, choice=None),
+    ),
+    *(
+        Route(
+            name=name,
+            chooses="the address of its provider",
+            only_while=replace(_while_used(provider), choice=None),
+            refused="Set it under `env` of `[launch.opencode]` in config.toml, as that provider's key.",
+        )
+        for provider, names in _BESIDE_KEYS.items()
+        for name in names
+    ),
     Route(name="OPENCODE_AUTH_CONTENT", chooses="its logins"),
     Route(name=CONFIG_VARIABLE, chooses="its settings"),
     Route(name="OPENCODE_MODELS_URL", chooses="the list of models"),
@@ -135,7 +158,13 @@ OPENCODE_ROUTES = (
                 "OPENCODE_CONFIG_CONTENT, and unset it for this launch."
             ),
         )
-        for name in ("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_MODELS_PATH")
+        for name in (
+            "OPENCODE_CONFIG",
+            "OPENCODE_CONFIG_DIR",
+            "OPENCODE_MODELS_PATH",
+            "OPENCODE_TEST_HOME",
+            "OPENCODE_TEST_MANAGED_CONFIG_DIR",
+        )
     ),
     *(
         Route(

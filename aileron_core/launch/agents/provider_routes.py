@@ -136,8 +136,18 @@ def google(
 
 
 def microsoft(only_while: Condition, instead: str, *, unless: tuple[str, ...] = ()) -> list[Route]:
-    """Return the row of an Azure login; parameters as of `google`."""
+    """Return the rows of an Azure login; parameters as of `google`."""
     return [
+        *(
+            Route(
+                name=name,
+                chooses="the Azure login",
+                refused=f"It {_WHOLE}. {instead}.",
+                only_while=only_while,
+                unless=unless,
+            )
+            for name in ("AZURE_CLIENT_*", "AZURE_FEDERATED_TOKEN_FILE")
+        ),
         Route(
             name="~/.azure",
             source="login",
@@ -146,5 +156,5 @@ def microsoft(only_while: Condition, instead: str, *, unless: tuple[str, ...] = 
             refused=f"That {_WHOLE}. {instead}.",
             only_while=only_while,
             unless=unless,
-        )
+        ),
     ]

@@ -136,6 +136,10 @@ OPENCODE = [
         settings=OPENCODE_MINE,
         MY_KEY="key-1",
     ),
+    replace(
+        opencode({"model": '"model":"chosen-model"'}, MY_KEY="key-1"),
+        files={".opencode/opencode.json": json.dumps(OPENCODE_MINE)},
+    ),
     opencode(
         {
             "provider.*.api": f"POST {LLM}/api/chat/completions",
@@ -255,6 +259,20 @@ OPENCODE = [
         config={"CLOUDFLARE_API_TOKEN": "key-1"},
         CLOUDFLARE_ACCOUNT_ID="account-1",
         CLOUDFLARE_GATEWAY_ID="gateway-1",
+    ),
+    opencode(
+        {"CF_AIG_TOKEN": "Bearer key-1"},
+        "cloudflare-ai-gateway/openai/gpt-5.4",
+        CF_AIG_TOKEN="key-1",
+        CLOUDFLARE_ACCOUNT_ID="account-1",
+        CLOUDFLARE_GATEWAY_ID="gateway-1",
+    ),
+    opencode(
+        {"GOOGLE_VERTEX_API_KEY": "x-goog-api-key: key-1"},
+        "google-vertex/gemini-3.8-flash",
+        GOOGLE_VERTEX_API_KEY="key-1",
+        GOOGLE_VERTEX_PROJECT="project-1",
+        GOOGLE_VERTEX_LOCATION="europe-west1",
     ),
     opencode(BEDROCK, "amazon-bedrock/google.gemma-3-12b-it", **AWS),
     opencode(

@@ -177,6 +177,17 @@ MINE = '[model_providers.mine]\nbase_url = "https://x"\nenv_key = "MY_KEY"\n'
             {"MY_KEY"},
         ),
         (
+            "opencode",
+            (),
+            {
+                ".opencode/opencode.json": '{"model": "azure/x", "x": "{file:./agent/a.md}"}',
+                ".config/opencode/opencode.json": '{"x": "{file:~/.config/opencode/a.md}"}',
+                "project/opencode.json": '{"x": "{file:./key}"}',
+            },
+            {"AZURE_API_KEY": "k"},
+            {"AZURE_API_KEY"},
+        ),
+        (
             "pi",
             (),
             {".pi/agent/settings.json": '{"enabledModels": ["amazon-bedrock/x"]}'},
@@ -275,6 +286,13 @@ def test_what_settings_and_arguments_choose_reaches_the_agent(
             {".config/opencode/opencode.json": '{"x": "{file:~/.secrets/key}"}'},
             {},
             ("~/.config/opencode/opencode.json sets {file:...}",),
+        ),
+        (
+            "opencode",
+            (),
+            {".opencode/opencode.json": '{"x": "{file:./key}"}'},
+            {},
+            ("~/.opencode/opencode.json sets {file:...}",),
         ),
         (
             "opencode",
