@@ -69,7 +69,31 @@ def agent_environment(
         home=home,
         programs=programs,
     )
-    given = {**judged.carried, **given}
     return AgentEnvironment(
-        env=given, settings=settings, refusals=judged.refusals, notices=judged.notices
+        env={**judged.carried, **given},
+        settings=settings,
+        refusals=judged.refusals,
+        notices=(*judged.notices, *_left_above(agent, home, project)),
     )
+
+
+def _left_above(agent: Agent, home: Path, project: Path) -> tuple[str, ...]:
+    """Return a sentence about the settings in the repository above *project*, which the sandbox does not have."""
+    above = project.parents if agent.reads_above and not (project / ".git").exists() else ()
+    root = next((each for each in above if (each / ".git").exists()), None)
+    if root is None:
+        return ()
+    found = [
+        str(folder / name)
+        for folder in above
+        if folder != home and folder.is_relative_to(root)
+        for name in agent.project_files
+        if (folder / name).exists()
+    ]
+    if not found:
+        return ()
+    sentence = (
+        f"Not in the sandbox: {', '.join(found)}. Outside, {agent.title} reads settings in the repository above the "
+        f"project too. Launch it in {root}, or put what you need into your own settings."
+    )
+    return (sentence,)

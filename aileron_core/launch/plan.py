@@ -271,3 +271,8 @@ class Agent(Protocol):
     def project_files(self) -> tuple[str, ...]:
         """The project's settings files that this agent reads, relative to the project."""
         ...
+
+    @property
+    def reads_above(self) -> bool:
+        """Whether it reads them in the folders above the project too, up to the root of the repository."""
+        ...

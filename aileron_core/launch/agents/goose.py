@@ -201,6 +201,7 @@ class _Goose:
         }
     )
     project_files: tuple[str, ...] = ()
+    reads_above: bool = False
     program_settings: str = (
         "`extensions` in `~/.config/goose/config.yaml`, hooks of plugins in `~/.agents/plugins`"
     )

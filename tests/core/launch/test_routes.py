@@ -474,6 +474,34 @@ def test_a_key_for_what_a_project_chooses_stops_the_launch(
     assert given.refusals == ()
 
 
+@pytest.mark.parametrize("agent", ["codex", "opencode"])
+def test_settings_in_the_repository_above_the_project_are_named(agent: str, tmp_path: Path) -> None:
+    """The agent reads them outside the sandbox, which has the project alone."""
+    name = AGENTS[agent].project_files[0]
+    files = {f"repository/{name}": "", name: "", f"repository/below/between/{name}": ""}
+    assert launched(agent, tmp_path, {}, files=files).notices == ()
+    project = tmp_path / "repository" / "below" / "between" / "project"
+    (tmp_path / "repository" / ".git").mkdir()
+
+    def notices() -> tuple[str, ...]:
+        return agent_environment(
+            AGENTS[agent],
+            {},
+            home=tmp_path,
+            project=project,
+            of_person=LaunchSettings(),
+            of_project=LaunchSettings(),
+            args=(),
+            contained=True,
+        ).notices
+
+    (sentence,) = notices()
+    between, above = (f"{each}/{name}" for each in (project.parent, tmp_path / "repository"))
+    assert sentence.startswith(f"Not in the sandbox: {between}, {above}. ")
+    (project / ".git").mkdir(parents=True)
+    assert notices() == ()
+
+
 def test_without_a_sandbox_the_agent_gets_everything(tmp_path: Path) -> None:
     """Nothing is refused, and nothing is left out but Aileron's own variables."""
     env = {"AWS_PROFILE": "work", "CLAUDE_CODE_USE_BEDROCK": "1", "AILERON_HOME": "x"}
