@@ -87,6 +87,8 @@ class ConversationDatabase:
     """A statement to be executed before a row of the first table is added, with the row's values as parameters."""
     another_id: Callable[[str, Collection[str]], str] | None = None
     """Returns another id for a conversation, given those in use; None where ids are never used twice."""
+    account: str = ""
+    """`TABLE.COLUMN`, a value in which is an account with settings of its own, which the sandbox lacks."""
     export: Callable[[Conversation], object]
     """Returns the JSON that the agent imports."""
 

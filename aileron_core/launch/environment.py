@@ -1,13 +1,15 @@
 """The environment that an agent is launched with, and what of the person's it would miss in the sandbox."""
 
-from collections.abc import Collection, Mapping
+import contextlib
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from aileron_core.containment.bubblewrap import sandbox_environment
 from aileron_core.launch.model_traffic import AgentSettings
 from aileron_core.launch.plan import Agent, PlanContext
-from aileron_core.launch.routes import judge_routes
+from aileron_core.launch.routes import RouteSetting, judge_routes
 from aileron_core.settings import LaunchSettings
 
 
@@ -64,7 +66,7 @@ def agent_environment(
         agent.title,
         agent.routes,
         known,
-        agent.route_settings(context),
+        (*agent.route_settings(context), *_accounts(agent, home)),
         chosen=chosen,
         home=home,
         programs=programs,
@@ -75,6 +77,26 @@ def agent_environment(
         refusals=judged.refusals,
         notices=(*judged.notices, *_left_above(agent, home, project)),
     )
+
+
+def _accounts(agent: Agent, home: Path) -> Iterator[RouteSetting]:
+    """Return what the databases of *agent* say of an account, which the sandbox has without those tables."""
+    for folder in agent.folders:
+        if folder.database is None or not folder.database.account:
+            continue
+        path = folder.path / folder.database.path.name
+        table, _, column = folder.database.account.partition(".")
+        with (
+            contextlib.suppress(sqlite3.Error),
+            contextlib.closing(
+                sqlite3.connect(f"{(home / path).as_uri()}?mode=ro", uri=True, timeout=1)
+            ) as database,
+        ):
+            for (value,) in database.execute(f'SELECT "{column}" FROM "{table}"'):  # noqa: S608
+                if value:
+                    yield RouteSetting(
+                        name=folder.database.account, value=str(value), where=f"~/{path}"
+                    )
 
 
 def _left_above(agent: Agent, home: Path, project: Path) -> tuple[str, ...]:

@@ -84,6 +84,16 @@ CLAUDE_ROUTES = (
         only_while=_ON_GOOGLE,
     ),
     *google("claude", _AT_GOOGLE, _NO_GOOGLE_LOGIN, unless=_NO_GOOGLE),
+    *(
+        Route(
+            name=name,
+            chooses="the project",
+            only_while=_ON_VERTEX,
+            unless=("ANTHROPIC_VERTEX_PROJECT_ID",),
+            refused="It is not carried into the sandbox. Set ANTHROPIC_VERTEX_PROJECT_ID instead.",
+        )
+        for name in ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")
+    ),
     *_rows(
         "the resource, its key and address",
         "ANTHROPIC_FOUNDRY_*",
@@ -117,6 +127,11 @@ CLAUDE_ROUTES = (
         "ANTHROPIC_CONFIG_DIR",
         "ANTHROPIC_IDENTITY_TOKEN_FILE",
         "ANTHROPIC_FEDERATION_RULE_ID",
+    ),
+    *_refused(
+        "the account",
+        "It is for one login only, which would be lost with the sandbox. Log in with `claude` and unset it for this launch.",
+        "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
     ),
     *_refused(
         "the address",

@@ -76,6 +76,11 @@ _ROUTES = (
             ("security.auth.selectedType", "the login"),
         )
     ),
+    Route(
+        name="GOOGLE_CLOUD_UNIVERSE_DOMAIN",
+        chooses="the address of Google Cloud",
+        refused="Set it yourself, under `env` of `[launch.gemini]` in config.toml, or unset it for this launch.",
+    ),
     *google("gemini", _VERTEX, "Set GOOGLE_API_KEY", unless=("GOOGLE_API_KEY",)),
     Route(
         name="GOOGLE_CLOUD_ACCESS_TOKEN",
@@ -135,7 +140,7 @@ class _Gemini:
             conversations=("tmp/*/chats/*.jsonl",),
         ),
     )  # fmt: skip
-    env_names: tuple[str, ...] = ()
+    env_names: tuple[str, ...] = ("GEMINI_DEFAULT_AUTH_TYPE",)
     routes: tuple[Route, ...] = field(default_factory=lambda: _ROUTES)
     hosts: tuple[str, ...] = (
         "generativelanguage.googleapis.com",

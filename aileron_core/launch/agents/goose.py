@@ -146,6 +146,11 @@ _ROUTES = (
         )
     ),
     Route(
+        name="GOOSE_TOOLSHIM",
+        chooses="a second model, at Ollama",
+        refused="Its address and model are not carried into the sandbox. Turn it off, or set it with GOOSE_TOOLSHIM_OLLAMA_MODEL and OLLAMA_HOST under `env` of `[launch.goose]` in config.toml.",
+    ),
+    Route(
         name="GOOSE_ADDITIONAL_CONFIG_FILES",
         chooses="its settings",
         refused="Those files are not in the sandbox. Put the settings into ~/.config/goose/config.yaml.",

@@ -15,9 +15,11 @@ from aileron_core.launch.agents.opencode_routes import (
     CONFIG_VARIABLE,
     OPENCODE_ROUTES,
     PROVIDER_KEYS,
+    listed_providers,
 )
 from aileron_core.launch.agents.settings_files import (
     ARGUMENTS,
+    front_matter,
     home_path,
     is_project_file,
     json_table,
@@ -43,6 +45,7 @@ _VERSIONS = {"anthropic": "v1", "openai": "v1", "google": "v1beta"}
 
 
 _REFERENCE = re.compile(r"\{(env|file):\s*([^}]+?)\s*\}")
+_LIST = "models.json"
 _OWN = "~/.config/opencode/"
 _COPIED = (
     "opencode.json", "opencode.jsonc", "config.json", "tui.json", "tui.jsonc", "*.md",
@@ -85,7 +88,7 @@ class _OpenCode:
             read_only=("bin", "node_modules", "packages"),
         ),
     )  # fmt: skip
-    env_names: tuple[str, ...] = ()
+    env_names: tuple[str, ...] = ("OPENCODE_ENABLE_EXPERIMENTAL_MODELS",)
     routes: tuple[Route, ...] = field(default_factory=lambda: OPENCODE_ROUTES)
     hosts: tuple[str, ...] = (
         "api.anthropic.com",
@@ -178,18 +181,22 @@ class _OpenCode:
         names = ("config.json", "opencode.json", "opencode.jsonc")
         used = home_path(env, "XDG_STATE_HOME", ".local/state") / "opencode" / "model.json"
         system = PurePosixPath("/etc/opencode")
+        home = PurePosixPath(".opencode")
+        more += [folder / name for folder in (home, system) for name in names[1:]]
         more += [
-            folder / name for folder in (PurePosixPath(".opencode"), system) for name in names[1:]
+            folder / kind / "*.md"
+            for folder in (own, home)
+            for kind in ("agent", "agents", "mode", "modes")
         ]
+        more.append(home_path(env, "XDG_CACHE_HOME", ".cache") / "opencode" / _LIST)
         return (logins, used, *(own / name for name in names), *more)
 
     def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
         """Return its configuration, the variables and files that it refers to, and the typed model."""
         found: list[RouteSetting] = []
-        for path, text in (
-            *context.settings.items(),
-            (CONFIG_VARIABLE, context.env.get(CONFIG_VARIABLE, "")),
-        ):
+        for path, text in _configurations(context):
+            if _is_logins(path):
+                found += settings_in(path, _fetched(json_table(text) or {}))
             if _is_logins(path) or _is_used(path):
                 continue
             where = ARGUMENTS if path == CONFIG_VARIABLE else path
@@ -203,18 +210,13 @@ class _OpenCode:
                     found += settings_in(where, {f"{{{kind}:...}}": name})
         if typed := option_value(context.all_args, "-m", "--model"):
             found += settings_in(ARGUMENTS, {"model": typed})
-        if not any(each.name == "model" for each in found):
-            for path, text in context.settings.items():
-                found += settings_in(path, {"model": _used(path, json_table(text) or {})})
+        found += _of_other_files(context, found)
         return tuple(found)
 
     def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
         """Return a login, or a key in a configuration: these count over its environment."""
         name = next(each for each, used in PROVIDER_NAMES.items() if used == provider)
-        for path, text in (
-            *context.settings.items(),
-            (CONFIG_VARIABLE, context.env.get(CONFIG_VARIABLE, "")),
-        ):
+        for path, text in _configurations(context):
             table = json_table(text) or {}
             if _is_logins(path):
                 if table_at(table, name):
@@ -227,13 +229,7 @@ class _OpenCode:
         """Let the providers with an API key and no configured address pass."""
         through: set[ProviderName] = set()
         past: list[str] = []
-        tables = {
-            path: json_table(text)
-            for path, text in (
-                *context.settings.items(),
-                (CONFIG_VARIABLE, context.env.get(CONFIG_VARIABLE, "")),
-            )
-        }
+        tables = {path: json_table(text) for path, text in _configurations(context)}
         for path, table in tables.items():
             if table is None:
                 return ModelTraffic(
@@ -272,6 +268,36 @@ class _OpenCode:
 
 _Tables = Mapping[str, Mapping[str, Any]]
 """What its configurations and its logins say, by path; the later ones count."""
+
+
+def _configurations(context: PlanContext) -> Iterator[tuple[str, str]]:
+    """Return the texts of its settings and logins that are JSON tables, but for the list of models."""
+    for path, text in context.settings.items():
+        if not path.endswith((".md", f"/{_LIST}")):
+            yield path, text
+    yield CONFIG_VARIABLE, context.env.get(CONFIG_VARIABLE, "")
+
+
+def _of_other_files(context: PlanContext, found: list[RouteSetting]) -> list[RouteSetting]:
+    """Return the models that its agents have, or else the model used last, and what its list of models adds."""
+    more: list[RouteSetting] = []
+    for path, text in context.settings.items():
+        if path.endswith(".md"):
+            name = f"agent.{PurePosixPath(path).stem}.model"
+            more += settings_in(path, {name: front_matter(text).get("model")})
+        elif _is_used(path) and not any(each.name == "model" for each in found):
+            more += settings_in(path, {"model": _used(path, json_table(text) or {})})
+    for path, text in context.settings.items():
+        if path.endswith(f"/{_LIST}"):
+            table = json_table(text) or {}
+            more += settings_in(path, listed_providers(table, context.env, [*found, *more]))
+    return more
+
+
+def _fetched(logins: Mapping[str, Any]) -> dict[str, str]:
+    """Return the kind of a login whose server sends settings of its own."""
+    kinds = [table_at(logins, name).get("type") for name in logins]
+    return {"login.type": "wellknown"} if "wellknown" in kinds else {}
 
 
 def _is_logins(path: str) -> bool:

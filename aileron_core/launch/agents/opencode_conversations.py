@@ -125,6 +125,7 @@ def _export(conversation: Conversation) -> object:
 OPENCODE_CONVERSATIONS = ConversationDatabase(
     path=PurePosixPath("history/opencode.db"),
     schema="opencode_tables.sql",
+    account="account_state.active_org_id",
     tables=(
         ConversationTable(
             name="session",

@@ -1,11 +1,20 @@
 """The rows of OpenCode: what chooses its model, where its requests go and with which key."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any, cast
 
 from aileron_core.launch.agents.opencode_providers import OPENCODE_ADDRESSES, OPENCODE_PROVIDERS
-from aileron_core.launch.agents.provider_routes import OPENCODE_KEYS, amazon, google, wide_keys
-from aileron_core.launch.routes import Choice, Condition, Route
+from aileron_core.launch.agents.provider_routes import (
+    OPENCODE_KEYS,
+    amazon,
+    beside_logins,
+    google,
+    wide_keys,
+)
+from aileron_core.launch.agents.settings_files import table_at
+from aileron_core.launch.routes import Choice, Condition, Route, RouteSetting
 
 CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
 PROVIDER_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -44,6 +53,33 @@ _BESIDE_KEYS = {
     "sap-ai-core": ("AICORE_DEPLOYMENT_ID", "AICORE_RESOURCE_GROUP"),
 }
 """A provider with a key of that kind -> what else it reads, which chooses no provider."""
+_ACCOUNT = ".local/share/opencode"
+
+
+def listed_providers(
+    listed: Mapping[str, Any], env: Mapping[str, str], found: Iterable[RouteSetting]
+) -> dict[str, str]:
+    """Return the variables in *env* that only the list of models knows, as settings of its providers.
+
+    Those of a provider of which *found* chooses a model are carried; any other is refused while none is chosen.
+    """
+    models = [
+        each.value for each in found if each.name.rpartition(".")[2] in ("model", "small_model")
+    ]
+    values: dict[str, str] = {}
+    for provider in listed:
+        names: Any = table_at(listed, provider).get("env")
+        for name in cast("list[Any]", names) if isinstance(names, list) else ():
+            known = any(fnmatchcase(str(name), row.name) for row in OPENCODE_ROUTES)
+            if known or not env.get(str(name)):
+                continue
+            if any(model.startswith(f"{provider}/") for model in models):
+                values[f"provider.{provider}.env"] = str(name)
+            else:
+                values[f"{provider}.env ({name})"] = str(name)
+    return values
+
+
 _VERTEX = _while_used("google-vertex", "google-vertex-anthropic")
 OPENCODE_ROUTES = (
     *(
@@ -109,13 +145,15 @@ OPENCODE_ROUTES = (
         Route(name=name, chooses="project and region", only_while=_VERTEX)
         for name in ("GOOGLE_VERTEX_PROJECT", "GOOGLE_VERTEX_LOCATION", "VERTEX_LOCATION")
     ),
-    *google(
-        "opencode",
-        _VERTEX,
-        "Choose a model of the provider google, which takes a key",
-        ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
+    *beside_logins(
+        google(
+            "opencode",
+            _VERTEX,
+            "Choose a model of the provider google, which takes a key",
+            ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
+        )
     ),
-    *amazon("opencode", _while_used("amazon-bedrock"), ("AWS_REGION",)),
+    *beside_logins(amazon("opencode", _while_used("amazon-bedrock"), ("AWS_REGION",))),
     *wide_keys(
         "opencode",
         "Log in with `opencode auth login`",
@@ -174,6 +212,47 @@ OPENCODE_ROUTES = (
             refused=f"The sandbox contains a copy of ~/{path}/opencode only. Put the settings there and unset it for this launch.",
         )
         for name, path in (("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share"))
+    ),
+    Route(
+        name="VERCEL_OIDC_TOKEN",
+        chooses="the login of its provider",
+        only_while=replace(_while_used("vercel"), choice=None),
+        unless=("AI_GATEWAY_API_KEY",),
+        refused="It gives access to more than models, so the sandbox does not contain it. Set AI_GATEWAY_API_KEY instead.",
+    ),
+    Route(
+        name="the organization of an account",
+        chooses="its settings and a token",
+        source="login",
+        path=_ACCOUNT,
+        only_while=Condition("`opencode console` has one", ("account_state.active_org_id",)),
+        refused="The sandbox does not contain it. Run `opencode console logout`, and log in with `opencode auth login`.",
+    ),
+    Route(
+        name="the settings that its server sends",
+        chooses="its settings",
+        source="login",
+        path=_ACCOUNT,
+        only_while=Condition("a login is of the type `wellknown`", ("login.type=wellknown",)),
+        refused=(
+            "They may name variables that the sandbox does not have, and are known only once it runs. Log in with "
+            "a key (`opencode auth login`), and log out from that server (`opencode auth logout`)."
+        ),
+    ),
+    Route(
+        name="a provider that only its list of models knows",
+        chooses="the provider",
+        source="login",
+        path=".cache/opencode",
+        only_while=Condition("the variable is set and no model is chosen", ("*.env (*)",)),
+        unless=("model",),
+        refused=f"{_CHOICE.instead}, or unset that variable.",
+    ),
+    Route(
+        name="XDG_CACHE_HOME",
+        chooses="the list of models",
+        path=".cache",
+        refused="The sandbox contains a copy of ~/.cache/opencode/models.json only. Unset it for this launch.",
     ),
     Route(
         name="XDG_STATE_HOME",

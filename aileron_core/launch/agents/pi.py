@@ -16,7 +16,13 @@ from aileron_core.launch.agents.program_settings import (
     tables_in,
     words_in,
 )
-from aileron_core.launch.agents.provider_routes import PI_KEYS, amazon, google, wide_keys
+from aileron_core.launch.agents.provider_routes import (
+    PI_KEYS,
+    amazon,
+    beside_logins,
+    google,
+    wide_keys,
+)
 from aileron_core.launch.agents.settings_files import (
     ARGUMENTS,
     home_path,
@@ -113,12 +119,14 @@ _ROUTES = (
         Route(name=name, chooses="the Google Cloud project")
         for name in ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")
     ),
-    *google(
-        "pi",
-        _while_used("google-vertex"),
-        "Set GOOGLE_CLOUD_API_KEY",
-        ("GOOGLE_CLOUD_LOCATION",),
-        unless=("GOOGLE_CLOUD_API_KEY",),
+    *beside_logins(
+        google(
+            "pi",
+            _while_used("google-vertex"),
+            "Set GOOGLE_CLOUD_API_KEY",
+            ("GOOGLE_CLOUD_LOCATION",),
+            unless=("GOOGLE_CLOUD_API_KEY",),
+        )
     ),
     Route(
         name="AWS_BEDROCK_SKIP_AUTH",
@@ -129,7 +137,7 @@ _ROUTES = (
         Route(name=name, chooses="region and address of AWS")
         for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*")
     ),
-    *amazon("pi", _while_used("amazon-bedrock"), ()),
+    *beside_logins(amazon("pi", _while_used("amazon-bedrock"), ())),
     *wide_keys(
         "pi",
         "Log in with /login",
@@ -257,6 +265,8 @@ class _Pi:
         typed = option_value(context.all_args, "--provider") or model.partition("/")[0]
         if typed and ("/" in model or typed != model):
             found += settings_in(ARGUMENTS, {"defaultProvider": typed, "defaultModel": model})
+        elif model:
+            found += settings_in(ARGUMENTS, {"defaultModel": model})
         for each in (option_value(context.all_args, "--models") or "").split(","):
             found += settings_in(ARGUMENTS, {"enabledModels": each.strip()})
         return tuple(found)

@@ -3,7 +3,8 @@
 Keys for models alone are carried into the sandbox. What gives access to a whole cloud account is not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from aileron_core.launch.routes import Condition, Route
 
@@ -132,6 +133,22 @@ def google(
             only_while=only_while,
             unless=(*unless, "GOOGLE_APPLICATION_CREDENTIALS"),
         ),
+    ]
+
+
+_CHOOSES_NOTHING = (
+    "AWS_REGION", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_SESSION_TOKEN",
+    "GOOGLE_CLOUD_LOCATION",
+)  # fmt: skip
+
+
+def beside_logins(routes: Iterable[Route]) -> list[Route]:
+    """Return *routes* of an agent that may use a provider of its own accord: not because of a region or a folder."""
+    return [
+        replace(route, only_while=replace(route.only_while, choice=None))
+        if route.only_while is not None and route.name in _CHOOSES_NOTHING
+        else route
+        for route in routes
     ]
 
 

@@ -106,6 +106,12 @@ def yaml_values(text: str) -> dict[str, str]:
     }
 
 
+def front_matter(text: str) -> dict[str, str]:
+    """Return the plain values at the top of the YAML with which a Markdown file begins."""
+    found = re.match(r"---[ \t]*\r?\n(.*?)^---", text, re.DOTALL | re.MULTILINE)
+    return yaml_values(found[1]) if found else {}
+
+
 def option_value(words: Iterable[str], *names: str) -> str | None:
     """Return the value of the last option with one of *names* on a command line, None if there is none.
 

@@ -1,7 +1,10 @@
 """What chooses an agent's model, address and key reaches it in the sandbox, or stops the launch with a sentence."""
 
+import contextlib
+import sqlite3
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -115,6 +118,7 @@ def launched(
 LAST_USED = (
     '{"recent": [{"providerID": "azure", "modelID": "x"}, {"providerID": "groq", "modelID": "y"}]}'
 )
+LISTED = '{"new": {"env": ["NEW_KEY", "AWS_ACCESS_KEY_ID"]}, "other": {"env": ["OTHER_KEY"]}, "odd": {"env": 1}}'
 MINE = '[model_providers.mine]\nbase_url = "https://x"\nenv_key = "MY_KEY"\n'
 
 
@@ -186,6 +190,20 @@ MINE = '[model_providers.mine]\nbase_url = "https://x"\nenv_key = "MY_KEY"\n'
             },
             {"AZURE_API_KEY": "k"},
             {"AZURE_API_KEY"},
+        ),
+        (
+            "opencode",
+            (),
+            {".config/opencode/agent/a.md": "---\nmodel: azure/x\n---\nmodel: groq/y\n"},
+            {"AZURE_API_KEY": "k"},
+            {"AZURE_API_KEY"},
+        ),
+        (
+            "opencode",
+            ("-m", "new/x"),
+            {".cache/opencode/models.json": LISTED},
+            {"NEW_KEY": "k", "OTHER_KEY": "k", "AWS_ACCESS_KEY_ID": "k"},
+            {"NEW_KEY"},
         ),
         (
             "pi",
@@ -293,6 +311,27 @@ def test_what_settings_and_arguments_choose_reaches_the_agent(
             {".opencode/opencode.json": '{"x": "{file:./key}"}'},
             {},
             ("~/.opencode/opencode.json sets {file:...}",),
+        ),
+        (
+            "opencode",
+            (),
+            {".local/share/opencode/auth.json": '{"https://x": {"type": "wellknown", "key": "K"}}'},
+            {},
+            ("~/.local/share/opencode/auth.json sets login.type", "opencode auth logout"),
+        ),
+        (
+            "opencode",
+            (),
+            {".cache/opencode/models.json": LISTED},
+            {"NEW_KEY": "k"},
+            ("~/.cache/opencode/models.json sets new.env (NEW_KEY)", "Choose a model"),
+        ),
+        (
+            "opencode",
+            ("run", "-m", "vercel/x"),
+            {},
+            {"VERCEL_OIDC_TOKEN": "k"},
+            ("VERCEL_OIDC_TOKEN", "AI_GATEWAY_API_KEY"),
         ),
         (
             "opencode",
@@ -422,6 +461,16 @@ def test_a_variable_that_may_choose_the_provider_is_never_dropped_in_silence(
         assert (given.env, given.refusals, given.notices) == ({name: value}, (), ())
 
 
+@pytest.mark.parametrize("agent", ["opencode", "pi"])
+@pytest.mark.parametrize(
+    "name", ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "GOOGLE_CLOUD_LOCATION"]
+)
+def test_what_is_beside_a_login_stops_no_launch(agent: str, name: str, tmp_path: Path) -> None:
+    """A region or a file for all tools makes no agent choose that cloud."""
+    found = launched(agent, tmp_path, {name: "k"})
+    assert (found.env, found.refusals, found.notices) == ({}, (), ())
+
+
 def test_one_sentence_names_all_variables_that_may_choose_the_provider(tmp_path: Path) -> None:
     """Whichever of them it would be."""
     env = {"GITHUB_TOKEN": "k", "AZURE_RESOURCE_NAME": "k", "AZURE_API_KEY": "k"}
@@ -500,6 +549,27 @@ def test_settings_in_the_repository_above_the_project_are_named(agent: str, tmp_
     assert sentence.startswith(f"Not in the sandbox: {between}, {above}. ")
     (project / ".git").mkdir(parents=True)
     assert notices() == ()
+
+
+def test_an_organization_of_an_account_stops_the_launch(tmp_path: Path) -> None:
+    """OpenCode's: it brings settings and a token, and is in its database; the account alone brings none."""
+    folder = tmp_path / ".local" / "share" / "opencode"
+    folder.mkdir(parents=True)
+    tables = files("aileron_core.launch.agents").joinpath("opencode_tables.sql").read_text("utf-8")
+    with contextlib.closing(sqlite3.connect(folder / "opencode.db")) as database:
+        database.executescript(tables)
+        database.execute("INSERT INTO account_state VALUES (1, NULL, NULL)")
+        database.commit()
+        assert launched("opencode", tmp_path, {}).refusals == ()
+        database.execute("UPDATE account_state SET active_org_id = 'org'")
+        database.commit()
+        (sentence,) = launched("opencode", tmp_path, {}).refusals
+    assert sentence.startswith(
+        "~/.local/share/opencode/opencode.db sets account_state.active_org_id"
+    )
+    assert "opencode console logout" in sentence
+    (folder / "opencode.db").write_text("damaged")
+    assert launched("opencode", tmp_path, {}).refusals == ()
 
 
 def test_without_a_sandbox_the_agent_gets_everything(tmp_path: Path) -> None:
