@@ -4,9 +4,11 @@ import contextlib
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from aileron_core.containment.bubblewrap import sandbox_environment
+from aileron_core.launch.agents.settings_files import parse_env_file
 from aileron_core.launch.model_traffic import AgentSettings
 from aileron_core.launch.plan import Agent, PlanContext
 from aileron_core.launch.routes import RouteSetting, judge_routes
@@ -101,6 +103,8 @@ def _accounts(agent: Agent, home: Path) -> Iterator[RouteSetting]:
 
 def _left_above(agent: Agent, home: Path, project: Path) -> tuple[str, ...]:
     """Return a sentence about the settings in the repository above *project*, which the sandbox does not have."""
+    if ".env" in agent.reads_above:
+        return _env_file_above(agent, home, project)
     above = project.parents if agent.reads_above and not (project / ".git").exists() else ()
     root = next((each for each in above if (each / ".git").exists()), None)
     if root is None:
@@ -109,7 +113,7 @@ def _left_above(agent: Agent, home: Path, project: Path) -> tuple[str, ...]:
         str(folder / name)
         for folder in above
         if folder != home and folder.is_relative_to(root)
-        for name in agent.project_files
+        for name in agent.reads_above
         if (folder / name).exists()
     ]
     if not found:
@@ -117,5 +121,31 @@ def _left_above(agent: Agent, home: Path, project: Path) -> tuple[str, ...]:
     sentence = (
         f"Not in the sandbox: {', '.join(found)}. Outside, {agent.title} reads settings in the repository above the "
         f"project too. Launch it in {root}, or put what you need into your own settings."
+    )
+    return (sentence,)
+
+
+def _env_file_above(agent: Agent, home: Path, project: Path) -> tuple[str, ...]:
+    """Return a sentence about the nearest `.env` file above *project*, if it sets what *agent* would obey."""
+    files = (folder / name for folder in (project, *project.parents) for name in agent.reads_above)
+    nearest = next((each for each in files if each.is_file()), None)
+    if nearest is None or nearest.is_relative_to(project):
+        return ()
+    if nearest in [home / name for name in agent.reads_above]:
+        return ()
+    try:
+        text = nearest.read_text("utf-8", errors="replace")
+    except OSError:
+        return (f"Not in the sandbox: {nearest}, which cannot be read.",)
+    set_there = [
+        name
+        for name in parse_env_file(text)
+        if any(fnmatchcase(name, route.name) for route in agent.routes)
+    ]
+    if not set_there:
+        return ()
+    sentence = (
+        f"Not in the sandbox: {nearest}. Outside, {agent.title} takes {', '.join(set_there)} from it. Put what "
+        "you need into a .env file of the project, or into your environment."
     )
     return (sentence,)

@@ -273,6 +273,9 @@ class Agent(Protocol):
         ...
 
     @property
-    def reads_above(self) -> bool:
-        """Whether it reads them in the folders above the project too, up to the root of the repository."""
+    def reads_above(self) -> tuple[str, ...]:
+        """The files that it reads in the folders above the project too, up to the root of the repository.
+
+        Of `.env` files, it reads the nearest one, wherever that is.
+        """
         ...

@@ -80,7 +80,7 @@ class _Claude:
         ".claude/settings.json",
         ".claude/settings.local.json",
     )
-    reads_above: bool = False
+    reads_above: tuple[str, ...] = ()
     program_settings: str = (
         "hooks, `statusLine` and helpers such as `apiKeyHelper` in "
         "`~/.claude/settings.json` and `/etc/claude-code`, MCP servers in "

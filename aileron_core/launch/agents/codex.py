@@ -68,7 +68,7 @@ class _Codex:
         default_factory=lambda: {"openai": ("OPENAI_API_KEY", "CODEX_API_KEY")}
     )
     project_files: tuple[str, ...] = (".codex/config.toml",)
-    reads_above: bool = True
+    reads_above: tuple[str, ...] = (".codex/config.toml",)
     program_settings: str = (
         "`hooks`, `notify`, `mcp_servers` and providers' `auth` in `~/.codex/config.toml`"
         " and `/etc/codex`, `~/.codex/hooks.json`"

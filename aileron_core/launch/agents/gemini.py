@@ -151,7 +151,7 @@ class _Gemini:
         default_factory=lambda: {"gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY")}
     )
     project_files: tuple[str, ...] = (".gemini/settings.json", ".gemini/.env")
-    reads_above: bool = False
+    reads_above: tuple[str, ...] = (".gemini/.env", ".env")
     program_settings: str = (
         "`hooks`, `mcpServers` and commands for tools in `~/.gemini/settings.json` and "
         "`/etc/gemini-cli`, hooks and MCP servers of extensions"

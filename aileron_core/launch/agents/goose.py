@@ -20,7 +20,13 @@ from aileron_core.launch.agents.settings_files import (
 )
 from aileron_core.launch.named_programs import HomeSettings, NamedProgram
 from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, ProviderName
-from aileron_core.launch.routes import Condition, Route, RouteSetting, is_in_effect
+from aileron_core.launch.routes import (
+    YOUR_ENVIRONMENT,
+    Condition,
+    Route,
+    RouteSetting,
+    is_in_effect,
+)
 
 _TAKES_EXTENSIONS = ("run", "session")
 _HOSTS: Mapping[ProviderName, str] = {
@@ -36,6 +42,8 @@ _NAMES: Mapping[str, ProviderName] = {
 """Goose's name of a provider -> the provider whose API it uses."""
 _REFUSING_EVENTS = frozenset(("PreToolUse", "BeforeReadFile", "BeforeShellExecution"))
 """The events of a plugin's hooks that come before what they can refuse."""
+_SECRETS = "secrets.yaml"
+_WITH_KEY = ("GROQ_*", "OPENROUTER_*", "XAI_*")  # families with a key that is always needed
 _CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_PLANNER_PROVIDER")
 
 _ALWAYS = {
@@ -146,6 +154,17 @@ _ROUTES = (
         )
     ),
     Route(
+        name="its keyring",
+        chooses="the key",
+        source="login",
+        path="",
+        only_while=Condition(
+            "a provider is chosen whose key is neither in the environment nor in secrets.yaml",
+            ("a provider that needs *",),
+        ),
+        refused="The keyring is not in the sandbox. Set that variable, or put it into ~/.config/goose/secrets.yaml.",
+    ),
+    Route(
         name="GOOSE_TOOLSHIM",
         chooses="a second model, at Ollama",
         refused="Its address and model are not carried into the sandbox. Turn it off, or set it with GOOSE_TOOLSHIM_OLLAMA_MODEL and OLLAMA_HOST under `env` of `[launch.goose]` in config.toml.",
@@ -206,7 +225,7 @@ class _Goose:
         }
     )
     project_files: tuple[str, ...] = ()
-    reads_above: bool = False
+    reads_above: tuple[str, ...] = ()
     program_settings: str = (
         "`extensions` in `~/.config/goose/config.yaml`, hooks of plugins in `~/.agents/plugins`"
     )
@@ -267,20 +286,23 @@ class _Goose:
         if root := env.get("GOOSE_PATH_ROOT"):
             own = PurePosixPath(root, "config")
         system = PurePosixPath("/etc/goose/config.yaml")
-        return (own / "config.yaml", own / "custom_providers" / "*.json", system)
+        return (own / "config.yaml", own / _SECRETS, own / "custom_providers" / "*.json", system)
 
     def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
         """Return its settings, which have the names of variables, and the key of a provider that it may use."""
         found: list[RouteSetting] = []
         used = _providers(context)
+        secrets: dict[str, str] = {}
         for path, text in context.settings.items():
-            if not path.endswith(".json"):
+            if path.endswith(f"/{_SECRETS}"):
+                secrets = yaml_values(text)
+            elif not path.endswith(".json"):
                 found += settings_in(path, yaml_values(text))
             elif (provider := json_table(text) or {}).get("name") in used:
                 found += settings_in(path, {"api_key_env": provider.get("api_key_env")})
         if typed := option_value(context.all_args, "--provider"):
             found += settings_in(ARGUMENTS, {"GOOSE_PROVIDER": typed})
-        return tuple(found)
+        return (*found, *_keyless(context, used, secrets))
 
     def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
         """Return nothing: its environment counts over its file of secrets."""
@@ -334,6 +356,21 @@ class _Goose:
         """Return nothing: Goose reads no settings from a project."""
         del files
         return ()
+
+
+def _keyless(
+    context: PlanContext, used: list[str], secrets: Mapping[str, str]
+) -> list[RouteSetting]:
+    """Return each provider of *used* whose key is in no variable and no file: it may be in the keyring."""
+    where = YOUR_ENVIRONMENT if context.env.get("GOOSE_PROVIDER") else "~/.config/goose/config.yaml"
+    where = ARGUMENTS if option_value(context.all_args, "--provider") else where
+    found: list[RouteSetting] = []
+    for name, providers in _VARIABLES.items():
+        key = name.replace("_*", "_API_KEY") if name in _WITH_KEY else name
+        missing = key.endswith("_API_KEY") and not (context.env.get(key) or secrets.get(key))
+        if missing and not {*providers}.isdisjoint(used):
+            found += settings_in(where, {f"a provider that needs {key}": name})
+    return found
 
 
 def _place(context: PlanContext, name: str) -> str | None:

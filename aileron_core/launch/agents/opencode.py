@@ -99,7 +99,7 @@ class _OpenCode:
         default_factory=lambda: {PROVIDER_NAMES[name]: keys for name, keys in PROVIDER_KEYS.items()}
     )
     project_files: tuple[str, ...] = ("opencode.json", "opencode.jsonc", ".opencode/opencode.json")
-    reads_above: bool = True
+    reads_above: tuple[str, ...] = project_files
     program_settings: str = (
         "`mcp`, `formatter`, `lsp` and `plugin` in `~/.config/opencode`, and its folder of plugins"
     )

@@ -187,7 +187,7 @@ class _Pi:
         }
     )
     project_files: tuple[str, ...] = (".pi/settings.json",)
-    reads_above: bool = False
+    reads_above: tuple[str, ...] = ()
     program_settings: str = (
         "`extensions`, `packages`, `shellPath` and `npmCommand` in "
         "`~/.pi/agent/settings.json`, its folder of extensions, commands for keys in "

@@ -551,6 +551,49 @@ def test_settings_in_the_repository_above_the_project_are_named(agent: str, tmp_
     assert notices() == ()
 
 
+def test_an_env_file_above_the_project_is_named_if_it_chooses_something(tmp_path: Path) -> None:
+    """Gemini CLI's: it reads the nearest one, wherever that is."""
+    home, project = tmp_path / "home", tmp_path / "above" / "between" / "project"
+    project.mkdir(parents=True)
+
+    def notices() -> tuple[str, ...]:
+        return agent_environment(
+            AGENTS["gemini"],
+            {},
+            home=home,
+            project=project,
+            of_person=LaunchSettings(),
+            of_project=LaunchSettings(),
+            args=(),
+            contained=True,
+        ).notices
+
+    file = tmp_path / "above" / ".env"
+    file.write_text(f"DATABASE={SECRET}\n")
+    assert notices() == ()
+    file.write_text(f"GEMINI_MODEL={SECRET}\n")
+    (sentence,) = notices()
+    assert sentence.startswith(
+        f"Not in the sandbox: {file}. Outside, Gemini CLI takes GEMINI_MODEL "
+    )
+    assert SECRET not in sentence
+    (project / ".env").write_text("")
+    assert notices() == ()
+
+
+def test_a_key_that_may_be_in_the_keyring_stops_the_launch(tmp_path: Path) -> None:
+    """Goose's, unless the environment or its file of secrets has it."""
+    files = {".config/goose/config.yaml": "GOOSE_PROVIDER: mistral\n"}
+    (sentence,) = launched("goose", tmp_path, {}, files=files).refusals
+    assert sentence.startswith(
+        "~/.config/goose/config.yaml sets a provider that needs MISTRAL_API_KEY, for which Goose uses its keyring. "
+    )
+    assert launched("goose", tmp_path, {"MISTRAL_API_KEY": "k"}).refusals == ()
+    assert launched("goose", tmp_path, {}, MISTRAL_API_KEY="k").refusals == ()
+    secrets = {".config/goose/secrets.yaml": "MISTRAL_API_KEY: k\n"}
+    assert launched("goose", tmp_path, {}, files=secrets).refusals == ()
+
+
 def test_an_organization_of_an_account_stops_the_launch(tmp_path: Path) -> None:
     """OpenCode's: it brings settings and a token, and is in its database; the account alone brings none."""
     folder = tmp_path / ".local" / "share" / "opencode"
