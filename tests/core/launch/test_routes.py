@@ -5,12 +5,13 @@ import sqlite3
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.environment import AgentEnvironment, agent_environment
+from aileron_core.launch.plan import PlanContext
 from aileron_core.launch.routes import Route, RouteSetting, judge_routes
 from aileron_core.settings import LaunchSettings
 
@@ -592,6 +593,31 @@ def test_a_key_that_may_be_in_the_keyring_stops_the_launch(tmp_path: Path) -> No
     assert launched("goose", tmp_path, {}, MISTRAL_API_KEY="k").refusals == ()
     secrets = {".config/goose/secrets.yaml": "MISTRAL_API_KEY: k\n"}
     assert launched("goose", tmp_path, {}, files=secrets).refusals == ()
+
+
+def test_a_model_without_its_provider_is_a_choice(tmp_path: Path) -> None:
+    """Of Pi's, which finds the provider itself: what others would take is named, and stops nothing."""
+    found = launched("pi", tmp_path, {"HF_TOKEN": SECRET}, "--model", "any")
+    assert (found.env, found.refusals) == ({}, ())
+    assert ["HF_TOKEN" in each for each in found.notices] == [True]
+
+
+@pytest.mark.parametrize(
+    ("agent", "path", "text", "name"),
+    [
+        ("opencode", "/etc/opencode/opencode.json", '{"model": "azure/x"}', "model"),
+        ("goose", "/etc/goose/config.yaml", "GOOSE_PROVIDER: openai\n", "GOOSE_PROVIDER"),
+        ("gemini", "/etc/gemini-cli/settings.json", '{"model": {"name": "x"}}', "model.name"),
+    ],
+)
+def test_settings_for_all_users_count(agent: str, path: str, text: str, name: str) -> None:
+    """The sandbox has those of this system, and they choose as the person's own do."""
+    assert PurePosixPath(path) in AGENTS[agent].settings_paths({})
+    context = PlanContext(
+        relay="", launch_dir=PurePosixPath("/"), env={}, settings={path: text}, contained=True
+    )
+    (found,) = (each for each in AGENTS[agent].route_settings(context) if each.name == name)
+    assert (found.where, found.from_project) == (path, False)
 
 
 def test_an_organization_of_an_account_stops_the_launch(tmp_path: Path) -> None:
