@@ -132,7 +132,7 @@ def status(pane: Pane) -> str:
     """Return what `aileron status` says, once a call waits."""
     pane.types("aileron status")
     shown = pane.ends()
-    return "" if "Nothing waits" in shown else shown
+    return "" if "No calls are waiting" in shown else shown
 
 
 @pytest.mark.timeout(400)
