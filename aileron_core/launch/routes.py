@@ -242,6 +242,8 @@ def _refusals(
     if route.source == "login":
         if not (home / route.path).exists():
             return []
+        if route.only_while is None:
+            return [f"{title} uses {route.name}. {route.refused}"]
         return [
             f"{each.where} sets {each.name}, for which {title} uses {route.name}. {route.refused}"
             for each in _triggers(route, known)

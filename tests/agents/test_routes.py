@@ -99,6 +99,8 @@ class Refused:
     def sentence(self, route: Route) -> str:
         """Return what the launcher says of *route*."""
         title = AGENTS[self.agent].title
+        if route.source == "login" and route.only_while is None:
+            return f"{title} uses {route.name}. {route.refused}"
         if route.source == "login":
             return f", for which {title} uses {route.name}. {route.refused}"
         where = "Your environment"

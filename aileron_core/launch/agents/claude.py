@@ -168,7 +168,8 @@ class _Claude:
     ) -> tuple[PurePosixPath, ...]:
         own = home_path(env, "CLAUDE_CONFIG_DIR", ".claude")
         logins = own / ".credentials.json"
-        return (logins, own / "settings.json", PurePosixPath(".claude.json"), CLAUDE_MANAGED)
+        more = CLAUDE_MANAGED.with_name("managed-settings.d") / "*.json"
+        return (logins, own / "settings.json", PurePosixPath(".claude.json"), CLAUDE_MANAGED, more)
 
     def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
         """Return the variables in its settings files, and the settings themselves."""

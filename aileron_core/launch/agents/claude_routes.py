@@ -126,7 +126,19 @@ CLAUDE_ROUTES = (
         "ANTHROPIC_PROFILE",
         "ANTHROPIC_CONFIG_DIR",
         "ANTHROPIC_IDENTITY_TOKEN_FILE",
+    ),
+    *_refused(
+        "the login",
+        f"It belongs to a login that the sandbox does not contain. {_OWN_KEY}, and unset it for this launch.",
         "ANTHROPIC_FEDERATION_RULE_ID",
+    ),
+    Route(
+        name="~/.config/anthropic",
+        source="login",
+        chooses="the login and the address",
+        path=".config/anthropic",
+        unless=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        refused=f"The sandbox does not contain it. {_OWN_KEY}.",
     ),
     *_refused(
         "the account",

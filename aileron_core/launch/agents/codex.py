@@ -13,6 +13,7 @@ from aileron_core.launch.agents.settings_files import (
     ARGUMENTS,
     home_path,
     json_table,
+    merged,
     names_in_effect,
     option_value,
     parse_env_file,
@@ -156,7 +157,8 @@ class _Codex:
         self, env: Mapping[str, str], args: tuple[str, ...] = ()
     ) -> tuple[PurePosixPath, ...]:
         own = home_path(env, "CODEX_HOME", ".codex")
-        profile = option_value(args, "-p", "--profile", "--profile-v2")
+        attached = [word[2:] for word in args if word.startswith("-p") and word != "-p"]
+        profile = option_value(args, "-p", "--profile", "--profile-v2") or "".join(attached[-1:])
         named = [f"{profile}.config.toml"] if profile and "/" not in profile else []
         names = ("config.toml", *named, "auth.json", ".env")
         return (*(own / name for name in names), *CODEX_SYSTEM)
@@ -293,7 +295,7 @@ def _typed_settings(words: Iterable[str]) -> dict[str, Any]:
         key, _, value = text.partition("=")
         if key:
             typed = toml_table(f"{key} = {value}") or toml_table(f"{key} = {json.dumps(value)}")
-            found |= typed or {}
+            found = merged(found, typed or {})
         before = word
     if "--oss" in (given := [*words]) or "--local-provider" in given:
         found["model_provider"] = "oss"

@@ -66,13 +66,17 @@ CODEX_ROUTES = (
         name="cli_auth_credentials_store",
         chooses="where its login is",
         source="settings",
-        only_while=Condition("it is \"keyring\"", ("cli_auth_credentials_store=keyring",)),
+        only_while=Condition(
+            'it is "keyring" or "auto"',
+            ("cli_auth_credentials_store=keyring", "cli_auth_credentials_store=auto"),
+        ),
         refused=(
             "The keyring is not in the sandbox. Remove that setting and log in again (`codex login`)."
         ),
     ),
     *amazon(
-        "codex", _BEDROCK, ("AWS_REGION", "AWS_DEFAULT_REGION"), unless=(f"{_OWN_PROVIDER}.aws.*",)
+        "codex", _BEDROCK, ("AWS_REGION", "AWS_DEFAULT_REGION"),
+        unless=(f"{_OWN_PROVIDER}.aws.profile", f"{_OWN_PROVIDER}.aws.credential_export.*"),
     ),
     *google(
         "codex",

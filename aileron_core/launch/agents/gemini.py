@@ -1,6 +1,7 @@
 """Launching Gemini CLI (Google): a temporary extension, because it accepts an MCP server no other way."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -45,8 +46,14 @@ _REFUSING_EVENTS = frozenset(("BeforeTool", "BeforeAgent", "BeforeModel", "Befor
 """The events of which a hook can refuse what is about to happen, as its documentation has them."""
 _LOGINS = {"oauth-personal": "Google", "vertex-ai": "Vertex AI"}
 
+_REFERENCE = re.compile(r"\$(?:(\w+)|\{([^}:]+)(?::-([^}]*))?\})")
+"""A variable in a value of its settings, and what counts where that is not set."""
 _VERTEX = Condition(
     "Vertex AI is chosen", ("GOOGLE_GENAI_USE_VERTEXAI", "security.auth.selectedType=vertex-ai")
+)
+_GOOGLE_LOGIN = Condition(
+    "Vertex AI or a Google account is chosen",
+    (*_VERTEX.patterns, "GOOGLE_GENAI_USE_GCA", "security.auth.selectedType=oauth-personal"),
 )
 _ROUTES = (
     *(
@@ -63,6 +70,7 @@ _ROUTES = (
             ("GOOGLE_GENAI_USE_VERTEXAI", "the provider"),
             ("GOOGLE_GENAI_USE_GCA", "the provider"),
             ("GEMINI_CLI_USE_COMPUTE_ADC", "the Google Cloud login of this machine"),
+            ("CLOUD_SHELL", "the Google Cloud login of this machine"),
             ("GOOGLE_VERTEX_BASE_URL", "the address"),
             ("GOOGLE_CLOUD_PROJECT*", "the Google Cloud project"),
             ("GOOGLE_CLOUD_QUOTA_PROJECT", "the Google Cloud project"),
@@ -77,11 +85,27 @@ _ROUTES = (
         )
     ),
     Route(
+        name="$VARIABLE",
+        chooses="a variable with the model or the login",
+        source="settings",
+        names_variables=True,
+    ),
+    Route(
         name="GOOGLE_CLOUD_UNIVERSE_DOMAIN",
         chooses="the address of Google Cloud",
         refused="Set it yourself, under `env` of `[launch.gemini]` in config.toml, or unset it for this launch.",
     ),
-    *google("gemini", _VERTEX, "Set GOOGLE_API_KEY", unless=("GOOGLE_API_KEY",)),
+    *(
+        replace(row, only_while=_GOOGLE_LOGIN) if row.source == "environment" else row
+        for row in google("gemini", _VERTEX, "Set GOOGLE_API_KEY", unless=("GOOGLE_API_KEY",))
+    ),
+    Route(
+        name="google_application_credentials",
+        chooses="the Google Cloud login",
+        refused="The file is not in the sandbox. Set GOOGLE_API_KEY instead.",
+        only_while=_GOOGLE_LOGIN,
+        unless=("GOOGLE_API_KEY",),
+    ),
     Route(
         name="GOOGLE_CLOUD_ACCESS_TOKEN",
         chooses="the Google Cloud login",
@@ -224,7 +248,8 @@ class _Gemini:
     ) -> tuple[PurePosixPath, ...]:
         """Return its settings, and the `.env` files that it reads."""
         own = home_path(env, "GEMINI_CLI_HOME", ".") / ".gemini"
-        return (own / "settings.json", own / ".env", PurePosixPath(".env"), _SYSTEM)
+        defaults = _SYSTEM.with_name("system-defaults.json")
+        return (own / "settings.json", own / ".env", PurePosixPath(".env"), defaults, _SYSTEM)
 
     def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
         """Return its settings, and the variables of the `.env` files that it reads.
@@ -236,7 +261,7 @@ class _Gemini:
                  if path.endswith(".env")}  # fmt: skip
         for path, text in context.settings.items():
             if path not in files:
-                found += settings_in(path, dict(flat(json_table(text) or {})))
+                found += _of_settings(path, text, context.env)
             elif path != "~/.env":
                 found += settings_in(path, files[path])
             elif len(files) == 1:
@@ -282,6 +307,18 @@ class _Gemini:
             if '"hooks"' in text:
                 found.append(f"{name} sets hooks")
         return tuple(found)
+
+
+def _of_settings(path: str, text: str, env: Mapping[str, str]) -> list[RouteSetting]:
+    """Return the settings in *text*, with the variables that those of the model and the login refer to."""
+    found: list[RouteSetting] = []
+    for name, value in flat(json_table(text) or {}):
+        if name.startswith(("model.", "security.auth.")):
+            for match in _REFERENCE.finditer(value):
+                found += settings_in(path, {"$VARIABLE": match[1] or match[2]})
+            value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2]) or m[3] or "", value)
+        found += settings_in(path, {name: value})
+    return found
 
 
 def _elsewhere(context: PlanContext) -> str | None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from aileron_core.launch.agents.goose_conversations import GOOSE_CONVERSATIONS
+from aileron_core.launch.agents.goose_routes import CHOSEN, GOOSE_ROUTES, VARIABLES, WITH_KEY
 from aileron_core.launch.agents.program_settings import hook_programs, server_programs
-from aileron_core.launch.agents.provider_routes import amazon, google
 from aileron_core.launch.agents.settings_files import (
     ARGUMENTS,
     home_path,
@@ -22,7 +22,6 @@ from aileron_core.launch.named_programs import HomeSettings, NamedProgram
 from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, ProviderName
 from aileron_core.launch.routes import (
     YOUR_ENVIRONMENT,
-    Condition,
     Route,
     RouteSetting,
     is_in_effect,
@@ -43,146 +42,6 @@ _NAMES: Mapping[str, ProviderName] = {
 _REFUSING_EVENTS = frozenset(("PreToolUse", "BeforeReadFile", "BeforeShellExecution"))
 """The events of a plugin's hooks that come before what they can refuse."""
 _SECRETS = "secrets.yaml"
-_WITH_KEY = ("GROQ_*", "OPENROUTER_*", "XAI_*")  # families with a key that is always needed
-_CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_PLANNER_PROVIDER")
-
-_ALWAYS = {
-    "openai": ("OPENAI_*",),
-    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_HOST"),
-    "google": ("GOOGLE_API_KEY", "GOOGLE_HOST"),
-}
-"""A provider that may be chosen during a session -> its variables: address, key, headers."""
-_VARIABLES = {
-    "AI_GATEWAY_API_KEY": ("vercel_ai_gateway",),
-    "ATOMIC_CHAT_*": ("atomic_chat",),
-    "AVIAN_*": ("avian",),
-    "AZURE_OPENAI_*": ("azure_openai",),
-    "CEREBRAS_API_KEY": ("cerebras",),
-    "DATABRICKS_*": ("databricks",),
-    "DEEPSEEK_API_KEY": ("custom_deepseek",),
-    "FUTURMIX_API_KEY": ("futurmix",),
-    "GCP_*": ("gcp_vertex_ai",),
-    "GROQ_*": ("groq",),
-    "INCEPTION_API_KEY": ("inception",),
-    "LITELLM_*": ("litellm",),
-    "LLAMA_SWAP_*": ("llama_swap",),
-    "LMSTUDIO_*": ("lmstudio",),
-    "MINIMAX_API_KEY": ("minimax",),
-    "MISTRAL_API_KEY": ("mistral",),
-    "MOONSHOT_API_KEY": ("moonshot",),
-    "NOVITA_API_KEY": ("novita",),
-    "NVIDIA_API_KEY": ("nvidia",),
-    "OLLAMA_*": ("ollama", "ollama_cloud"),
-    "OMLX_*": ("omlx",),
-    "OPENCODE_API_KEY": ("opencode_go",),
-    "OPENROUTER_*": ("openrouter",),
-    "OVHCLOUD_API_KEY": ("ovhcloud",),
-    "ROUTSTR_*": ("routstr",),
-    "SAGEMAKER_*": ("sagemaker_tgi",),
-    "SNOWFLAKE_*": ("snowflake",),
-    "TANZU_AI_*": ("tanzu_ai",),
-    "TENSORIX_API_KEY": ("custom_tensorix",),
-    "TETRATE_*": ("tetrate",),
-    "VENICE_*": ("venice",),
-    "XAI_*": ("xai",),
-    "ZAI_BASE_URL": ("zai",),
-    "ZHIPU_*": ("zhipu", "zai"),
-}
-"""A variable with a key or an address -> the providers that it is for."""
-_PROGRAMS = ("claude-code", "codex", "cursor-agent", "gemini-cli", "*-acp")
-
-
-def _while_used(*providers: str, text: str = "its provider is chosen") -> Condition:
-    names = (*_CHOSEN, "GOOSE_SUBAGENT_PROVIDER")
-    return Condition(text, tuple(f"{name}={provider}" for provider in providers for name in names))
-
-
-_ROUTES = (
-    *(
-        Route(name=name, chooses=chooses)
-        for name, chooses in (
-            ("GOOSE_PROVIDER", "the provider"),
-            ("GOOSE_MODEL", "the model"),
-            ("GOOSE_PLANNER_*", "provider and model of plans"),
-            ("GOOSE_SUBAGENT_[MP]*", "provider and model of subagents"),
-            ("GOOSE_PREDEFINED_MODELS", "the models that it offers"),
-        )
-    ),
-    *(
-        Route(name=name, chooses=f"address and key of {provider}")
-        for provider, names in _ALWAYS.items()
-        for name in names
-    ),
-    *(
-        Route(
-            name=name, chooses="address and key of its provider", only_while=_while_used(*providers)
-        )
-        for name, providers in _VARIABLES.items()
-    ),
-    Route(
-        name="api_key_env",
-        chooses="the variable with the key of a custom provider",
-        source="settings",
-        names_variables=True,
-    ),
-    Route(
-        name="*PROVIDER",
-        chooses="the provider",
-        only_while=_while_used(*_PROGRAMS, text="it is one of " + ", ".join(_PROGRAMS)),
-        refused=(
-            "It starts the program of another agent, which the sandbox does not contain. Choose a "
-            "provider that has an API (GOOSE_PROVIDER, --provider)."
-        ),
-    ),
-    *amazon(
-        "goose",
-        _while_used("aws_bedrock", "sagemaker_tgi"),
-        ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*"),
-    ),
-    *google("goose", _while_used("gcp_vertex_ai"), "Choose the provider google with a key"),
-    *(
-        Route(
-            name=name,
-            chooses="its settings and its login",
-            path=path,
-            refused="The sandbox contains copies of ~/.config/goose and ~/.local/share/goose only. Put the settings there and unset it for this launch.",
-        )
-        for name, path in (
-            ("GOOSE_PATH_ROOT", ""),
-            ("XDG_CONFIG_HOME", ".config"),
-            ("XDG_DATA_HOME", ".local/share"),
-        )
-    ),
-    Route(
-        name="its keyring",
-        chooses="the key",
-        source="login",
-        path="",
-        only_while=Condition(
-            "a provider is chosen whose key is neither in the environment nor in secrets.yaml",
-            ("a provider that needs *",),
-        ),
-        refused="The keyring is not in the sandbox. Set that variable, or put it into ~/.config/goose/secrets.yaml.",
-    ),
-    Route(
-        name="GOOSE_TOOLSHIM",
-        chooses="a second model, at Ollama",
-        refused="Its address and model are not carried into the sandbox. Turn it off, or set it with GOOSE_TOOLSHIM_OLLAMA_MODEL and OLLAMA_HOST under `env` of `[launch.goose]` in config.toml.",
-    ),
-    Route(
-        name="GOOSE_ADDITIONAL_CONFIG_FILES",
-        chooses="its settings",
-        refused="Those files are not in the sandbox. Put the settings into ~/.config/goose/config.yaml.",
-    ),
-    *(
-        Route(
-            name=name,
-            chooses="the client certificate",
-            refused="The file is not in the sandbox. Unset it for this launch.",
-        )
-        for name in ("GOOSE_CLIENT_CERT_PATH", "GOOSE_CLIENT_KEY_PATH")
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +70,7 @@ class _Goose:
         ),
     )  # fmt: skip
     env_names: tuple[str, ...] = ()
-    routes: tuple[Route, ...] = field(default_factory=lambda: _ROUTES)
+    routes: tuple[Route, ...] = field(default_factory=lambda: GOOSE_ROUTES)
     hosts: tuple[str, ...] = (
         "api.anthropic.com",
         "api.openai.com",
@@ -365,8 +224,8 @@ def _keyless(
     where = YOUR_ENVIRONMENT if context.env.get("GOOSE_PROVIDER") else "~/.config/goose/config.yaml"
     where = ARGUMENTS if option_value(context.all_args, "--provider") else where
     found: list[RouteSetting] = []
-    for name, providers in _VARIABLES.items():
-        key = name.replace("_*", "_API_KEY") if name in _WITH_KEY else name
+    for name, providers in VARIABLES.items():
+        key = name.replace("_*", "_API_KEY") if name in WITH_KEY else name
         missing = key.endswith("_API_KEY") and not (context.env.get(key) or secrets.get(key))
         if missing and not {*providers}.isdisjoint(used):
             found += settings_in(where, {f"a provider that needs {key}": name})
@@ -387,7 +246,7 @@ def _providers(context: PlanContext) -> list[str]:
     """Return the selected providers, as far as the command line and settings tell."""
     typed = option_value(context.all_args, "--provider")
     found = [typed] if typed else []
-    for name in _CHOSEN:
+    for name in CHOSEN:
         if name in ("GOOSE_PROVIDER", "active_provider") and typed:
             continue
         read = [yaml_value(text, name) for text in context.settings.values()]

@@ -23,6 +23,7 @@ from aileron_core.launch.agents.settings_files import (
     home_path,
     is_project_file,
     json_table,
+    merged,
     names_in_effect,
     option_value,
     settings_in,
@@ -378,18 +379,7 @@ def _merged(person: str, ours: Mapping[str, Any]) -> str:
         raise InvalidRequest(
             f"Your own {CONFIG_VARIABLE} is not a JSON object. Fix it, or unset it."
         )
-    return json.dumps(_over(cast("dict[str, Any]", table), ours))
-
-
-def _over(under: dict[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(under)
-    for key, value in ours.items():
-        known = result.get(key)
-        both = isinstance(known, dict) and isinstance(value, dict)
-        result[key] = (
-            _over(cast("dict[str, Any]", known), cast("dict[str, Any]", value)) if both else value
-        )
-    return result
+    return json.dumps(merged(cast("dict[str, Any]", table), ours))
 
 
 OPENCODE = _OpenCode()

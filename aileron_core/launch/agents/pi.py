@@ -143,6 +143,21 @@ _ROUTES = (
         "Log in with /login",
         {name: _while_used(*providers) for name, providers in _WIDE.items()},
     ),
+    *(
+        Route(
+            name=name,
+            chooses="the address of Cloudflare's models",
+            only_while=_while_used("cloudflare-workers-ai", "cloudflare-ai-gateway"),
+            refused="It is not carried into the sandbox. Set it yourself with the key, under `env` of `[launch.pi]` in config.toml.",
+        )
+        for name in ("CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_GATEWAY_ID")
+    ),
+    Route(
+        name="KIMI*_OAUTH_HOST",
+        chooses="where its login for Kimi is renewed",
+        only_while=_while_used("kimi-coding"),
+        refused="Set it yourself, under `env` of `[launch.pi]` in config.toml, or unset it for this launch.",
+    ),
     Route(
         name="PI_CODING_AGENT_DIR",
         chooses="its settings and its login",

@@ -64,6 +64,18 @@ def table_at(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *under* with *over* laid over it, table by table."""
+    result = dict(under)
+    for key, value in over.items():
+        known = result.get(key)
+        both = isinstance(known, dict) and isinstance(value, dict)
+        result[key] = (
+            merged(cast("dict[str, Any]", known), cast("dict[str, Any]", value)) if both else value
+        )
+    return result
+
+
 def names_in_effect(values: Mapping[str, Any], names: Collection[str]) -> list[str]:
     """Return which of *names* are set in *values*, in their order.
 

@@ -81,6 +81,17 @@ GEMINI = [
         CODE_ASSIST_ENDPOINT=f"{LLM}/assist",
     ),
     gemini(
+        {"$VARIABLE": "/models/model-of-mine:"},
+        login="gemini-api-key",
+        settings={"model": {"name": "${MY_MODEL}"}},
+        GEMINI_API_KEY="key-1",
+        MY_MODEL="model-of-mine",
+    ),
+    gemini(
+        {"CLOUD_SHELL": "http://169.254.169.254/computeMetadata/"},
+        CLOUD_SHELL="true",
+    ),
+    gemini(
         {"GEMINI_CLI_USE_COMPUTE_ADC": "http://169.254.169.254/computeMetadata/"},
         GEMINI_CLI_USE_COMPUTE_ADC="true",
     ),

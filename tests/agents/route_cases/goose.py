@@ -21,7 +21,7 @@ GOOSE_KEYS = {
     "AI_GATEWAY_API_KEY": "vercel_ai_gateway", "CEREBRAS_API_KEY": "cerebras",
     "DEEPSEEK_API_KEY": "custom_deepseek", "FUTURMIX_API_KEY": "futurmix", "GROQ_API_KEY": "groq",
     "INCEPTION_API_KEY": "inception", "MINIMAX_API_KEY": "minimax", "MISTRAL_API_KEY": "mistral",
-    "MOONSHOT_API_KEY": "moonshot", "NOVITA_API_KEY": "novita", "NVIDIA_API_KEY": "nvidia",
+    "MOONSHOT_API_KEY": "moonshot", "NANOGPT_API_KEY": "nano-gpt", "NOVITA_API_KEY": "novita", "NVIDIA_API_KEY": "nvidia",
     "OPENCODE_API_KEY": "opencode_go", "OVHCLOUD_API_KEY": "ovhcloud",
     "TENSORIX_API_KEY": "custom_tensorix",
 }  # fmt: skip

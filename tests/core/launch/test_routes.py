@@ -59,7 +59,8 @@ def obeyed(route: Route, home: Path) -> None:
     settings, env, where = [*given], {"NAMED": SECRET}, "Your environment"
     if route.source == "login":
         (home / route.path).mkdir(parents=True, exist_ok=True)
-        name, where = route.name, "~/settings"
+        name = route.name
+        where = "~/settings" if route.only_while is not None else name
     elif route.source == "settings":
         value = "NAMED" if route.names_variables else own.get(name, SECRET)
         settings.append(RouteSetting(name=name, value=value, where="~/settings"))
@@ -656,3 +657,121 @@ def test_without_a_sandbox_the_agent_gets_everything(tmp_path: Path) -> None:
     )
     assert found.refusals == ()
     assert {*found.env} == {"AWS_PROFILE", "CLAUDE_CODE_USE_BEDROCK"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "args", "files", "env", "names"),
+    [
+        (
+            "codex",
+            (),
+            {
+                ".codex/config.toml": (
+                    'model_provider = "amazon-bedrock"\n'
+                    '[model_providers.amazon-bedrock.aws]\nregion = "eu-central-1"\n'
+                )
+            },
+            {"AWS_ACCESS_KEY_ID": SECRET},
+            "AWS_ACCESS_KEY_ID",
+        ),
+        (
+            "codex",
+            (),
+            {".codex/config.toml": 'cli_auth_credentials_store = "auto"\n'},
+            {},
+            "cli_auth_credentials_store",
+        ),
+        (
+            "gemini",
+            (),
+            {".gemini/settings.json": '{"security": {"auth": {"selectedType": "oauth-personal"}}}'},
+            {"GOOGLE_APPLICATION_CREDENTIALS": "/elsewhere"},
+            "GOOGLE_APPLICATION_CREDENTIALS",
+        ),
+        (
+            "gemini",
+            (),
+            {".gemini/settings.json": '{"security": {"auth": {"selectedType": "$MY_LOGIN"}}}'},
+            {"MY_LOGIN": "vertex-ai", "GOOGLE_APPLICATION_CREDENTIALS": "/elsewhere"},
+            "GOOGLE_APPLICATION_CREDENTIALS",
+        ),
+        ("claude", (), {".config/anthropic/default.json": "{}"}, {}, "~/.config/anthropic"),
+        (
+            "goose",
+            ("run", "--provider", "github_copilot"),
+            {".config/goose/githubcopilot/info.json": "{}"},
+            {},
+            "~/.config/goose/githubcopilot",
+        ),
+        (
+            "goose",
+            ("run", "--provider", "github_copilot"),
+            {},
+            {"GITHUB_COPILOT_HOST": "https://elsewhere"},
+            "GITHUB_COPILOT_HOST",
+        ),
+        ("goose", ("run", "--provider", "tetrate"), {}, {}, "TETRATE_API_KEY"),
+        (
+            "pi",
+            ("--model", "cloudflare-ai-gateway/any"),
+            {},
+            {"CLOUDFLARE_GATEWAY_ID": "mine"},
+            "CLOUDFLARE_GATEWAY_ID",
+        ),
+    ],
+)
+def test_a_login_or_an_address_that_is_elsewhere_stops_the_launch(
+    agent: str,
+    args: tuple[str, ...],
+    files: Mapping[str, str],
+    env: Mapping[str, str],
+    names: str,
+    tmp_path: Path,
+) -> None:
+    (sentence,) = launched(agent, tmp_path, env, *args, files=files).refusals
+    assert names in sentence
+    assert SECRET not in sentence
+
+
+@pytest.mark.parametrize(
+    ("agent", "args", "files"),
+    [
+        (
+            "codex",
+            ("-pwork",),
+            {
+                ".codex/work.config.toml": (
+                    'model_provider = "mine"\n[model_providers.mine]\nenv_key = "MY_KEY"\n'
+                )
+            },
+        ),
+        (
+            "codex",
+            (
+                "-c", 'model_providers.mine.env_key="MY_KEY"',
+                "-c", 'model_providers.mine.base_url="https://x"', "-c", "model_provider=mine",
+            ),
+            {},
+        ),
+        (
+            "gemini",
+            (),
+            {".gemini/settings.json": '{"model": {"name": "${MY_KEY:-usual}"}, "other": "$OTHER"}'},
+        ),
+    ],
+)  # fmt: skip
+def test_a_variable_that_its_settings_name_is_carried(
+    agent: str, args: tuple[str, ...], files: Mapping[str, str], tmp_path: Path
+) -> None:
+    """However they are put together; of Gemini CLI's only those of the model and the login."""
+    found = launched(agent, tmp_path, {"MY_KEY": "mine", "OTHER": SECRET}, *args, files=files)
+    assert found.refusals == ()
+    assert found.env.get("MY_KEY") == "mine"
+    assert "OTHER" not in found.env
+
+
+def test_settings_of_all_users_count_wherever_they_are_split() -> None:
+    """Claude Code's folder of them, and Gemini CLI's defaults."""
+    claude, gemini = (AGENTS[each].settings_paths({}, ()) for each in ("claude", "gemini"))
+    assert PurePosixPath("/etc/claude-code/managed-settings.d/*.json") in claude
+    assert PurePosixPath("/etc/gemini-cli/system-defaults.json") in gemini
