@@ -25,9 +25,7 @@ from jsonschema import Draft202012Validator
 
 from aileron_core.server.openapi import document
 from examples.mailbox.server import Mailbox
-from tests.support.command_server import forked
 from tests.support.ordinary import acting_as
-from tests.support.variants import ALL
 
 ROOT = Path(__file__).resolve().parents[2]
 CLI = (sys.executable, "-I", "-m", "aileron_tui.cli")
@@ -355,20 +353,16 @@ def aileron(
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run the `aileron` command to its end; it never prints a traceback."""
-    words = [*arguments, "--home", str(home)]
-    if env is None and not ALL:
-        done = forked([*CLI, *words], stdin, cwd)
-    else:
-        done = subprocess.run(
-            [*CLI, *words],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env={**os.environ, **(env or {})},
-            cwd=cwd,
-            check=False,
-        )
+    done = subprocess.run(
+        [*CLI, *arguments, "--home", str(home)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        check=False,
+    )
     assert "Traceback" not in done.stderr
     if code is not None:
         assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
