@@ -43,6 +43,7 @@ CLAUDE_ROUTES = (
     *_rows("the account", "CLAUDE_CODE_OAUTH_TOKEN"),
     *_rows("the address", "ANTHROPIC_BASE_URL"),
     *_rows("headers of each request", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_BETAS"),
+    *_rows("more of each request", "CLAUDE_CODE_EXTRA_BODY"),
     *_rows(
         "the model",
         "ANTHROPIC_MODEL",

@@ -91,6 +91,11 @@ _ROUTES = (
         names_variables=True,
     ),
     Route(
+        name="GEMINI_FORCE_ENCRYPTED_FILE_STORAGE",
+        chooses="where its login is",
+        refused="That place is not in the sandbox. Unset it for this launch, and log in without it.",
+    ),
+    Route(
         name="GOOGLE_CLOUD_UNIVERSE_DOMAIN",
         chooses="the address of Google Cloud",
         refused="Set it yourself, under `env` of `[launch.gemini]` in config.toml, or unset it for this launch.",

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import cast
@@ -147,7 +147,9 @@ _ROUTES = (
         Route(
             name=name,
             chooses="the address of Cloudflare's models",
-            only_while=_while_used("cloudflare-workers-ai", "cloudflare-ai-gateway"),
+            only_while=replace(
+                _while_used("cloudflare-workers-ai", "cloudflare-ai-gateway"), choice=None
+            ),
             refused="It is not carried into the sandbox. Set it yourself with the key, under `env` of `[launch.pi]` in config.toml.",
         )
         for name in ("CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_GATEWAY_ID")
@@ -155,7 +157,7 @@ _ROUTES = (
     Route(
         name="KIMI*_OAUTH_HOST",
         chooses="where its login for Kimi is renewed",
-        only_while=_while_used("kimi-coding"),
+        only_while=replace(_while_used("kimi-coding"), choice=None),
         refused="Set it yourself, under `env` of `[launch.pi]` in config.toml, or unset it for this launch.",
     ),
     Route(

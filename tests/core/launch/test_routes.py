@@ -596,6 +596,12 @@ def test_a_key_that_may_be_in_the_keyring_stops_the_launch(tmp_path: Path) -> No
     assert launched("goose", tmp_path, {}, files=secrets).refusals == ()
 
 
+def test_a_part_of_an_address_alone_stops_nothing(tmp_path: Path) -> None:
+    """Other programs have their own use for it, and with it alone no provider can be asked."""
+    env = {"CLOUDFLARE_ACCOUNT_ID": "mine", "ANTHROPIC_API_KEY": "k"}
+    assert launched("pi", tmp_path, env).refusals == ()
+
+
 def test_a_model_without_its_provider_is_a_choice(tmp_path: Path) -> None:
     """Of Pi's, which finds the provider itself: what others would take is named, and stops nothing."""
     found = launched("pi", tmp_path, {"HF_TOKEN": SECRET}, "--model", "any")
