@@ -30,6 +30,7 @@ from aileron_core.launch.model_traffic import (
 from aileron_core.launch.named_programs import HomeSettings, ResolvedProgram, program_settings
 from aileron_core.launch.paths import CheckedPaths, PathChecker
 from aileron_core.launch.plan import Agent, ModelTraffic, Plan, PlanContext
+from aileron_core.launch.program_variables import left_out_variables
 from aileron_core.launch.project import (
     ProjectSettings,
     check_project,
@@ -100,7 +101,7 @@ class PreparedLaunch:
     """None where the agent is not contained."""
     agent_settings: AgentSettings = field(repr=False)
     left_out_keys: tuple[str, ...] = ()
-    """Which keys of its environment the agent does not get, a sentence each, not yet escaped."""
+    """What the agent does not get of the person's environment and settings, a sentence each, not yet escaped."""
     unused_keys: tuple[str, ...] = ()
     """Why a key of the vault is not used, a sentence each, not yet escaped."""
     env: Mapping[str, str]
@@ -195,6 +196,8 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         contained=request.contained,
     )
     plan = agent.plan(context)
+    env = {**given, **plan.env}
+    left_out = left_out_variables(agent, program, request.env, env) if support else ()
     return PreparedLaunch(
         agent=agent,
         program=program,
@@ -203,8 +206,8 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         traffic=model_traffic(agent, context, own) if request.gateway else None,
         support=support,
         agent_settings=own,
-        left_out_keys=found.notices,
-        env={**given, **plan.env},
+        left_out_keys=(*found.notices, *left_out),
+        env=env,
         mounts=mounts,
         tools=tools,
         paths=paths,

@@ -6,6 +6,7 @@ with AILERON_TEST_ALL set (`make test-all`).
 
 import json
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import TypeVar
 import pytest
 
 from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.program_variables import named_in
 from aileron_core.launch.routes import Route
 from tests.agents.agents_bench import CLI, KEYS, Bench
 from tests.agents.route_cases import CARRIED
@@ -52,6 +54,15 @@ aws.credential_export.command = "{PROGRAM}"
     "pi": {".pi/agent/auth.json": f'{{"mine": {{"type": "api_key", "key": "!{PROGRAM}"}}}}'},
 }
 """What is refused in an agent's settings."""
+IN_NO_TABLE = {
+    "codex": "CODEX_CI",
+    "claude": "KUBECONFIG",
+    "opencode": "DATABASE_URL",
+    "goose": "NODE_OPTIONS",
+    "pi": "GITHUB_TOKEN",
+    "gemini": "DATABASE_URL",
+}
+"""What an agent's program names, and its table does not."""
 TYPED = {"model_provider": ("-c", "model_provider="), "model": ("-m", ""),
          "defaultProvider": ("--provider", "")}  # fmt: skip
 """A setting on which a row depends -> how it is typed; any other is a variable."""
@@ -189,6 +200,25 @@ def test_a_variable_that_may_choose_the_provider_is_named_before_the_start(
     assert f"Your environment sets {name}, which {AGENTS[agent].title} takes" in ended.output
     opened = [each for each in shared.console.records() if each["event"] == "session.opened"]
     assert opened == [each for each in before if each["event"] == "session.opened"]
+
+
+@pytest.mark.parametrize(("agent", "name"), variants(IN_NO_TABLE.items(), 1))
+def test_a_variable_that_no_table_knows_is_named_if_the_program_asks_for_it(
+    agent: str, name: str, shared: Bench
+) -> None:
+    """As the names in its table, but for what a compiler took apart, are found in the program."""
+    env = {name: "any", "OF_ANOTHER_PROGRAM": "any"}
+    with started(fresh(shared), agent, Case(rows={}, args=("--version",), env=env)) as running:
+        ended = running.end()
+    said = re.search(r"Not in the sandbox: (\S+(, \S+)*)\. (.+)'s program names", ended.output)
+    assert said, ended.output
+    assert said[3] == AGENTS[agent].title
+    assert {name, "OF_ANOTHER_PROGRAM"} & {*said[1].split(", ")} == {name}
+    table = [route for route in AGENTS[agent].routes if route.source == "environment"]
+    names = {route.name for route in table if "*" not in route.name} - {"OPENAI_PROJECT"}
+    program = shutil.which(agent, path=shared.environment({})["PATH"])
+    assert program is not None
+    assert named_in(Path(program), names) == names
 
 
 def test_the_model_that_was_used_last_is_asked(shared: Bench) -> None:
