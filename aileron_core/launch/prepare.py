@@ -27,6 +27,7 @@ from aileron_core.launch.model_traffic import (
     model_traffic,
     with_placeholder,
 )
+from aileron_core.launch.named_files import missing_files
 from aileron_core.launch.named_programs import HomeSettings, ResolvedProgram, program_settings
 from aileron_core.launch.paths import CheckedPaths, PathChecker
 from aileron_core.launch.plan import Agent, ModelTraffic, Plan, PlanContext
@@ -180,7 +181,8 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
     state = state_mounts(
         request.aileron_home, request.home, agent, request.project, launch_dir.name
     )
-    named = _named_programs(request, agent_files, mounts, (*caches, *state)) if support else ()
+    within = _sandbox_paths(request, agent_files, mounts, (*caches, *state)) if support else None
+    named = _named_programs(request, within) if within else ()
     paths.refuse_writing(_mounts_of(named))
     mounts = (*mounts, *caches, *state, *_mounts_of(named)) if support else ()
     refuse_nested(mounts, request.project)
@@ -197,7 +199,6 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
     )
     plan = agent.plan(context)
     env = {**given, **plan.env}
-    left_out = left_out_variables(agent, program, request.env, env) if support else ()
     return PreparedLaunch(
         agent=agent,
         program=program,
@@ -206,7 +207,11 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         traffic=model_traffic(agent, context, own) if request.gateway else None,
         support=support,
         agent_settings=own,
-        left_out_keys=(*found.notices, *left_out),
+        left_out_keys=(
+            *found.notices,
+            *(left_out_variables(agent, program, request.env, env) if support else ()),
+            *(missing_files(agent.title, own.texts, within, named) if within else ()),
+        ),
         env=env,
         mounts=mounts,
         tools=tools,
@@ -327,22 +332,20 @@ def _sandboxed_tools(
     return tools, (*needed, *tools.mounts)
 
 
-def _named_programs(
+def _sandbox_paths(
     request: LaunchRequest,
     files: AgentFiles,
     mounts: Iterable[Mount],
     state: Iterable[Mount],
-) -> tuple[ResolvedProgram, ...]:
-    """Return the programs that the agent's own settings name, as a sandbox with *mounts* and *files* has them.
+) -> SandboxPaths:
+    """Return what a sandbox with *mounts* and *files* contains.
 
     Args:
-        state: caches and the agent's history, from which none is: an earlier agent could have
-            written it.
+        state: caches and the agent's history, from which no program is mounted: an earlier agent
+            could have written it.
     """
-    settings = HomeSettings(request.home)
-    named = request.agent.programs(settings, PurePosixPath(request.project))
     shown = [*system_mounts(), *mounts]
-    paths = SandboxPaths(
+    return SandboxPaths(
         home=request.home,
         project=request.project,
         own_folders=tuple(request.home / folder.path for folder in request.agent.folders),
@@ -356,6 +359,12 @@ def _named_programs(
         excluded=(request.aileron_home, *(mount.path for mount in state)),
         search_path=request.env.get("PATH", os.defpath),
     )
+
+
+def _named_programs(request: LaunchRequest, paths: SandboxPaths) -> tuple[ResolvedProgram, ...]:
+    """Return the programs that the agent's own settings name, as the sandbox *paths* has them."""
+    settings = HomeSettings(request.home)
+    named = request.agent.programs(settings, PurePosixPath(request.project))
     return resolve_programs(settings.complete(named), paths)
 
 

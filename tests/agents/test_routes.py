@@ -203,13 +203,17 @@ def test_a_variable_that_may_choose_the_provider_is_named_before_the_start(
 
 
 @pytest.mark.parametrize(("agent", "name"), variants(IN_NO_TABLE.items(), 1))
-def test_a_variable_that_no_table_knows_is_named_if_the_program_asks_for_it(
-    agent: str, name: str, shared: Bench
-) -> None:
-    """As the names in its table, but for what a compiler took apart, are found in the program."""
-    env = {name: "any", "OF_ANOTHER_PROGRAM": "any"}
-    with started(fresh(shared), agent, Case(rows={}, args=("--version",), env=env)) as running:
+def test_what_no_table_knows_is_named_at_the_start(agent: str, name: str, shared: Bench) -> None:
+    """A variable, if the program names it, as all in its table but what a compiler took apart; a file of its settings."""
+    case = Case(
+        rows={},
+        args=("--version",),
+        env={name: "any", "OF_ANOTHER_PROGRAM": "any"},
+        files={"own.pem": "", ".codex/config.toml": 'mine = "~/own.pem"'},
+    )
+    with started(fresh(shared), agent, case) as running:
         ended = running.end()
+    assert ("/own.pem (~/.codex/config.toml: mine)." in ended.output) == (agent == "codex")
     said = re.search(r"Not in the sandbox: (\S+(, \S+)*)\. (.+)'s program names", ended.output)
     assert said, ended.output
     assert said[3] == AGENTS[agent].title
