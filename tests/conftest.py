@@ -35,6 +35,7 @@ _SECOND_TRY = (
 
 
 _FIRST = (
+    "tests/process/test_first_connector.py::",
     "tests/process/test_readme.py::test_every_line",
     "tests/process/test_random_keys.py::",
     "tests/process/test_demo.py::",
