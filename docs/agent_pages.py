@@ -121,7 +121,7 @@ def _routes(agent: Agent) -> Iterator[str]:
     more = "".join(f" `{name}` too." for name in agent.env_names)
     yield f"From your environment, {agent.title} gets in the sandbox the language and terminal variables, the proxies, and what this table says.{more}"
     yield (
-        "What chooses its model, where its requests go or with which key either reaches it there, or the launch stops before the start and says why. A variable that you set for it in `config.toml` (`env` under "
+        "What chooses its model, where its requests go or with which key reaches it there, or the launch stops before the start and says why, or, where another provider is chosen, names what the sandbox lacks. A variable that you set for it in `config.toml` (`env` under "
         f"`[launch.{agent.name}]`) always reaches it. `--no-sandbox` gives it everything."
     )
     yield ""
@@ -142,6 +142,8 @@ _SOURCES = {"environment": "environment", "settings": "settings", "login": "your
 
 def _handling(route: Route) -> str:
     when = f" while {route.only_while.text}" if route.only_while is not None else ""
+    if route.unless:
+        when += f" unless one of these is set: {_names(route.unless)}"
     if route.runs_program:
         return f"carried{when} if the sandbox has the program, else refused: {route.refused}"
     choice = route.only_while.choice if route.only_while is not None else None

@@ -161,6 +161,7 @@ GOOSE_ROUTES = (
             chooses="the login",
             path=path,
             only_while=_while_used(provider),
+            unless=("DATABRICKS_TOKEN",) if provider == "databricks" else (),
             refused="The sandbox does not contain it. Choose a provider with a key.",
         )
         for provider, path in (

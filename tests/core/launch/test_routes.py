@@ -596,6 +596,18 @@ def test_a_key_that_may_be_in_the_keyring_stops_the_launch(tmp_path: Path) -> No
     assert launched("goose", tmp_path, {}, files=secrets).refusals == ()
 
 
+def test_a_login_that_a_token_stands_in_for_stops_nothing(tmp_path: Path) -> None:
+    """Goose's of Databricks: it uses the token wherever it has one."""
+    files = {
+        ".config/goose/config.yaml": "GOOSE_PROVIDER: databricks\n",
+        ".config/goose/databricks/oauth/login.json": "{}",
+    }
+    (sentence,) = launched("goose", tmp_path, {}, files=files).refusals
+    assert "~/.config/goose/databricks" in sentence
+    found = launched("goose", tmp_path, {"DATABRICKS_TOKEN": "k"}, files=files)
+    assert (found.env, found.refusals) == ({"DATABRICKS_TOKEN": "k"}, ())
+
+
 def test_a_part_of_an_address_alone_stops_nothing(tmp_path: Path) -> None:
     """Other programs have their own use for it, and with it alone no provider can be asked."""
     env = {"CLOUDFLARE_ACCOUNT_ID": "mine", "ANTHROPIC_API_KEY": "k"}
