@@ -241,6 +241,10 @@ def test_the_shared_options_stand_anywhere(home: Path, words: tuple[str, ...]) -
     for spelling in ([*words, "--home", str(home)], ["--home", str(home), *words]):
         done = subprocess.run([*CLI, *spelling], capture_output=True, text=True, check=True)
         assert len(json.loads(done.stdout)["items"]) == 3
+
+
+def test_the_home_that_is_named_last_counts(home: Path) -> None:
+    """An option after the group overrides the same option before it."""
     inner = subprocess.run(
         [*CLI, "--home", "/nonexistent", "action", "--home", str(home), "list", "--json"],
         capture_output=True, text=True, check=True,
