@@ -89,6 +89,8 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
         prepared = prepared.with_gateway(
             f"{session.url}/gw/{session.gateway_token}", session.placeholder, session.key_providers
         )
+        if prepared.plan.lost_key:
+            raise Forbidden(f"{request.agent.title} was not started. {prepared.plan.lost_key}")
         _say_differences(request, prepared, prompter)
         _write_launch_files(launch_dir, request, session, prepared)
         for folder in (request.project, *filter(Path.is_dir, prepared.paths.writable)):

@@ -132,6 +132,8 @@ class Plan:
     injected_files: tuple[InjectedFile, ...] = ()
     call_seconds: float = 60.0
     """How long this agent will wait for one tool call."""
+    lost_key: str = ""
+    """Which key it may need that only the system's keyring can have, and what to do; empty where none is missing."""
 
 
 class Agent(Protocol):

@@ -195,6 +195,7 @@ def _show_control(
         *past,
         *prepared.left_out_keys,
         *prepared.unused_keys,
+        *([prepared.plan.lost_key] if prepared.plan.lost_key else []),
         *missing_sentences(prepared.named_programs),
     ):
         context.say(f"  ▲ {escape(sentence)}")

@@ -253,6 +253,27 @@ def test_the_model_that_was_used_last_is_asked(shared: Bench) -> None:
     assert missing == {}, (output[-2000:], [each.url for each in shared.llm.seen])
 
 
+def test_a_launch_without_the_key_that_the_keyring_may_have_ends_before_the_agent(
+    shared: Bench,
+) -> None:
+    """Goose's session is open by then: only the console knows which keys the vault has."""
+    bench = fresh(shared)
+    program = bench.home / "bin" / "goose"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho started\n")
+    program.chmod(0o755)
+    path = f"{program.parent}:/usr/bin:/bin"
+    env = {"PATH": path, "GOOSE_PROVIDER": "openai", "OPENAI_API_KEY": ""}
+    with started(bench, "goose", Case(rows={}, args=("session",), env=env)) as running:
+        ended = running.end()
+    assert ended.code == 77, ended.output
+    assert (
+        "Goose was not started. Its provider openai is chosen, and OPENAI_API_KEY" in ended.output
+    )
+    with started(bench, "goose", Case(rows={}, args=("session",), env={"PATH": path})) as running:
+        assert "started" in running.end().output
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_row_has_a_start(agent: str) -> None:
     """A new row has to be seen in a request of the real agent, or to be refused at its launch."""

@@ -41,6 +41,8 @@ _ELSEWHERE = (
 )  # fmt: skip
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 _KEY = "gemini-api-key"
+_KEPT_KEYS = "gemini-credentials.json"
+"""Where it has keys, encrypted, on a machine without a keyring."""
 _SYSTEM = PurePosixPath("/etc/gemini-cli/settings.json")
 _REFUSING_EVENTS = frozenset(("BeforeTool", "BeforeAgent", "BeforeModel", "BeforeToolSelection"))
 """The events of which a hook can refuse what is about to happen, as its documentation has them."""
@@ -246,6 +248,7 @@ class _Gemini:
                 ),
             ),
             call_seconds=float(context.call_seconds),
+            lost_key=_lost_key(context),
         )
 
     def settings_paths(
@@ -254,7 +257,8 @@ class _Gemini:
         """Return its settings, and the `.env` files that it reads."""
         own = home_path(env, "GEMINI_CLI_HOME", ".") / ".gemini"
         defaults = _SYSTEM.with_name("system-defaults.json")
-        return (own / "settings.json", own / ".env", PurePosixPath(".env"), defaults, _SYSTEM)
+        names = ("settings.json", ".env", _KEPT_KEYS)
+        return (*(own / name for name in names), PurePosixPath(".env"), defaults, _SYSTEM)
 
     def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
         """Return its settings, and the variables of the `.env` files that it reads.
@@ -265,6 +269,8 @@ class _Gemini:
         files = {path: parse_env_file(text) for path, text in context.settings.items()
                  if path.endswith(".env")}  # fmt: skip
         for path, text in context.settings.items():
+            if path.endswith(_KEPT_KEYS):
+                continue
             if path not in files:
                 found += _of_settings(path, text, context.env)
             elif path != "~/.env":
@@ -335,23 +341,43 @@ def _elsewhere(context: PlanContext) -> str | None:
         return f"{found[0]} is set, and Gemini CLI sends all its traffic to that proxy"
     if option_value(context.all_args, "--proxy") is not None:
         return "its arguments contain --proxy, and Gemini CLI sends all its traffic to that proxy"
-    chosen = ""
     for path, text in context.settings.items():
         if path.endswith(".env"):
             if found := names_in_effect(parse_env_file(text), (*_ELSEWHERE, *_PROXIES)):
                 return f"{path} sets {found[0]}"
-            continue
-        table = json_table(text)
-        if table is None:
+        elif not path.endswith(_KEPT_KEYS) and json_table(text) is None:
             return f"{path} cannot be parsed"
-        login = table_at(table, "security", "auth")
-        chosen = str(login.get("selectedType") or chosen)  # the project's comes last and counts
+    chosen = _chosen_login(context)
     if chosen == _KEY:
         return None
     if not chosen:
         return "~/.gemini/settings.json does not choose how to sign in yet"
     named = _LOGINS.get(chosen, "another kind of account")
     return f"it is signed in with {named}, which the gateway does not support"
+
+
+def _chosen_login(context: PlanContext) -> str:
+    """Return how its settings choose to sign in: the project's, which come last, count."""
+    chosen = ""
+    for text in context.settings.values():
+        login = table_at(json_table(text) or {}, "security", "auth")
+        chosen = str(login.get("selectedType") or chosen)
+    return chosen
+
+
+def _lost_key(context: PlanContext) -> str:
+    """Return that its key may be in the keyring alone; nothing if it has one, or needs none."""
+    files = [text for path, text in context.settings.items() if path.endswith(".env")]
+    places = [context.env, *map(parse_env_file, files)]
+    kept = any(path.endswith(_KEPT_KEYS) for path in context.settings)
+    if kept or any(each.get("GEMINI_API_KEY") for each in places):
+        return ""
+    if not context.contained or _chosen_login(context) != _KEY:
+        return ""
+    return (
+        "Its settings choose an API key, which is neither in your environment nor in a .env file. One in the system's "
+        "keyring is not in the sandbox. Set GEMINI_API_KEY, or run `aileron gateway key set gemini`."
+    )
 
 
 def _hooks(file: str, table: Mapping[str, Any]) -> Iterator[NamedProgram]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from aileron_core.launch.agents.goose_conversations import GOOSE_CONVERSATIONS
-from aileron_core.launch.agents.goose_routes import CHOSEN, GOOSE_ROUTES, VARIABLES, WITH_KEY
+from aileron_core.launch.agents.goose_routes import CHOSEN, GOOSE_ROUTES, KEYS, VARIABLES
 from aileron_core.launch.agents.program_settings import hook_programs, server_programs
 from aileron_core.launch.agents.settings_files import (
     ARGUMENTS,
@@ -39,6 +39,11 @@ _NAMES: Mapping[str, ProviderName] = {
     "google": "gemini",
 }
 """Goose's name of a provider -> the provider whose API it uses."""
+_KEYS: Mapping[ProviderName, str] = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GOOGLE_API_KEY",
+}
 _REFUSING_EVENTS = frozenset(("PreToolUse", "BeforeReadFile", "BeforeShellExecution"))
 """The events of a plugin's hooks that come before what they can refuse."""
 _SECRETS = "secrets.yaml"
@@ -77,11 +82,7 @@ class _Goose:
         "generativelanguage.googleapis.com",
     )
     key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
-        default_factory=lambda: {
-            "openai": ("OPENAI_API_KEY",),
-            "anthropic": ("ANTHROPIC_API_KEY",),
-            "gemini": ("GOOGLE_API_KEY",),
-        }
+        default_factory=lambda: {provider: (key,) for provider, key in _KEYS.items()}
     )
     project_files: tuple[str, ...] = ()
     reads_above: tuple[str, ...] = ()
@@ -136,7 +137,9 @@ class _Goose:
                 _HOSTS[provider]: context.gateway
                 for provider in sorted(self.traffic(context).providers)
             }
-        return Plan(argv=(self.program, *args), env=env, call_seconds=300.0)
+        return Plan(
+            argv=(self.program, *args), env=env, call_seconds=300.0, lost_key=_lost_key(context)
+        )
 
     def settings_paths(
         self, env: Mapping[str, str], args: tuple[str, ...] = ()
@@ -151,14 +154,17 @@ class _Goose:
         """Return its settings, which have the names of variables, and the key of a provider that it may use."""
         found: list[RouteSetting] = []
         used = _providers(context)
-        secrets: dict[str, str] = {}
+        secrets = _secrets(context)
         for path, text in context.settings.items():
             if path.endswith(f"/{_SECRETS}"):
-                secrets = yaml_values(text)
+                found += settings_in(path, {"DATABRICKS_TOKEN": secrets.get("DATABRICKS_TOKEN")})
             elif not path.endswith(".json"):
                 found += settings_in(path, yaml_values(text))
             elif (provider := json_table(text) or {}).get("name") in used:
-                found += settings_in(path, {"api_key_env": provider.get("api_key_env")})
+                key = provider.get("api_key_env")
+                found += settings_in(path, {"api_key_env": key})
+                if key and provider.get("requires_auth") is not False:
+                    found += _without(context, path, str(key), str(key), secrets)
         if typed := option_value(context.all_args, "--provider"):
             found += settings_in(ARGUMENTS, {"GOOSE_PROVIDER": typed})
         return (*found, *_keyless(context, used, secrets))
@@ -225,11 +231,42 @@ def _keyless(
     where = ARGUMENTS if option_value(context.all_args, "--provider") else where
     found: list[RouteSetting] = []
     for name, providers in VARIABLES.items():
-        key = name.replace("_*", "_API_KEY") if name in WITH_KEY else name
-        missing = key.endswith("_API_KEY") and not (context.env.get(key) or secrets.get(key))
-        if missing and not {*providers}.isdisjoint(used):
-            found += settings_in(where, {f"a provider that needs {key}": name})
+        key = KEYS.get(name, name)
+        if key.endswith(("_API_KEY", "_TOKEN")) and not {*providers}.isdisjoint(used):
+            found += _without(context, where, key, name, secrets)
     return found
+
+
+def _without(
+    context: PlanContext, where: str, key: str, value: str, secrets: Mapping[str, str]
+) -> list[RouteSetting]:
+    """Return a provider that *where* chooses if its *key* is neither in the environment nor in *secrets*."""
+    if context.env.get(key) or secrets.get(key):
+        return []
+    return settings_in(where, {f"a provider that needs {key}": value})
+
+
+def _secrets(context: PlanContext) -> Mapping[str, str]:
+    """Return the keys in its file of secrets."""
+    files = [text for path, text in context.settings.items() if path.endswith(f"/{_SECRETS}")]
+    return yaml_values(files[0]) if files else {}
+
+
+def _lost_key(context: PlanContext) -> str:
+    """Return that a key which the gateway could give may be in the keyring alone; nothing if there is one."""
+    secrets = _secrets(context)
+    for name in _providers(context) if context.contained else ():
+        if (provider := _NAMES.get(name)) is None:
+            continue
+        key = _KEYS[provider]
+        hosts = (_HOSTS[provider], *(["OPENAI_BASE_URL"] if provider == "openai" else []))
+        elsewhere = any(_place(context, host) is not None for host in hosts)
+        if not elsewhere and not (context.env.get(key) or secrets.get(key)):
+            return (
+                f"Its provider {name} is chosen, and {key} is neither in your environment nor in {_SECRETS}. A key in "
+                f"the system's keyring is not in the sandbox. Set {key}, or run `aileron gateway key set {provider}`."
+            )
+    return ""
 
 
 def _place(context: PlanContext, name: str) -> str | None:

@@ -3,12 +3,16 @@
 from aileron_core.launch.agents.provider_routes import amazon, google
 from aileron_core.launch.routes import Condition, Route
 
-WITH_KEY = (
-    "GROQ_*",
-    "OPENROUTER_*",
-    "TETRATE_*",
-    "XAI_*",
-)  # families with a key that is always needed
+KEYS = {
+    "AZURE_OPENAI_*": "AZURE_OPENAI_API_KEY",
+    "DATABRICKS_*": "DATABRICKS_TOKEN",
+    "GROQ_*": "GROQ_API_KEY",
+    "OPENROUTER_*": "OPENROUTER_API_KEY",
+    "SNOWFLAKE_*": "SNOWFLAKE_TOKEN",
+    "TETRATE_*": "TETRATE_API_KEY",
+    "XAI_*": "XAI_API_KEY",
+}
+"""Of a family of variables, the key without which its provider does not work in a sandbox."""
 CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_PLANNER_PROVIDER")
 
 ALWAYS = {

@@ -62,3 +62,34 @@ def test_opencode_settings_that_cannot_be_parsed_are_left_alone(text: str) -> No
 def test_each_agent_that_is_named_has_its_module() -> None:
     """Commands and settings know the names, the launch the modules; in one order."""
     assert tuple(AGENTS) == AGENT_NAMES
+
+
+_GOOSE = {"~/.config/goose/config.yaml": "GOOSE_PROVIDER: openai\n"}
+_GEMINI = {"~/.gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'}
+
+
+@pytest.mark.parametrize(
+    ("agent", "settings", "env", "said"),
+    [
+        ("goose", _GOOSE, {}, "Set OPENAI_API_KEY, or run `aileron gateway key set openai`."),
+        ("goose", {}, {"GOOSE_PROVIDER": "google"}, "run `aileron gateway key set gemini`."),
+        ("goose", _GOOSE, {"OPENAI_API_KEY": "placeholder"}, ""),
+        ("goose", {**_GOOSE, "~/.config/goose/secrets.yaml": "OPENAI_API_KEY: k"}, {}, ""),
+        ("goose", _GOOSE, {"OPENAI_HOST": "http://localhost:8080"}, ""),
+        ("goose", _GOOSE, {"GOOSE_PROVIDER": "groq"}, ""),
+        ("goose", {}, {}, ""),
+        ("gemini", _GEMINI, {}, "Set GEMINI_API_KEY, or run `aileron gateway key set gemini`."),
+        ("gemini", _GEMINI, {"GEMINI_API_KEY": "placeholder"}, ""),
+        ("gemini", {**_GEMINI, ".gemini/.env": "GEMINI_API_KEY=k"}, {}, ""),
+        ("gemini", {**_GEMINI, "~/.gemini/gemini-credentials.json": "iv:tag:text"}, {}, ""),
+        ("gemini", {}, {}, ""),
+    ],
+)  # fmt: skip
+def test_a_key_that_only_the_keyring_can_have_is_lost_in_a_sandbox(
+    agent: str, settings: dict[str, str], env: dict[str, str], said: str
+) -> None:
+    """What the vault gives is in its environment by then; outside the sandbox the keyring is there."""
+    lost = plan(agent, settings=settings, env=env, contained=True).lost_key
+    assert lost.endswith(said)
+    assert bool(lost) == bool(said)
+    assert plan(agent, settings=settings, env=env).lost_key == ""

@@ -596,16 +596,32 @@ def test_a_key_that_may_be_in_the_keyring_stops_the_launch(tmp_path: Path) -> No
     assert launched("goose", tmp_path, {}, files=secrets).refusals == ()
 
 
-def test_a_login_that_a_token_stands_in_for_stops_nothing(tmp_path: Path) -> None:
-    """Goose's of Databricks: it uses the token wherever it has one."""
+@pytest.mark.parametrize(
+    ("provider", "key"), [("databricks", "DATABRICKS_TOKEN"), ("snowflake", "SNOWFLAKE_TOKEN"),
+                          ("azure_openai", "AZURE_OPENAI_API_KEY"), ("mine", "MY_KEY")],
+)  # fmt: skip
+def test_no_other_login_stands_in_for_the_key_of_gooses_provider(
+    provider: str, key: str, tmp_path: Path
+) -> None:
+    """With the key, a login beside it changes nothing; a provider of one's own may need none."""
+    own = '{"name": "mine", "api_key_env": "MY_KEY"}'
+    files = {".config/goose/custom_providers/mine.json": own, ".config/goose/databricks": ""}
+    chosen = {"GOOSE_PROVIDER": provider}
+    refused = launched("goose", tmp_path, chosen, files=files).refusals
+    assert any(
+        f"a provider that needs {key}, for which Goose uses its keyring" in each for each in refused
+    )
+    assert launched("goose", tmp_path, {**chosen, key: "k"}, files=files).refusals == ()
+    secrets = {**files, ".config/goose/secrets.yaml": f"{key}: k\n"}
+    assert launched("goose", tmp_path, chosen, files=secrets).refusals == ()
+    free = own.replace("}", ', "requires_auth": false}')
     files = {
-        ".config/goose/config.yaml": "GOOSE_PROVIDER: databricks\n",
-        ".config/goose/databricks/oauth/login.json": "{}",
+        **secrets,
+        ".config/goose/secrets.yaml": "",
+        ".config/goose/custom_providers/mine.json": free,
     }
-    (sentence,) = launched("goose", tmp_path, {}, files=files).refusals
-    assert "~/.config/goose/databricks" in sentence
-    found = launched("goose", tmp_path, {"DATABRICKS_TOKEN": "k"}, files=files)
-    assert (found.env, found.refusals) == ({"DATABRICKS_TOKEN": "k"}, ())
+    refused = launched("goose", tmp_path, chosen, files=files).refusals
+    assert (refused == ()) == (provider == "mine")
 
 
 def test_a_part_of_an_address_alone_stops_nothing(tmp_path: Path) -> None:
