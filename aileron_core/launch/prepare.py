@@ -209,7 +209,11 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         agent_settings=own,
         left_out_keys=(
             *found.notices,
-            *(left_out_variables(agent, program, request.env, env) if support else ()),
+            *(
+                left_out_variables(agent, program, own.texts.values(), request.env, env)
+                if support
+                else ()
+            ),
             *(missing_files(agent.title, own.texts, within, named) if within else ()),
         ),
         env=env,

@@ -45,11 +45,16 @@ _CHOOSE_NOTHING = (
 
 
 def left_out_variables(
-    agent: Agent, program: Path, env: Mapping[str, str], given: Collection[str]
+    agent: Agent,
+    program: Path,
+    texts: Iterable[str],
+    env: Mapping[str, str],
+    given: Collection[str],
 ) -> tuple[str, ...]:
     """Return a sentence about the variables of *env* that *program* names and its sandbox has not.
 
     Args:
+        texts: its settings, which may name others.
         env: the person's environment.
         given: the names of the variables that the agent gets.
     """
@@ -67,13 +72,15 @@ def left_out_variables(
         f"`[launch.{agent.name}]` in config.toml."
     )
     try:
-        found = sorted(named_in(program, names))
+        of_program = named_in(program, names)
     except (OSError, ValueError):
         reason = f"{program} cannot be searched, so {agent.title} may ask for them."
         return (f"Not in the sandbox: {', '.join(names)}. {reason} {advice}",)
+    found = [name for name in names if name in of_program or any(name in each for each in texts)]
     if not found:
         return ()
-    named = f"{agent.title}'s program names {'it' if len(found) == 1 else 'them'}."
+    it = "it" if len(found) == 1 else "them"
+    named = f"{agent.title}'s program, or its settings, names {it}."
     return (f"Not in the sandbox: {', '.join(found)}. {named} {advice}",)
 
 

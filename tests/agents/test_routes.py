@@ -39,6 +39,8 @@ credential_file = "/elsewhere/login.json"
 auth.command = "{PROGRAM}"
 aws.profile = "work"
 aws.credential_export.command = "{PROGRAM}"
+aws.auth_refresh.command = "aws"
+gateway_oauth.command = "mine"
 """
     },
     "claude": {
@@ -214,7 +216,9 @@ def test_what_no_table_knows_is_named_at_the_start(agent: str, name: str, shared
     with started(fresh(shared), agent, case) as running:
         ended = running.end()
     assert ("/own.pem (~/.codex/config.toml: mine)." in ended.output) == (agent == "codex")
-    said = re.search(r"Not in the sandbox: (\S+(, \S+)*)\. (.+)'s program names", ended.output)
+    said = re.search(
+        r"Not in the sandbox: (\S+(, \S+)*)\. (.+)'s program, or its settings, names", ended.output
+    )
     assert said, ended.output
     assert said[3] == AGENTS[agent].title
     assert {name, "OF_ANOTHER_PROGRAM"} & {*said[1].split(", ")} == {name}

@@ -8,6 +8,7 @@ _AWS = "CLAUDE_CODE_USE_ANTHROPIC_AWS"
 _VERTEX = "CLAUDE_CODE_USE_VERTEX"
 _GOOGLE = "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD"
 _FOUNDRY = "CLAUDE_CODE_USE_FOUNDRY"
+_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 _OWN_KEY = "Set ANTHROPIC_API_KEY instead"
 _PROGRAM = "It runs a program that is not in the sandbox."
 _NO_GOOGLE_LOGIN = (
@@ -114,12 +115,14 @@ CLAUDE_ROUTES = (
         "the connection",
         "That socket is not in the sandbox. Unset it for this launch.",
         "ANTHROPIC_UNIX_SOCKET",
+        "CLAUDE_CODE_RUNNER_MODEL_SOCKET",
     ),
     *_refused(
         "the key",
         f"Open files are not passed into the sandbox. {_OWN_KEY}.",
         "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
         "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
+        "CLAUDE_CODE_GATEWAY_TOKEN_FILE_DESCRIPTOR",
     ),
     *_refused(
         "the login",
@@ -133,12 +136,34 @@ CLAUDE_ROUTES = (
         f"It belongs to a login that the sandbox does not contain. {_OWN_KEY}, and unset it for this launch.",
         "ANTHROPIC_FEDERATION_RULE_ID",
     ),
+    *(
+        Route(
+            name=name,
+            chooses="the login",
+            unless=_KEYS,
+            refused=f"It belongs to a login that the sandbox does not contain. {_OWN_KEY}, or unset it for this launch.",
+        )
+        for name in (
+            "ANTHROPIC_IDENTITY_TOKEN",
+            "ANTHROPIC_ORGANIZATION_ID",
+            "ANTHROPIC_SCOPE",
+            "ANTHROPIC_SERVICE_ACCOUNT_ID",
+            "ANTHROPIC_WORKSPACE_ID",
+            "CLAUDE_CODE_FEDERATION_CACHE_DIR",
+            "CLAUDE_CODE_HOST_*",
+            "CLAUDE_CODE_OAUTH_CLIENT_ID",
+            "CLAUDE_CODE_OAUTH_SCOPES",
+            "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST",
+            "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
+            "CLAUDE_SESSION_INGRESS_TOKEN_FILE",
+        )
+    ),
     Route(
         name="~/.config/anthropic",
         source="login",
         chooses="the login and the address",
         path=".config/anthropic",
-        unless=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        unless=_KEYS,
         refused=f"The sandbox does not contain it. {_OWN_KEY}.",
     ),
     *_refused(
@@ -151,6 +176,27 @@ CLAUDE_ROUTES = (
         "Set ANTHROPIC_BASE_URL instead, or set it yourself, under `env` of `[launch.claude]` in config.toml.",
         "CLAUDE_CODE_API_BASE_URL",
         "CLAUDE_CODE_CUSTOM_OAUTH_URL",
+        "CLAUDE_LOCAL_OAUTH_*",
+        "USE_LOCAL_OAUTH",
+        "USE_STAGING_OAUTH",
+        "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL",
+    ),
+    Route(
+        name="AWS_ENDPOINT_URL*",
+        chooses="the address of AWS",
+        only_while=_AT_AWS,
+        refused="Set ANTHROPIC_BEDROCK_BASE_URL instead, or set it yourself, under `env` of `[launch.claude]` in config.toml.",
+    ),
+    *_refused(
+        "the model that classifies what runs in the background",
+        "Set it yourself, under `env` of `[launch.claude]` in config.toml, or unset it for this launch.",
+        "CLAUDE_CODE_BG_CLASSIFIER_MODEL",
+    ),
+    *_refused(
+        "its settings",
+        "The file is not in the sandbox. Put the settings into ~/.claude/settings.json, and unset it for this launch.",
+        "CLAUDE_CODE_MANAGED_SETTINGS_PATH",
+        "CLAUDE_CODE_REMOTE_SETTINGS_PATH",
     ),
     Route(
         name="CLAUDE_SECURESTORAGE_CONFIG_DIR",
@@ -163,6 +209,7 @@ CLAUDE_ROUTES = (
         "The file is not in the sandbox. Unset it for this launch.",
         "CLAUDE_CODE_CLIENT_CERT",
         "CLAUDE_CODE_CLIENT_KEY",
+        "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
     ),
     Route(
         name="CLAUDE_CONFIG_DIR",

@@ -51,6 +51,11 @@ CODEX_ROUTES = (
              "Set AWS_BEARER_TOKEN_BEDROCK to a Bedrock API key instead"),
             (f"{_OWN_PROVIDER}.credential_file", "the Google Cloud login",
              "The file is not in the sandbox.", "Choose a provider with a key instead"),
+            (f"{_OWN_PROVIDER}.gateway_oauth.*", "the login",
+             "Its token is kept where the sandbox has no copy.", "Choose a provider with a key instead"),
+            (f"{_OWN_PROVIDER}.aws.auth_refresh.*", "the AWS account",
+             "It is a program of yours, which the sandbox does not contain.",
+             "Set AWS_BEARER_TOKEN_BEDROCK to a Bedrock API key instead"),
             ("model_catalog_json", "the list of models",
              "The file is not in the sandbox.", "Remove it for this launch"),
         )

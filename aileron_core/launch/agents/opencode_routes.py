@@ -249,6 +249,11 @@ OPENCODE_ROUTES = (
         refused=f"{_CHOICE.instead}, or unset that variable.",
     ),
     Route(
+        name="OPENCODE_DB",
+        chooses="its account",
+        refused="The sandbox has conversations of its own, without your account. Unset it for this launch.",
+    ),
+    Route(
         name="XDG_CACHE_HOME",
         chooses="the list of models",
         path=".cache",

@@ -78,6 +78,8 @@ def amazon(
         refused("AWS_SHARED_CREDENTIALS_FILE", "The file is not in the sandbox"),
         refused("AWS_WEB_IDENTITY_TOKEN_FILE", "The file is not in the sandbox"),
         refused("AWS_CONTAINER_CREDENTIALS_*", f"It {_WHOLE}"),
+        refused("AWS_ROLE_ARN", f"It {_WHOLE}"),
+        refused("AWS_EC2_METADATA_SERVICE_*", f"It {_WHOLE}"),
         Route(
             name="~/.aws",
             source="login",
@@ -90,6 +92,11 @@ def amazon(
                     "AWS_CONTAINER_CREDENTIALS_*"),
         ),
     ]  # fmt: skip
+
+
+_GOOGLE_PLACES = ("CLOUDSDK_CONFIG", "GCE_METADATA_*", "METADATA_SERVER_DETECTION")
+_IN_RUST = ("codex", "goose")
+"""Agents whose library for Google's logins, other than that of Node.js, obeys none of these."""
 
 
 def google(
@@ -124,6 +131,16 @@ def google(
             only_while=only_while,
             unless=unless,
         ),
+        *(
+            Route(
+                name=name,
+                chooses="the Google Cloud login",
+                refused=f"It leads to a login that the sandbox does not contain. {advice}",
+                only_while=only_while,
+                unless=unless,
+            )
+            for name in (() if agent in _IN_RUST else _GOOGLE_PLACES)
+        ),
         Route(
             name="~/.config/gcloud",
             source="login",
@@ -138,7 +155,7 @@ def google(
 
 _CHOOSES_NOTHING = (
     "AWS_REGION", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_SESSION_TOKEN",
-    "GOOGLE_CLOUD_LOCATION",
+    "GOOGLE_CLOUD_LOCATION", *_GOOGLE_PLACES,
 )  # fmt: skip
 
 
@@ -163,7 +180,15 @@ def microsoft(only_while: Condition, instead: str, *, unless: tuple[str, ...] = 
                 only_while=only_while,
                 unless=unless,
             )
-            for name in ("AZURE_CLIENT_*", "AZURE_FEDERATED_TOKEN_FILE")
+            for name in (
+                "AZURE_CLIENT_*",
+                "AZURE_CONFIG_DIR",
+                "AZURE_FEDERATED_TOKEN_FILE",
+                "AZURE_PASSWORD",
+                "AZURE_USERNAME",
+                "IDENTITY_ENDPOINT",
+                "MSI_ENDPOINT",
+            )
         ),
         Route(
             name="~/.azure",

@@ -27,17 +27,19 @@ def binary(folder: Path, text: bytes) -> Path:
 
 def left_out(program: Path, *names: str, given: tuple[str, ...] = ()) -> str:
     """Return what the launch says about variables of these *names*."""
-    return " ".join(left_out_variables(CODEX, program, dict.fromkeys(names, "x"), given))
+    texts = ("[]", "key = { env = 'ONLY_IN_SETTINGS' }")
+    return " ".join(left_out_variables(CODEX, program, texts, dict.fromkeys(names, "x"), given))
 
 
 def test_only_what_the_program_names_is_said(tmp_path: Path) -> None:
     """With what to do about it."""
     program = binary(tmp_path, b"...NEW_MODEL_URLOTHER")
     assert left_out(program, "NEW_MODEL_URL", "COMPANY_THING") == (
-        "Not in the sandbox: NEW_MODEL_URL. Codex's program names it. If one of them chooses its model, address or "
+        "Not in the sandbox: NEW_MODEL_URL. Codex's program, or its settings, names it. If one of them chooses its model, address or "
         "key, set it under `env` of `[launch.codex]` in config.toml."
     )
     assert left_out(program, "COMPANY_THING") == ""
+    assert left_out(program, "ONLY_IN_SETTINGS").startswith("Not in the sandbox: ONLY_IN_SETTINGS.")
 
 
 def test_nothing_is_said_of_what_reaches_it_or_is_judged_by_its_table(tmp_path: Path) -> None:
@@ -45,7 +47,7 @@ def test_nothing_is_said_of_what_reaches_it_or_is_judged_by_its_table(tmp_path: 
     names = ("NEW_URL", "OPENAI_API_KEY", "TMUX_PANE", "PWD", "AILERON_HOME", "EMPTY_URL")
     program = binary(tmp_path, " ".join(names).encode())
     env = {**dict.fromkeys(names, "x"), "EMPTY_URL": ""}
-    assert left_out_variables(CODEX, program, env, ("NEW_URL",)) == ()
+    assert left_out_variables(CODEX, program, (), env, ("NEW_URL",)) == ()
 
 
 def test_what_a_package_depends_on_belongs_to_the_program(tmp_path: Path) -> None:
