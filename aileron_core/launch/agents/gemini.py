@@ -57,6 +57,21 @@ _GOOGLE_LOGIN = Condition(
     "Vertex AI or a Google account is chosen",
     (*_VERTEX.patterns, "GOOGLE_GENAI_USE_GCA", "security.auth.selectedType=oauth-personal"),
 )
+_OF_MACHINE = Condition(
+    "Vertex AI or the login of this machine is chosen",
+    (
+        *_VERTEX.patterns,
+        "GEMINI_CLI_USE_COMPUTE_ADC",
+        "CLOUD_SHELL",
+        "security.auth.selectedType=compute-default-credentials",
+    ),
+)
+_USED_WHILE = {
+    "GOOGLE_APPLICATION_CREDENTIALS": _GOOGLE_LOGIN,
+    "GCE_METADATA_*": _OF_MACHINE,
+    "METADATA_SERVER_DETECTION": _OF_MACHINE,
+}
+"""A variable of a Google Cloud login -> when it counts, where not for Vertex AI alone."""
 _ROUTES = (
     *(
         Route(name=name, chooses=chooses)
@@ -103,7 +118,7 @@ _ROUTES = (
         refused="Set it yourself, under `env` of `[launch.gemini]` in config.toml, or unset it for this launch.",
     ),
     *(
-        replace(row, only_while=_GOOGLE_LOGIN) if row.source == "environment" else row
+        replace(row, only_while=_USED_WHILE[row.name]) if row.name in _USED_WHILE else row
         for row in google("gemini", _VERTEX, "Set GOOGLE_API_KEY", unless=("GOOGLE_API_KEY",))
     ),
     Route(

@@ -117,6 +117,7 @@ def launched(
     )
 
 
+ACCOUNT = '{"security": {"auth": {"selectedType": "oauth-personal"}}}'
 LAST_USED = (
     '{"recent": [{"providerID": "azure", "modelID": "x"}, {"providerID": "groq", "modelID": "y"}]}'
 )
@@ -473,6 +474,19 @@ def test_what_is_beside_a_login_stops_no_launch(agent: str, name: str, tmp_path:
     assert (found.env, found.refusals, found.notices) == ({}, (), ())
 
 
+@pytest.mark.parametrize(("login", "stops"), [("USE_COMPUTE_ADC", True), ("", False)])
+def test_a_machines_login_counts_for_gemini_only_where_it_is_used(
+    login: str, stops: bool, tmp_path: Path
+) -> None:
+    """A Google account does not need it."""
+    env = {"GCE_METADATA_HOST": "k"} | (
+        {f"GEMINI_CLI_{login}": "true"} if login else {"CLOUDSDK_CONFIG": "k"}
+    )
+    files = None if login else {".gemini/settings.json": ACCOUNT}
+    found = launched("gemini", tmp_path, env, files=files)
+    assert bool(found.refusals) is stops
+
+
 def test_one_sentence_names_all_variables_that_may_choose_the_provider(tmp_path: Path) -> None:
     """Whichever of them it would be."""
     env = {"GITHUB_TOKEN": "k", "AZURE_RESOURCE_NAME": "k", "AZURE_API_KEY": "k"}
@@ -718,7 +732,7 @@ def test_without_a_sandbox_the_agent_gets_everything(tmp_path: Path) -> None:
         (
             "gemini",
             (),
-            {".gemini/settings.json": '{"security": {"auth": {"selectedType": "oauth-personal"}}}'},
+            {".gemini/settings.json": ACCOUNT},
             {"GOOGLE_APPLICATION_CREDENTIALS": "/elsewhere"},
             "GOOGLE_APPLICATION_CREDENTIALS",
         ),
