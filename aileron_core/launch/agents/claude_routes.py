@@ -176,9 +176,6 @@ CLAUDE_ROUTES = (
         "Set ANTHROPIC_BASE_URL instead, or set it yourself, under `env` of `[launch.claude]` in config.toml.",
         "CLAUDE_CODE_API_BASE_URL",
         "CLAUDE_CODE_CUSTOM_OAUTH_URL",
-        "CLAUDE_LOCAL_OAUTH_*",
-        "USE_LOCAL_OAUTH",
-        "USE_STAGING_OAUTH",
         "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL",
     ),
     Route(
@@ -186,11 +183,6 @@ CLAUDE_ROUTES = (
         chooses="the address of AWS",
         only_while=_AT_AWS,
         refused="Set ANTHROPIC_BEDROCK_BASE_URL instead, or set it yourself, under `env` of `[launch.claude]` in config.toml.",
-    ),
-    *_refused(
-        "the model that classifies what runs in the background",
-        "Set it yourself, under `env` of `[launch.claude]` in config.toml, or unset it for this launch.",
-        "CLAUDE_CODE_BG_CLASSIFIER_MODEL",
     ),
     *_refused(
         "its settings",
