@@ -291,6 +291,10 @@ def flat(table: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, s
         if isinstance(value, Mapping):
             yield from flat(value, f"{path}.")  # pyright: ignore[reportUnknownArgumentType]
         elif isinstance(value, list):
-            yield from ((path, str(item)) for item in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            for item in value:  # pyright: ignore[reportUnknownVariableType]
+                if isinstance(item, Mapping):
+                    yield from flat(item, f"{path}.")  # pyright: ignore[reportUnknownArgumentType]
+                else:
+                    yield path, str(item)  # pyright: ignore[reportUnknownArgumentType]
         elif value is not None:
             yield path, str(value)

@@ -39,7 +39,7 @@ def missing(
 )  # fmt: skip
 def test_a_file_outside_is_named_with_its_setting(tmp_path: Path, value: str) -> None:
     """By whichever way of writing a path, in a table or a list; with what to do."""
-    text = f'a = 1\n[mine]\nca = ["{value.replace("HERE", str(tmp_path))}"]\n'
+    text = f'a = 1\n[[mine]]\nca = ["{value.replace("HERE", str(tmp_path))}"]\n'
     assert missing(tmp_path, toml=text) == (
         f"Not in the sandbox, but named in Codex's settings: {tmp_path}/own.pem ({CONFIG}: mine.ca). What Codex needs "
         "of that, give it with --read, or under `[launch] read` in config.toml."
