@@ -39,9 +39,10 @@ _CHOOSE_NOTHING = (
     "ANDROID_*", "DOTNET_*", "PNPM_*", "BUN_INSTALL*", "DENO_DIR", "DENO_INSTALL*", "HOMEBREW_*", "npm_*", "NPM_*",
     "PYTHON*", "PYTEST_*", "VIRTUAL_ENV*", "CONDA_*", "POETRY_*", "PIP_*", "UV_*", "CC", "CXX", "CFLAGS", "LDFLAGS",
     "MAKE*", "MFLAGS", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "EMSDK*", "DIRENV_*", "STARSHIP_*", "FZF_*", "ZOXIDE*",
-    "_ZO_*", "BAT_*", "RIPGREP_*", "DEBIAN_FRONTEND", "*_PROXY", "*_proxy",
+    "_ZO_*", "BAT_*", "RIPGREP_*", "DEBIAN_FRONTEND",
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "http_proxy", "https_proxy", "all_proxy", "ftp_proxy",
 )  # fmt: skip
-"""Variables of many people that have nothing to do with an agent's models; `*_proxy`: said elsewhere."""
+"""Variables of many people that have nothing to do with an agent's models; proxies: said elsewhere."""
 
 
 def left_out_variables(

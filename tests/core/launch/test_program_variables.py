@@ -50,6 +50,13 @@ def test_nothing_is_said_of_what_reaches_it_or_is_judged_by_its_table(tmp_path: 
     assert left_out_variables(CODEX, program, (), env, ("NEW_URL",)) == ()
 
 
+def test_a_proxy_of_one_program_alone_is_named(tmp_path: Path) -> None:
+    """Those of all programs reach the agent, or the launch says why not."""
+    names = ("HTTPS_PROXY", "all_proxy", "NEW_HTTPS_PROXY")
+    program = binary(tmp_path, " ".join(names).encode())
+    assert left_out(program, *names).startswith("Not in the sandbox: NEW_HTTPS_PROXY. ")
+
+
 def test_what_a_package_depends_on_belongs_to_the_program(tmp_path: Path) -> None:
     """Where Node.js finds it, also without end in a circle; another package does not."""
     modules = tmp_path / "node_modules"
