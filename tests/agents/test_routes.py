@@ -91,7 +91,7 @@ class Refused:
                 env[name] = value or "1"
         files = SETTINGS[self.agent] if source == "settings" else {}
         if source == "login":
-            files = {f"{route.path}/any": "" for route in self.routes}
+            files = {f"{route.path}/any".lstrip("/"): "" for route in self.routes}
         elif source == "environment":
             env |= {self.name(each): "/elsewhere" for each in self.routes if not self.chosen(each)}
         return Case(rows={}, args=args, env=env, files=files)
