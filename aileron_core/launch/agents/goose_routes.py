@@ -4,13 +4,18 @@ from aileron_core.launch.agents.provider_routes import amazon, google
 from aileron_core.launch.routes import Condition, Route
 
 KEYS = {
+    "AVIAN_*": "AVIAN_API_KEY",
     "AZURE_OPENAI_*": "AZURE_OPENAI_API_KEY",
     "DATABRICKS_*": "DATABRICKS_TOKEN",
     "GROQ_*": "GROQ_API_KEY",
     "OPENROUTER_*": "OPENROUTER_API_KEY",
+    "ROUTSTR_*": "ROUTSTR_API_KEY",
     "SNOWFLAKE_*": "SNOWFLAKE_TOKEN",
+    "TANZU_AI_*": "TANZU_AI_API_KEY",
     "TETRATE_*": "TETRATE_API_KEY",
+    "VENICE_*": "VENICE_API_KEY",
     "XAI_*": "XAI_API_KEY",
+    "ZHIPU_*": "ZHIPU_API_KEY",
 }
 """Of a family of variables, the key without which its provider does not work in a sandbox."""
 CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_PLANNER_PROVIDER")
@@ -43,6 +48,7 @@ VARIABLES = {
     "NOVITA_API_KEY": ("novita",),
     "NVIDIA_API_KEY": ("nvidia",),
     "OLLAMA_*": ("ollama", "ollama_cloud"),
+    "OLLAMA_CLOUD_API_KEY": ("ollama_cloud",),
     "OMLX_*": ("omlx",),
     "OPENCODE_API_KEY": ("opencode_go",),
     "OPENROUTER_*": ("openrouter",),
@@ -76,6 +82,8 @@ GOOSE_ROUTES = (
             ("GOOSE_PLANNER_*", "provider and model of plans"),
             ("GOOSE_SUBAGENT_[MP]*", "provider and model of subagents"),
             ("GOOSE_PREDEFINED_MODELS", "the models that it offers"),
+            ("SECURITY_PROMPT_*", "the model that checks prompts, its address and key"),
+            ("SECURITY_COMMAND_*", "the model that checks commands, its address and key"),
         )
     ),
     *(
@@ -107,7 +115,7 @@ GOOSE_ROUTES = (
     *amazon(
         "goose",
         _while_used("aws_bedrock", "sagemaker_tgi"),
-        ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*"),
+        ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*", "AWS_USE_*_ENDPOINT"),
     ),
     *google("goose", _while_used("gcp_vertex_ai"), "Choose the provider google with a key"),
     *(

@@ -114,6 +114,12 @@ _ROUTES = (
     ),
     *(Route(name=name, chooses="the key of its provider") for name in PI_KEYS),
     Route(name="LLAMA_BASE_URL", chooses="the address of a local model"),
+    Route(name="OPENAI_ORG_ID", chooses="the organization that pays"),
+    Route(name="OPENAI_PROJECT_ID", chooses="the project that pays"),
+    *(
+        Route(name=name, chooses="headers of each request")
+        for name in ("ANTHROPIC_CUSTOM_HEADERS", "OPENAI_CUSTOM_HEADERS")
+    ),
     Route(name="AZURE_OPENAI_*", chooses="key and address of Azure"),
     *(
         Route(name=name, chooses="the Google Cloud project")
@@ -128,6 +134,7 @@ _ROUTES = (
             unless=("GOOGLE_CLOUD_API_KEY",),
         )
     ),
+    Route(name="GOOGLE_VERTEX_BASE_URL", chooses="the address of google-vertex"),
     Route(
         name="AWS_BEDROCK_SKIP_AUTH",
         chooses="that a proxy signs",
@@ -135,7 +142,7 @@ _ROUTES = (
     ),
     *(
         Route(name=name, chooses="region and address of AWS")
-        for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*")
+        for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*", "AWS_USE_*_ENDPOINT")
     ),
     *beside_logins(amazon("pi", _while_used("amazon-bedrock"), ())),
     *wide_keys(

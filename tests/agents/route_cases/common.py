@@ -17,6 +17,9 @@ IN_DEFAULT_REGION = {"AWS_BEARER_TOKEN_BEDROCK": "aws-1", "AWS_DEFAULT_REGION": 
 ENDPOINT = {"AWS_ENDPOINT_URL*": f"POST {LLM}/aws/model/"}
 AT_ENDPOINT = {**AWS, "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": f"{LLM}/aws"}
 
+FIPS = {"AWS_USE_*_ENDPOINT": "https://bedrock-runtime-fips.us-east-1.amazonaws.com/"}
+AT_FIPS = {**AWS, "AWS_REGION": "us-east-1", "AWS_USE_FIPS_ENDPOINT": "true"}
+
 
 def value(name: str) -> str:
     """Return a value for the variable *name* that nothing else has."""

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from tests.agents.llm import Script
 from tests.agents.route_cases.common import (
     AT_ENDPOINT,
+    AT_FIPS,
     AWS,
     AWS_ACCOUNT,
     BEDROCK,
     DEFAULT_REGION,
     ENDPOINT,
+    FIPS,
     IN_DEFAULT_REGION,
     calls,
     value,
@@ -22,7 +24,7 @@ GOOSE_KEYS = {
     "DEEPSEEK_API_KEY": "custom_deepseek", "FUTURMIX_API_KEY": "futurmix", "GROQ_API_KEY": "groq",
     "INCEPTION_API_KEY": "inception", "MINIMAX_API_KEY": "minimax", "MISTRAL_API_KEY": "mistral",
     "MOONSHOT_API_KEY": "moonshot", "NANOGPT_API_KEY": "nano-gpt", "NOVITA_API_KEY": "novita", "NVIDIA_API_KEY": "nvidia",
-    "OPENCODE_API_KEY": "opencode_go", "OVHCLOUD_API_KEY": "ovhcloud",
+    "OLLAMA_CLOUD_API_KEY": "ollama_cloud", "OPENCODE_API_KEY": "opencode_go", "OVHCLOUD_API_KEY": "ovhcloud",
     "TENSORIX_API_KEY": "custom_tensorix",
 }  # fmt: skip
 GOOSE_ADDRESSES = {
@@ -179,4 +181,18 @@ GOOSE = [
     goose(BEDROCK, "aws_bedrock", **AWS),
     goose(DEFAULT_REGION, "aws_bedrock", **IN_DEFAULT_REGION),
     goose(ENDPOINT, "aws_bedrock", **AT_ENDPOINT),
+    goose(FIPS, "aws_bedrock", **AT_FIPS),
+    goose(
+        {
+            "SECURITY_PROMPT_*": f"POST {LLM}/prompts",
+            "SECURITY_COMMAND_*": f"POST {LLM}/commands",
+        },
+        extensions="extensions:\n  developer: {enabled: true, type: platform, name: developer}\n",
+        script=calls("shell", command="true"),
+        SECURITY_PROMPT_ENABLED="true",
+        SECURITY_PROMPT_CLASSIFIER_ENABLED="true",
+        SECURITY_PROMPT_CLASSIFIER_ENDPOINT=f"{LLM}/prompts",
+        SECURITY_COMMAND_CLASSIFIER_ENABLED="true",
+        SECURITY_COMMAND_CLASSIFIER_ENDPOINT=f"{LLM}/commands",
+    ),
 ]

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 
 from tests.agents.route_cases.common import (
     AT_ENDPOINT,
+    AT_FIPS,
     AWS,
     AWS_ACCOUNT,
     BEDROCK,
     DEFAULT_REGION,
     ENDPOINT,
+    FIPS,
     IN_DEFAULT_REGION,
     value,
 )
@@ -135,6 +137,31 @@ PI = [
     pi(BEDROCK, "amazon-bedrock", **AWS),
     pi(DEFAULT_REGION, "amazon-bedrock", **IN_DEFAULT_REGION),
     pi(ENDPOINT, "amazon-bedrock", **AT_ENDPOINT),
+    pi(FIPS, "amazon-bedrock", **AT_FIPS),
+    pi(
+        {
+            "OPENAI_ORG_ID": "openai-organization: organization-1",
+            "OPENAI_PROJECT_ID": "openai-project: project-1",
+            "OPENAI_CUSTOM_HEADERS": "x-team: blue",
+        },
+        "openai",
+        OPENAI_ORG_ID="organization-1",
+        OPENAI_PROJECT_ID="project-1",
+        OPENAI_CUSTOM_HEADERS="x-team: blue",
+    ),
+    pi(
+        {"ANTHROPIC_CUSTOM_HEADERS": "x-team: blue"},
+        "anthropic",
+        ANTHROPIC_CUSTOM_HEADERS="x-team: blue",
+    ),
+    pi(
+        {"GOOGLE_VERTEX_BASE_URL": f"POST {LLM}/vertex/"},
+        "google-vertex",
+        config=GOOGLE,
+        GOOGLE_CLOUD_PROJECT="project-1",
+        GOOGLE_CLOUD_LOCATION="europe-west1",
+        GOOGLE_VERTEX_BASE_URL=f"{LLM}/vertex",
+    ),
     # It signs with a key of no value instead of the one that is there.
     pi(
         {"AWS_BEDROCK_SKIP_AUTH": "authorization: AWS4-HMAC-SHA256 Credential=dummy"},

@@ -612,7 +612,10 @@ def test_a_key_that_may_be_in_the_keyring_stops_the_launch(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("provider", "key"), [("databricks", "DATABRICKS_TOKEN"), ("snowflake", "SNOWFLAKE_TOKEN"),
-                          ("azure_openai", "AZURE_OPENAI_API_KEY"), ("mine", "MY_KEY")],
+                          ("azure_openai", "AZURE_OPENAI_API_KEY"), ("avian", "AVIAN_API_KEY"),
+                          ("ollama_cloud", "OLLAMA_CLOUD_API_KEY"), ("routstr", "ROUTSTR_API_KEY"),
+                          ("tanzu_ai", "TANZU_AI_API_KEY"), ("venice", "VENICE_API_KEY"),
+                          ("zai", "ZHIPU_API_KEY"), ("mine", "MY_KEY")],
 )  # fmt: skip
 def test_no_other_login_stands_in_for_the_key_of_gooses_provider(
     provider: str, key: str, tmp_path: Path
