@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, cast
@@ -11,6 +11,7 @@ from typing import Any, cast
 from aileron_core.errors import InvalidRequest
 from aileron_core.launch.agents.opencode_conversations import OPENCODE_CONVERSATIONS
 from aileron_core.launch.agents.opencode_programs import opencode_programs
+from aileron_core.launch.agents.opencode_providers import OPENCODE_LISTED
 from aileron_core.launch.agents.opencode_routes import (
     CONFIG_VARIABLE,
     OPENCODE_ROUTES,
@@ -47,6 +48,7 @@ _VERSIONS = {"anthropic": "v1", "openai": "v1", "google": "v1beta"}
 
 _REFERENCE = re.compile(r"\{(env|file):\s*([^}]+?)\s*\}")
 _LIST = "models.json"
+_OWN_LIST = "OpenCode's own list of models"
 _OWN = "~/.config/opencode/"
 _COPIED = (
     "opencode.json", "opencode.jsonc", "config.json", "tui.json", "tui.jsonc", "*.md",
@@ -288,10 +290,14 @@ def _of_other_files(context: PlanContext, found: list[RouteSetting]) -> list[Rou
             more += settings_in(path, {name: front_matter(text).get("model")})
         elif _is_used(path) and not any(each.name == "model" for each in found):
             more += settings_in(path, {"model": _used(path, json_table(text) or {})})
-    for path, text in context.settings.items():
-        if path.endswith(f"/{_LIST}"):
-            table = json_table(text) or {}
-            more += settings_in(path, listed_providers(table, context.env, [*found, *more]))
+    lists = {
+        path: json_table(text) or {}
+        for path, text in context.settings.items()
+        if path.endswith(f"/{_LIST}")
+    }
+    for path, table in (lists or {_OWN_LIST: OPENCODE_LISTED}).items():
+        values = listed_providers(table, context.env, [*found, *more])
+        more += [replace(each, from_project=False) for each in settings_in(path, values)]
     return more
 
 

@@ -78,3 +78,10 @@ OPENCODE_ADDRESSES: Mapping[str, tuple[str, ...]] = {
     "SNOWFLAKE_ACCOUNT": ("snowflake-cortex",),
 }
 """A variable that is a part of an address -> the providers that take it."""
+OPENCODE_LISTED: Mapping[str, Mapping[str, list[str]]] = {
+    "infomaniak": {"env": ["INFOMANIAK_API_KEY"]},
+    "neon": {"env": ["NEON_AI_GATEWAY_TOKEN"]},
+    "privatemode-ai": {"env": ["PRIVATEMODE_API_KEY", "PRIVATEMODE_ENDPOINT"]},
+    "watsonx": {"env": ["WATSONX_AI_APIKEY", "WATSONX_AI_PROJECT_ID"]},
+}
+"""What the list in its program says of providers with several variables: each of these chooses the provider."""

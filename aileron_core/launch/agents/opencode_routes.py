@@ -150,7 +150,7 @@ OPENCODE_ROUTES = (
             "opencode",
             _VERTEX,
             "Choose a model of the provider google, which takes a key",
-            ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
+            ("GOOGLE_CLOUD_PROJECT", "GCP_PROJECT", "GCLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
         )
     ),
     *beside_logins(amazon("opencode", _while_used("amazon-bedrock"), ("AWS_REGION",))),
@@ -172,6 +172,11 @@ OPENCODE_ROUTES = (
         name="GOOGLE_VERTEX_API_KEY",
         chooses="the key of its provider",
         only_while=replace(_VERTEX, choice=None),
+    ),
+    Route(
+        name="TOGETHER_AI_API_KEY",
+        chooses="the key of its provider",
+        only_while=replace(_while_used("togetherai"), choice=None),
     ),
     *(
         Route(
@@ -213,12 +218,18 @@ OPENCODE_ROUTES = (
         )
         for name, path in (("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share"))
     ),
-    Route(
-        name="VERCEL_OIDC_TOKEN",
-        chooses="the login of its provider",
-        only_while=replace(_while_used("vercel"), choice=None),
-        unless=("AI_GATEWAY_API_KEY",),
-        refused="It gives access to more than models, so the sandbox does not contain it. Set AI_GATEWAY_API_KEY instead.",
+    *(
+        Route(
+            name=name,
+            chooses="the login of its provider",
+            only_while=replace(_while_used(provider), choice=None),
+            unless=(key,),
+            refused=f"It gives access to more than models, so the sandbox does not contain it. Set {key} instead.",
+        )
+        for name, provider, key in (
+            ("VERCEL_OIDC_TOKEN", "vercel", "AI_GATEWAY_API_KEY"),
+            ("VERCEL_API_KEY", "v0", "V0_API_KEY"),
+        )
     ),
     Route(
         name="the organization of an account",
@@ -243,7 +254,6 @@ OPENCODE_ROUTES = (
         name="a provider that only its list of models knows",
         chooses="the provider",
         source="login",
-        path=".cache/opencode",
         only_while=Condition("the variable is set and no model is chosen", ("*.env (*)",)),
         unless=("model",),
         refused=f"{_CHOICE.instead}, or unset that variable.",

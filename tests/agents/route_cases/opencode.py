@@ -216,6 +216,7 @@ OPENCODE = [
             ("GOOGLE_VERTEX_PROJECT", "GOOGLE_VERTEX_LOCATION"),
             ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
             ("GCLOUD_PROJECT", "VERTEX_LOCATION"),
+            ("GCP_PROJECT", "GOOGLE_VERTEX_LOCATION"),
         )
     ),
     *(
@@ -266,6 +267,12 @@ OPENCODE = [
         CF_AIG_TOKEN="key-1",
         CLOUDFLARE_ACCOUNT_ID="account-1",
         CLOUDFLARE_GATEWAY_ID="gateway-1",
+    ),
+    opencode(
+        {"TOGETHER_AI_API_KEY": "authorization: Bearer key-1"},
+        "togetherai/any",
+        settings={"provider": {"togetherai": {"models": {"any": {}}}}},
+        TOGETHER_AI_API_KEY="key-1",
     ),
     opencode(
         {"GOOGLE_VERTEX_API_KEY": "x-goog-api-key: key-1"},

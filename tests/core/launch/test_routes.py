@@ -209,6 +209,13 @@ MINE = '[model_providers.mine]\nbase_url = "https://x"\nenv_key = "MY_KEY"\n'
             {"NEW_KEY"},
         ),
         (
+            "opencode",
+            ("-m", "neon/x"),
+            {},
+            {"NEON_AI_GATEWAY_TOKEN": "k"},
+            {"NEON_AI_GATEWAY_TOKEN"},
+        ),
+        (
             "pi",
             (),
             {".pi/agent/settings.json": '{"enabledModels": ["amazon-bedrock/x"]}'},
@@ -328,6 +335,13 @@ def test_what_settings_and_arguments_choose_reaches_the_agent(
             {".cache/opencode/models.json": LISTED},
             {"NEW_KEY": "k"},
             ("~/.cache/opencode/models.json sets new.env (NEW_KEY)", "Choose a model"),
+        ),
+        (
+            "opencode",
+            (),
+            {},
+            {"WATSONX_AI_APIKEY": "k"},
+            ("OpenCode's own list of models sets watsonx.env (WATSONX_AI_APIKEY)", "Choose a model"),
         ),
         (
             "opencode",
