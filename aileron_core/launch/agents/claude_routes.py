@@ -185,6 +185,11 @@ CLAUDE_ROUTES = (
         refused="Set ANTHROPIC_BEDROCK_BASE_URL instead, or set it yourself, under `env` of `[launch.claude]` in config.toml.",
     ),
     *_refused(
+        "the list of models",
+        "Set it yourself, under `env` of `[launch.claude]` in config.toml, or unset it for this launch.",
+        "CLAUDE_CODE_MODEL_CATALOG_URL",
+    ),
+    *_refused(
         "its settings",
         "The file is not in the sandbox. Put the settings into ~/.claude/settings.json, and unset it for this launch.",
         "CLAUDE_CODE_MANAGED_SETTINGS_PATH",

@@ -90,6 +90,22 @@ CODEX_ROUTES = (
         ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
         unless=(f"{_OWN_PROVIDER}.credential_file", f"{_OWN_PROVIDER}.auth.command"),
     ),
+    *(
+        Route(
+            name=name,
+            chooses="the login",
+            refused="Its token's file is not in the sandbox. Set OPENAI_API_KEY instead, and unset it for this launch.",
+        )
+        for name in ("OPENAI_FEDERATION_RULE_ID", "OPENAI_IDENTITY_TOKEN_FILE")
+    ),
+    *(
+        Route(
+            name=name,
+            chooses="where its login is renewed",
+            refused="Set it yourself, under `env` of `[launch.codex]` in config.toml, or unset it for this launch.",
+        )
+        for name in ("CODEX_AUTHAPI_BASE_URL", "CODEX_REFRESH_TOKEN_URL_OVERRIDE")
+    ),
     Route(
         name="CODEX_HOME",
         chooses="its settings and its login",
