@@ -207,11 +207,16 @@ def test_a_variable_that_may_choose_the_provider_is_named_before_the_start(
 @pytest.mark.parametrize(("agent", "name"), variants(IN_NO_TABLE.items(), 1))
 def test_what_no_table_knows_is_named_at_the_start(agent: str, name: str, shared: Bench) -> None:
     """A variable, if the program names it, as all in its table but what a compiler took apart; a file of its settings."""
+    listed = agent == "opencode"
     case = Case(
         rows={},
-        args=("--version",),
-        env={name: "any", "OF_ANOTHER_PROGRAM": "any"},
-        files={"own.pem": "", ".codex/config.toml": 'mine = "~/own.pem"'},
+        args=("--version", *(("--model", "openai/any") if listed else ())),
+        env={name: "any", "OF_ANOTHER_PROGRAM": "any", "ONLY_LISTED_KEY": "any"},
+        files={
+            "own.pem": "",
+            ".codex/config.toml": 'mine = "~/own.pem"',
+            ".cache/opencode/models.json": '{"new": {"env": ["ONLY_LISTED_KEY"]}}',
+        },
     )
     with started(fresh(shared), agent, case) as running:
         ended = running.end()
@@ -221,7 +226,8 @@ def test_what_no_table_knows_is_named_at_the_start(agent: str, name: str, shared
     )
     assert said, ended.output
     assert said[3] == AGENTS[agent].title
-    assert {name, "OF_ANOTHER_PROGRAM"} & {*said[1].split(", ")} == {name}
+    named = {name, "OF_ANOTHER_PROGRAM", "ONLY_LISTED_KEY"} & {*said[1].split(", ")}
+    assert named == {name, *(["ONLY_LISTED_KEY"] if listed else [])}
     table = [route for route in AGENTS[agent].routes if route.source == "environment"]
     names = {route.name for route in table if "*" not in route.name} - {"OPENAI_PROJECT"}
     program = shutil.which(agent, path=shared.environment({})["PATH"])
