@@ -92,6 +92,7 @@ _ROUTES = (
             ("GOOGLE_CLOUD_PROJECT*", "the Google Cloud project"),
             ("GOOGLE_CLOUD_QUOTA_PROJECT", "the Google Cloud project"),
             ("GOOGLE_CLOUD_LOCATION", "the region"),
+            ("GEMINI_CLI_TRUST_WORKSPACE", "whether the project's settings count"),
         )
     ),
     *(
@@ -141,6 +142,11 @@ _ROUTES = (
         ),
     ),
     Route(
+        name="GEMINI_RESTRICTED_MODE",
+        chooses="whether the project's settings count",
+        refused="It is not carried into the sandbox. Set GEMINI_CLI_TRUST_WORKSPACE=false instead, and unset it for this launch.",
+    ),
+    Route(
         name="GEMINI_CLI_HOME",
         chooses="its settings and its login",
         path=".",
@@ -152,7 +158,11 @@ _ROUTES = (
             chooses="its settings",
             refused="The file is not in the sandbox. Unset it for this launch.",
         )
-        for name in ("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH")
+        for name in (
+            "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
+            "GEMINI_CLI_SYSTEM_DEFAULTS_PATH",
+            "GEMINI_EXP",
+        )
     ),
 )
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tests.agents.routed import GOOGLE, LLM, THROUGH_PROXY, Case
 
@@ -24,6 +25,7 @@ def gemini(
     )
 
 
+_WITH_KEY = {"selectedType": "gemini-api-key"}
 GEMINI = [
     gemini(
         {
@@ -86,6 +88,17 @@ GEMINI = [
         settings={"model": {"name": "${MY_MODEL}"}},
         GEMINI_API_KEY="key-1",
         MY_MODEL="model-of-mine",
+    ),
+    replace(
+        gemini(
+            {"GEMINI_CLI_TRUST_WORKSPACE": "/models/model-of-project:"},
+            login="gemini-api-key",
+            settings={"security": {"folderTrust": {"enabled": True}, "auth": _WITH_KEY}},
+            GEMINI_API_KEY="key-1",
+            GEMINI_CLI_TRUST_WORKSPACE="true",
+        ),
+        args=("-p", "hello"),
+        project={".env": "GEMINI_MODEL=model-of-project\n"},
     ),
     gemini(
         {"CLOUD_SHELL": "http://169.254.169.254/computeMetadata/"},

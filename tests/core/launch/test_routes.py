@@ -341,7 +341,10 @@ def test_what_settings_and_arguments_choose_reaches_the_agent(
             (),
             {},
             {"WATSONX_AI_APIKEY": "k"},
-            ("OpenCode's own list of models sets watsonx.env (WATSONX_AI_APIKEY)", "Choose a model"),
+            (
+                "OpenCode's own list of models sets watsonx.env (WATSONX_AI_APIKEY)",
+                "Choose a model",
+            ),
         ),
         (
             "opencode",
