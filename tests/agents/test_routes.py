@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar
@@ -263,24 +263,41 @@ def test_the_model_that_was_used_last_is_asked(shared: Bench) -> None:
     assert missing == {}, (output[-2000:], [each.url for each in shared.llm.seen])
 
 
+@pytest.mark.parametrize(
+    ("agent", "args", "chosen", "said"),
+    [
+        (
+            "goose",
+            ("session",),
+            "GOOSE_PROVIDER: openai\nGOOSE_MODEL: any\n",
+            "Goose was not started. Its provider openai is chosen, and OPENAI_API_KEY",
+        ),
+        (
+            "gemini",
+            (),
+            '{"security": {"auth": {"selectedType": "gemini-api-key"}}}',
+            "Gemini CLI was not started. Its settings choose an API key",
+        ),
+    ],
+    ids=["goose", "gemini"],
+)
 def test_a_launch_without_the_key_that_the_keyring_may_have_ends_before_the_agent(
-    shared: Bench,
+    agent: str, args: tuple[str, ...], chosen: str, said: str, shared: Bench
 ) -> None:
-    """Goose's session is open by then: only the console knows which keys the vault has."""
+    """Its session is open by then: only the console knows which keys the vault has."""
     bench = fresh(shared)
-    program = bench.home / "bin" / "goose"
+    program = bench.home / "bin" / agent
     program.parent.mkdir()
     program.write_text("#!/bin/sh\necho started\n")
     program.chmod(0o755)
-    path = f"{program.parent}:/usr/bin:/bin"
-    env = {"PATH": path, "GOOSE_PROVIDER": "openai", "OPENAI_API_KEY": ""}
-    with started(bench, "goose", Case(rows={}, args=("session",), env=env)) as running:
+    env = {"PATH": f"{program.parent}:/usr/bin:/bin", "OPENAI_API_KEY": "", "GEMINI_API_KEY": ""}
+    settings = {"goose": ".config/goose/config.yaml", "gemini": ".gemini/settings.json"}[agent]
+    case = Case(rows={}, args=args, env=env, files={settings: chosen})
+    with started(bench, agent, case) as running:
         ended = running.end()
     assert ended.code == 77, ended.output
-    assert (
-        "Goose was not started. Its provider openai is chosen, and OPENAI_API_KEY" in ended.output
-    )
-    with started(bench, "goose", Case(rows={}, args=("session",), env={"PATH": path})) as running:
+    assert said in ended.output
+    with started(bench, agent, replace(case, files={settings: ""})) as running:
         assert "started" in running.end().output
 
 

@@ -72,6 +72,10 @@ _USED_WHILE = {
     "METADATA_SERVER_DETECTION": _OF_MACHINE,
 }
 """A variable of a Google Cloud login -> when it counts, where not for Vertex AI alone."""
+_KEYRING = (
+    "One in the system's keyring is not in the sandbox. Set GEMINI_API_KEY, or run `aileron gateway "
+    "key set gemini`."
+)
 _ROUTES = (
     *(
         Route(name=name, chooses=chooses)
@@ -140,6 +144,17 @@ _ROUTES = (
             "a Google account is chosen",
             ("GOOGLE_GENAI_USE_GCA", "security.auth.selectedType=oauth-personal"),
         ),
+    ),
+    Route(
+        name="its keyring",
+        chooses="the key",
+        source="login",
+        # Only once the session is open is it known whether the vault has a key: see `_lost_key`.
+        only_while=Condition(
+            "an API key is chosen that is neither in the environment, a .env file nor the vault",
+            ("a key that only the keyring has",),
+        ),
+        refused=_KEYRING,
     ),
     Route(
         name="GEMINI_RESTRICTED_MODE",
@@ -400,8 +415,8 @@ def _lost_key(context: PlanContext) -> str:
     if not context.contained or _chosen_login(context) != _KEY:
         return ""
     return (
-        "Its settings choose an API key, which is neither in your environment nor in a .env file. One in the system's "
-        "keyring is not in the sandbox. Set GEMINI_API_KEY, or run `aileron gateway key set gemini`."
+        "Its settings choose an API key, which is neither in your environment nor in a .env file. "
+        f"{_KEYRING}"
     )
 
 
