@@ -843,3 +843,54 @@ def test_settings_of_all_users_count_wherever_they_are_split() -> None:
     claude, gemini = (AGENTS[each].settings_paths({}, ()) for each in ("claude", "gemini"))
     assert PurePosixPath("/etc/claude-code/managed-settings.d/*.json") in claude
     assert PurePosixPath("/etc/gemini-cli/system-defaults.json") in gemini
+
+
+_ELSEWHERE = {
+    "ANTHROPIC_IDENTITY_TOKEN", "ANTHROPIC_ORGANIZATION_ID", "ANTHROPIC_SCOPE",
+    "ANTHROPIC_SERVICE_ACCOUNT_ID", "ANTHROPIC_WORKSPACE_ID", "CLAUDE_CODE_FEDERATION_CACHE_DIR",
+    "CLAUDE_CODE_HOST_CREDS_FILE", "CLAUDE_CODE_OAUTH_CLIENT_ID", "CLAUDE_CODE_OAUTH_SCOPES",
+    "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST", "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
+    "CLAUDE_SESSION_INGRESS_TOKEN_FILE",
+}  # fmt: skip
+_LOGIN = {".config/anthropic/default.json": "{}"}
+_AT_AWS, _AT_VERTEX = {"CLAUDE_CODE_USE_BEDROCK": "1"}, {"CLAUDE_CODE_USE_VERTEX": "1"}
+_AT_FOUNDRY = {"CLAUDE_CODE_USE_FOUNDRY": "1"}
+_AWS_LOGIN = {"AWS_PROFILE": "work", "AWS_ROLE_ARN": "role"}
+_AWS_FILES = {
+    ".aws/config": "",
+    ".claude/settings.json": '{"awsAuthRefresh": "/x", "awsCredentialExport": "/x"}',
+}
+_GCP_FILES = {".config/gcloud/x": "", ".claude/settings.json": '{"gcpAuthRefresh": "/x"}'}
+
+
+@pytest.mark.parametrize(
+    ("env", "files", "instead"),
+    [
+        (dict.fromkeys(_ELSEWHERE, "x"), _LOGIN,
+         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")),
+        ({}, {".claude/settings.json": '{"apiKeyHelper": "/x"}'},
+         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")),
+        ({**_AT_AWS, **_AWS_LOGIN}, _AWS_FILES,
+         ("AWS_BEARER_TOKEN_BEDROCK", "CLAUDE_CODE_SKIP_BEDROCK_AUTH", "CLAUDE_CODE_SKIP_MANTLE_AUTH",
+          "CLAUDE_CODE_SKIP_ANTHROPIC_AWS_AUTH", "ANTHROPIC_AWS_API_KEY")),
+        ({**_AT_VERTEX, "GOOGLE_APPLICATION_CREDENTIALS": "/x", "CLOUDSDK_CONFIG": "/x"}, _GCP_FILES,
+         ("CLAUDE_CODE_SKIP_VERTEX_AUTH", "CLAUDE_CODE_SKIP_ANTHROPIC_GOOGLE_CLOUD_AUTH")),
+        (_AT_VERTEX, _GCP_FILES,
+         ("CLAUDE_CODE_SKIP_VERTEX_AUTH", "CLAUDE_CODE_SKIP_ANTHROPIC_GOOGLE_CLOUD_AUTH")),
+        ({**_AT_VERTEX, "GOOGLE_CLOUD_PROJECT": "x", "GCLOUD_PROJECT": "x"}, {},
+         ("ANTHROPIC_VERTEX_PROJECT_ID",)),
+        ({**_AT_FOUNDRY, "AZURE_CLIENT_ID": "x"}, {".azure/x": ""},
+         ("ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_AUTH_TOKEN", "CLAUDE_CODE_SKIP_FOUNDRY_AUTH")),
+    ],
+    ids=["login", "helper", "aws", "google", "gcloud", "project", "azure"],
+)  # fmt: skip
+def test_what_makes_a_login_needless_lets_claude_start(
+    env: Mapping[str, str], files: Mapping[str, str], instead: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Each of its own keys, and each switch for a proxy that signs; without them each setting is refused."""
+    refused = launched("claude", tmp_path, env, files=files).refusals
+    for name in {*env} - {*_AT_AWS, *_AT_VERTEX, *_AT_FOUNDRY}:
+        assert any(f"sets {name}, " in each for each in refused), name
+    assert refused
+    for name in instead:
+        assert launched("claude", tmp_path, {**env, name: "1"}).refusals == (), name
