@@ -70,7 +70,12 @@ CLAUDE_ROUTES = (
         "CLAUDE_CODE_SKIP_ANTHROPIC_AWS_AUTH",
         only_while=_ON_AWS,
     ),
-    *amazon("claude", _AT_AWS, ("AWS_REGION", "AWS_DEFAULT_REGION"), unless=_NO_AWS),
+    *amazon(
+        "claude",
+        _AT_AWS,
+        ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_USE_*_ENDPOINT"),
+        unless=_NO_AWS,
+    ),
     *_rows(
         "the project, region and address",
         "ANTHROPIC_VERTEX_*",
@@ -85,7 +90,13 @@ CLAUDE_ROUTES = (
         "CLAUDE_CODE_SKIP_ANTHROPIC_GOOGLE_CLOUD_AUTH",
         only_while=_ON_GOOGLE,
     ),
-    *google("claude", _AT_GOOGLE, _NO_GOOGLE_LOGIN, unless=_NO_GOOGLE),
+    *google(
+        "claude",
+        _AT_GOOGLE,
+        _NO_GOOGLE_LOGIN,
+        ("GOOGLE_CLOUD_QUOTA_PROJECT",),
+        unless=_NO_GOOGLE,
+    ),
     *(
         Route(
             name=name,
@@ -187,6 +198,7 @@ CLAUDE_ROUTES = (
     *_refused(
         "the list of models",
         "Set it yourself, under `env` of `[launch.claude]` in config.toml, or unset it for this launch.",
+        "CLAUDE_CODE_CLIENT_DATA_URL",
         "CLAUDE_CODE_MODEL_CATALOG_URL",
     ),
     *_refused(

@@ -18,6 +18,7 @@ CODEX_ROUTES = (
             ("OPENAI_PROJECT", "the project that pays"),
             ("CODEX_OSS_BASE_URL", "the address of a local model"),
             ("CODEX_OSS_PORT", "the address of a local model"),
+            ("CODEX_CA_CERTIFICATE", "the certificates of its connections"),
         )
     ),
     *(
@@ -80,7 +81,7 @@ CODEX_ROUTES = (
         ),
     ),
     *amazon(
-        "codex", _BEDROCK, ("AWS_REGION", "AWS_DEFAULT_REGION"),
+        "codex", _BEDROCK, ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_USE_*_ENDPOINT"),
         unless=(f"{_OWN_PROVIDER}.aws.profile", f"{_OWN_PROVIDER}.aws.credential_export.*"),
     ),
     *google(
@@ -101,10 +102,15 @@ CODEX_ROUTES = (
     *(
         Route(
             name=name,
-            chooses="where its login is renewed",
+            chooses=chooses,
             refused="Set it yourself, under `env` of `[launch.codex]` in config.toml, or unset it for this launch.",
         )
-        for name in ("CODEX_AUTHAPI_BASE_URL", "CODEX_REFRESH_TOKEN_URL_OVERRIDE")
+        for name, chooses in (
+            ("CODEX_APP_SERVER_LOGIN_ISSUER", "where it logs in"),
+            ("CODEX_AUTHAPI_BASE_URL", "where its login is renewed"),
+            ("CODEX_REFRESH_TOKEN_URL_OVERRIDE", "where its login is renewed"),
+            ("CODEX_GUARDIAN_DECISIONS_API_KEY", "the key with which it has approvals judged"),
+        )
     ),
     Route(
         name="CODEX_HOME",

@@ -91,7 +91,10 @@ class _OpenCode:
             read_only=("bin", "node_modules", "packages"),
         ),
     )  # fmt: skip
-    env_names: tuple[str, ...] = ("OPENCODE_ENABLE_EXPERIMENTAL_MODELS",)
+    env_names: tuple[str, ...] = (
+        "OPENCODE_ENABLE_EXPERIMENTAL_MODELS",
+        "GOOGLE_CLOUD_QUOTA_PROJECT",
+    )
     routes: tuple[Route, ...] = field(default_factory=lambda: OPENCODE_ROUTES)
     hosts: tuple[str, ...] = (
         "api.anthropic.com",

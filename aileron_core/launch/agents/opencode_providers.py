@@ -79,6 +79,7 @@ OPENCODE_ADDRESSES: Mapping[str, tuple[str, ...]] = {
 }
 """A variable that is a part of an address -> the providers that take it."""
 OPENCODE_LISTED: Mapping[str, Mapping[str, list[str]]] = {
+    "google": {"env": ["GOOGLE_API_KEY", "GEMINI_API_KEY"]},
     "infomaniak": {"env": ["INFOMANIAK_API_KEY"]},
     "neon": {"env": ["NEON_AI_GATEWAY_TOKEN"]},
     "privatemode-ai": {"env": ["PRIVATEMODE_API_KEY", "PRIVATEMODE_ENDPOINT"]},

@@ -153,7 +153,9 @@ OPENCODE_ROUTES = (
             ("GOOGLE_CLOUD_PROJECT", "GCP_PROJECT", "GCLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
         )
     ),
-    *beside_logins(amazon("opencode", _while_used("amazon-bedrock"), ("AWS_REGION",))),
+    *beside_logins(
+        amazon("opencode", _while_used("amazon-bedrock"), ("AWS_REGION", "AWS_USE_*_ENDPOINT"))
+    ),
     *wide_keys(
         "opencode",
         "Log in with `opencode auth login`",

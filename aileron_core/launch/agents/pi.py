@@ -196,7 +196,7 @@ class _Pi:
             conversations=("sessions/*/*.jsonl",),
         ),
     )  # fmt: skip
-    env_names: tuple[str, ...] = ()
+    env_names: tuple[str, ...] = ("GOOGLE_CLOUD_QUOTA_PROJECT",)
     routes: tuple[Route, ...] = field(default_factory=lambda: _ROUTES)
     hosts: tuple[str, ...] = (
         "api.anthropic.com",

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 
 from tests.agents.llm import Script
 from tests.agents.route_cases.common import calls
-from tests.agents.routed import LLM, THROUGH_PROXY, Case, says_final
+from tests.agents.routed import GOOGLE, LLM, THROUGH_PROXY, Case, says_final
 
 
 def claude(
     rows: Mapping[str, str],
     *args: str,
     settings: object = None,
+    config: Mapping[str, str] | None = None,
     script: Script = says_final,
     **env: str,
 ) -> Case:
@@ -21,6 +22,7 @@ def claude(
         args=("-p", "hello", *args),
         env={**THROUGH_PROXY, **env},
         files={".claude/settings.json": json.dumps(settings or {})},
+        config=config or {},
         script=script,
     )
 
@@ -136,6 +138,21 @@ CLAUDE = [
         CLAUDE_CODE_USE_BEDROCK="1",
         AWS_BEARER_TOKEN_BEDROCK="aws-1",
         AWS_DEFAULT_REGION="eu-west-2",
+    ),
+    claude(
+        {"AWS_USE_*_ENDPOINT": "bedrock-fips.us-east-1.amazonaws.com/"},
+        CLAUDE_CODE_USE_BEDROCK="1",
+        AWS_BEARER_TOKEN_BEDROCK="aws-1",
+        AWS_REGION="us-east-1",
+        AWS_USE_FIPS_ENDPOINT="true",
+    ),
+    claude(
+        {"GOOGLE_CLOUD_QUOTA_PROJECT": "x-goog-user-project: project-2"},
+        config=GOOGLE,
+        CLAUDE_CODE_USE_VERTEX="1",
+        ANTHROPIC_VERTEX_PROJECT_ID="project-1",
+        CLOUD_ML_REGION="europe-west1",
+        GOOGLE_CLOUD_QUOTA_PROJECT="project-2",
     ),
     claude(
         {

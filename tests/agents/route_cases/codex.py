@@ -3,7 +3,8 @@
 import json
 from collections.abc import Mapping
 
-from tests.agents.routed import LLM, PORT, THROUGH_PROXY, Case
+from tests.agents.route_cases.common import AT_FIPS_STS, FIPS_ROLE, FIPS_STS
+from tests.agents.routed import LLM, PORT, PROJECT, THROUGH_PROXY, Case
 
 MINE = f"""\
 model = "chosen-model"
@@ -39,13 +40,20 @@ CHATGPT = {
 
 
 def codex(
-    rows: Mapping[str, str], *args: str, config: str = "", login: str = "", **env: str
+    rows: Mapping[str, str],
+    *args: str,
+    config: str = "",
+    login: str = "",
+    of_toml: Mapping[str, str] | None = None,
+    **env: str,
 ) -> Case:
     files = {".codex/config.toml": config}
     if login:
         files[".codex/auth.json"] = login
     words = ("exec", "--skip-git-repo-check", *args, "hello")
-    return Case(rows=rows, args=words, env={**THROUGH_PROXY, **env}, files=files)
+    return Case(
+        rows=rows, args=words, env={**THROUGH_PROXY, **env}, files=files, config=of_toml or {}
+    )
 
 
 CODEX = [
@@ -116,6 +124,18 @@ CODEX = [
         *("-c", "model_provider=amazon-bedrock"),
         AWS_BEARER_TOKEN_BEDROCK="aws-1",
         AWS_DEFAULT_REGION="eu-west-2",
+    ),
+    codex(
+        FIPS_STS,
+        *("-c", "model_provider=amazon-bedrock"),
+        of_toml=FIPS_ROLE,
+        **AT_FIPS_STS,
+    ),
+    codex(
+        {"CODEX_CA_CERTIFICATE": "https://api.groq.com/"},
+        config='model_provider = "mine"\n[model_providers.mine]\nname = "mine"\nbase_url = "https://api.groq.com/v1"\n',
+        SSL_CERT_FILE="",
+        CODEX_CA_CERTIFICATE=f"{PROJECT}/ca.pem",
     ),
     codex(
         {

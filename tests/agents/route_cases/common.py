@@ -18,6 +18,13 @@ ENDPOINT = {"AWS_ENDPOINT_URL*": f"POST {LLM}/aws/model/"}
 AT_ENDPOINT = {**AWS, "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": f"{LLM}/aws"}
 
 FIPS = {"AWS_USE_*_ENDPOINT": "https://bedrock-runtime-fips.us-east-1.amazonaws.com/"}
+FIPS_STS = {"AWS_USE_*_ENDPOINT": "POST https://sts-fips.us-east-1.amazonaws.com/"}
+AT_FIPS_STS = {"AWS_REGION": "us-east-1", "AWS_USE_FIPS_ENDPOINT": "true"}
+FIPS_ROLE = {
+    "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/mine",
+    "AWS_WEB_IDENTITY_TOKEN_FILE": "login.json",
+}
+"""A role that AWS gives for a token: the address of that service is what the variable changes."""
 AT_FIPS = {**AWS, "AWS_REGION": "us-east-1", "AWS_USE_FIPS_ENDPOINT": "true"}
 
 

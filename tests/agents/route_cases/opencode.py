@@ -7,7 +7,7 @@ from typing import Any
 
 from aileron_core.launch.agents.opencode_providers import OPENCODE_PROVIDERS as FURTHER_PROVIDERS
 from tests.agents.llm import CallTool, Conversation, Say, Script
-from tests.agents.route_cases.common import AWS, BEDROCK, value
+from tests.agents.route_cases.common import AT_FIPS_STS, AWS, BEDROCK, FIPS_ROLE, FIPS_STS, value
 from tests.agents.routed import GOOGLE, LLM, THROUGH_PROXY, Case, says_final
 
 OPENCODE_PROVIDERS = {
@@ -219,6 +219,20 @@ OPENCODE = [
             ("GCP_PROJECT", "GOOGLE_VERTEX_LOCATION"),
         )
     ),
+    opencode(
+        {"ALIBABA_API_KEY": "authorization: Bearer key-1"},
+        settings={
+            "model": "mine/any",
+            "provider": {
+                "mine": {
+                    "npm": "@ai-sdk/alibaba",
+                    "options": {"baseURL": f"{LLM}/mine"},
+                    "models": {"any": {}},
+                }
+            },
+        },
+        ALIBABA_API_KEY="key-1",
+    ),
     *(
         opencode(
             {
@@ -282,6 +296,7 @@ OPENCODE = [
         GOOGLE_VERTEX_LOCATION="europe-west1",
     ),
     opencode(BEDROCK, "amazon-bedrock/google.gemma-3-12b-it", **AWS),
+    opencode(FIPS_STS, "amazon-bedrock/google.gemma-3-12b-it", config=FIPS_ROLE, **AT_FIPS_STS),
     opencode(
         {"OPENCODE_AUTH_CONTENT": "authorization: Bearer key-of-login"},
         "groq/llama-3.1-8b-instant",
