@@ -150,7 +150,7 @@ def _handling(route: Route) -> str:
     open_choice = choice is not None and route.source == "environment"
     none = "while no model is chosen; named while another is" if open_choice else ""
     if route.refused:
-        return f"refused{when}: {route.refused}{f' Refused too {none}.' if none else ''}"
+        return f"{'named at the launch' if route.only_named else 'refused'}{when}: {route.refused}{f' Refused too {none}.' if none else ''}"
     also = "carried, and so are the variables that it names" if route.names_variables else "carried"
     return f"{also}{when}{f'; refused {none}' if none else ''}"
 

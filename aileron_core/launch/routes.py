@@ -59,6 +59,8 @@ class Route:
     source: Literal["environment", "settings", "login"] = "environment"
     refused: str = ""
     """Why it cannot be carried into the sandbox and what to do instead; empty where it is carried."""
+    only_named: bool = False
+    """The agent may do without it: its loss is said at the launch, which goes on."""
     runs_program: bool = False
     """Whether it names a program; it is refused only if that is not in the sandbox."""
     names_variables: bool = False
@@ -134,11 +136,13 @@ def judge_routes(
     values = {**{each.name: each.value for each in own if each.outside}, **env}
     carried: dict[str, str] = {}
     refusals: list[str] = []
+    lost_notices: list[str] = []
     for route in routes:
         if route.refused:
             there = programs if route.runs_program else ()
             lost = [each for each in known if (each.where, each.value) not in there]
-            refusals += _refusals(title, route, lost, chosen, home)
+            sentences = lost_notices if route.only_named else refusals
+            sentences += _refusals(title, route, lost, chosen, home)
         elif _counts(route, own):
             for each in _matching(route, own):
                 name = each.value if route.names_variables else each.name
@@ -158,7 +162,7 @@ def judge_routes(
     return RouteJudgement(
         carried=carried,
         refusals=tuple(dict.fromkeys((*refusals, *of_project, *undecided))),
-        notices=notices,
+        notices=(*lost_notices, *notices),
     )
 
 

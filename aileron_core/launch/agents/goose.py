@@ -5,7 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from aileron_core.launch.agents.goose_conversations import GOOSE_CONVERSATIONS
-from aileron_core.launch.agents.goose_routes import CHOSEN, GOOSE_ROUTES, KEYS, VARIABLES
+from aileron_core.launch.agents.goose_routes import (
+    CHOSEN,
+    GOOSE_ROUTES,
+    KEYS,
+    OPTIONAL_KEYS,
+    VARIABLES,
+)
 from aileron_core.launch.agents.program_settings import hook_programs, server_programs
 from aileron_core.launch.agents.settings_files import (
     ARGUMENTS,
@@ -74,7 +80,7 @@ class _Goose:
             database=GOOSE_CONVERSATIONS,
         ),
     )  # fmt: skip
-    env_names: tuple[str, ...] = ()
+    env_names: tuple[str, ...] = ("GOOSE_EMBEDDING_MODEL",)
     routes: tuple[Route, ...] = field(default_factory=lambda: GOOSE_ROUTES)
     hosts: tuple[str, ...] = (
         "api.anthropic.com",
@@ -231,19 +237,29 @@ def _keyless(
     where = ARGUMENTS if option_value(context.all_args, "--provider") else where
     found: list[RouteSetting] = []
     for name, providers in VARIABLES.items():
+        if {*providers}.isdisjoint(used):
+            continue
         key = KEYS.get(name, name)
-        if key.endswith(("_API_KEY", "_TOKEN")) and not {*providers}.isdisjoint(used):
+        if name in OPTIONAL_KEYS:
+            found += _without(context, where, OPTIONAL_KEYS[name], name, secrets, needs="may need")
+        elif key.endswith(("_API_KEY", "_TOKEN")):
             found += _without(context, where, key, name, secrets)
     return found
 
 
 def _without(
-    context: PlanContext, where: str, key: str, value: str, secrets: Mapping[str, str]
+    context: PlanContext,
+    where: str,
+    key: str,
+    value: str,
+    secrets: Mapping[str, str],
+    *,
+    needs: str = "needs",
 ) -> list[RouteSetting]:
     """Return a provider that *where* chooses if its *key* is neither in the environment nor in *secrets*."""
     if context.env.get(key) or secrets.get(key):
         return []
-    return settings_in(where, {f"a provider that needs {key}": value})
+    return settings_in(where, {f"a provider that {needs} {key}": value})
 
 
 def _secrets(context: PlanContext) -> Mapping[str, str]:

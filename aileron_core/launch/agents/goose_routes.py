@@ -18,6 +18,8 @@ KEYS = {
     "ZHIPU_*": "ZHIPU_API_KEY",
 }
 """Of a family of variables, the key without which its provider does not work in a sandbox."""
+OPTIONAL_KEYS = {"LITELLM_*": "LITELLM_API_KEY"}
+"""The same for a provider that may work without its key."""
 CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_PLANNER_PROVIDER")
 
 ALWAYS = {
@@ -141,6 +143,18 @@ GOOSE_ROUTES = (
             ("a provider that needs *",),
         ),
         refused="The keyring is not in the sandbox. Set that variable, or put it into ~/.config/goose/secrets.yaml.",
+    ),
+    Route(
+        name="a key that only its keyring has",
+        chooses="the key",
+        source="login",
+        path="",
+        only_while=Condition(
+            "LiteLLM is chosen and its key is neither in the environment nor in secrets.yaml",
+            ("a provider that may need *",),
+        ),
+        only_named=True,
+        refused="The keyring is not in the sandbox. If it has that key, set the variable, or put it into ~/.config/goose/secrets.yaml.",
     ),
     Route(
         name="GOOSE_TOOLSHIM",

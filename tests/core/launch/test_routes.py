@@ -71,7 +71,7 @@ def obeyed(route: Route, home: Path) -> None:
     found = judge_routes("It", [route], env, settings, chosen={}, home=home)
     if route.refused:
         assert found.carried == {}, route
-        (sentence,) = found.refusals
+        (sentence,) = found.notices if route.only_named else found.refusals
         assert where in sentence, route
         assert name in sentence, route
         assert sentence.endswith(f" {route.refused}"), route
@@ -215,6 +215,15 @@ MINE = '[model_providers.mine]\nbase_url = "https://x"\nenv_key = "MY_KEY"\n'
             {"NEON_AI_GATEWAY_TOKEN": "k"},
             {"NEON_AI_GATEWAY_TOKEN"},
         ),
+        ("opencode", ("-m", "google/x"), {}, {"GEMINI_API_KEY": "k"}, {"GEMINI_API_KEY"}),
+        *(
+            (agent, ("-m", "any/x"), {}, {name: "k"}, {name})
+            for agent, name in (
+                ("opencode", "GOOGLE_CLOUD_QUOTA_PROJECT"),
+                ("pi", "GOOGLE_CLOUD_QUOTA_PROJECT"),
+                ("goose", "GOOSE_EMBEDDING_MODEL"),
+            )
+        ),
         (
             "pi",
             (),
@@ -345,6 +354,13 @@ def test_what_settings_and_arguments_choose_reaches_the_agent(
                 "OpenCode's own list of models sets watsonx.env (WATSONX_AI_APIKEY)",
                 "Choose a model",
             ),
+        ),
+        (
+            "opencode",
+            (),
+            {},
+            {"GOOGLE_API_KEY": "k"},
+            ("OpenCode's own list of models sets google.env (GOOGLE_API_KEY)", "Choose a model"),
         ),
         (
             "opencode",
@@ -623,6 +639,11 @@ def test_a_key_that_may_be_in_the_keyring_stops_the_launch(tmp_path: Path) -> No
     )
     assert launched("goose", tmp_path, {"MISTRAL_API_KEY": "k"}).refusals == ()
     assert launched("goose", tmp_path, {}, MISTRAL_API_KEY="k").refusals == ()
+    needless = launched("goose", tmp_path, {"GOOSE_PROVIDER": "litellm"})
+    assert needless.refusals == ()
+    assert ["may need LITELLM_API_KEY" in each for each in needless.notices] == [True]
+    given = launched("goose", tmp_path, {"GOOSE_PROVIDER": "litellm", "LITELLM_API_KEY": "k"})
+    assert given.notices == ()
     secrets = {".config/goose/secrets.yaml": "MISTRAL_API_KEY: k\n"}
     assert launched("goose", tmp_path, {}, files=secrets).refusals == ()
 
