@@ -4,49 +4,25 @@ Both run by `python -I COPY` and hold the same modules under the same names. The
 Python from 3.11 on; the folder's byte code on this very Python, whose start it makes quick.
 """
 
-import importlib.util
-import marshal
 import tempfile
 import zipapp
 from collections.abc import Iterator, Mapping
 from importlib import metadata
-from importlib.abc import InspectLoader
-from importlib.resources import files
 from pathlib import Path
 
-_RELAY = "aileron_mcp.relay"
+from aileron_core.containment.module_copies import compiled, modules_of, source_of
+
 _DEPENDENCIES = ("aileron_core", "aileron_core.home", "aileron_core.home.owner", "aileron_mcp")
 """What the relay imports of Aileron, and the packages around it."""
 
 
 def _modules() -> Iterator[tuple[str, str]]:
-    """Yield each module of the copy, and its path there without the ending."""
-    inside = sorted(
-        each.name.removesuffix(".py") for each in files(_RELAY).iterdir() if each.name[-3:] == ".py"
-    )
-    names = (*_DEPENDENCIES, *(f"{_RELAY}.{name}" for name in inside if name[:2] != "__"), _RELAY)
-    for name in names:
-        spec = importlib.util.find_spec(name)
-        assert spec is not None
-        path = name.replace(".", "/")
-        yield name, f"{path}/__init__" if spec.submodule_search_locations is not None else path
-    yield f"{_RELAY}.__main__", "__main__"
-
-
-def _loader(name: str) -> InspectLoader:
-    spec = importlib.util.find_spec(name)
-    assert spec is not None
-    assert isinstance(spec.loader, InspectLoader)
-    return spec.loader
+    return modules_of("aileron_mcp.relay", needed=_DEPENDENCIES)
 
 
 def compiled_folder() -> Mapping[str, bytes]:
     """Return the files of a folder that this Python starts without compiling anything, by their paths."""
-    head = importlib.util.MAGIC_NUMBER + bytes(12)  # no source to hold it against
-    return {
-        f"{path}.pyc": head + marshal.dumps(_loader(name).get_code(name))
-        for name, path in _modules()
-    }
+    return compiled(_modules())
 
 
 def write_zipapp(target: Path) -> None:
@@ -60,7 +36,7 @@ def write_zipapp(target: Path) -> None:
         for name, path in _modules():
             file = Path(folder, f"{path}.py")
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(_loader(name).get_source(name) or "", encoding="utf-8")
+            file.write_text(source_of(name), encoding="utf-8")
         # `--version` asks for the metadata of an installed package, and finds this.
         metadata_file = Path(folder, f"aileron-{version}.dist-info", "METADATA")
         metadata_file.parent.mkdir()

@@ -7,12 +7,13 @@ since 5.13, except for `keyctl`.
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import platform
 import struct
 import sys
 
-_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
 _INSTRUCTION_BYTES = 8
 """Of struct sock_filter."""
@@ -37,6 +38,7 @@ class LandlockTooOld(OSError):
     """The kernel's Landlock has no scopes (ABI below 6)."""
 
 
+@functools.cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
@@ -50,6 +52,12 @@ def die_with_parent(signal_number: int) -> None:
     """Have the kernel send *signal_number* to this process when its parent ends; does nothing except on Linux."""
     if sys.platform == "linux":
         _libc().prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
+
+
+def close_memory_to_others() -> None:
+    """Keep other processes of this user from reading or changing this one's memory; does nothing except on Linux."""
+    if sys.platform == "linux":
+        _libc().prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def no_new_privileges() -> None:

@@ -1,0 +1,238 @@
+"""The files worker: answers ops on the files of one project, and runs no program.
+
+Ops are answered one after another, in the order in which they come; only a search runs beside them.
+"""
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from aileron_core.connectors.builtin.worker import search
+from aileron_core.connectors.builtin.worker.arguments import Arguments
+from aileron_core.connectors.builtin.worker.command_words import resolve
+from aileron_core.connectors.builtin.worker.file_content import (
+    MAX_TEXT,
+    Snapshot,
+    bytes_of,
+    lines_of,
+    take_snapshot,
+    text_of,
+)
+from aileron_core.connectors.builtin.worker.file_writes import Change, FileWrites
+from aileron_core.connectors.builtin.worker.frames import BrokenFrame, frame_bytes, read_frame
+from aileron_core.connectors.builtin.worker.paths import Project, failure
+from aileron_core.connectors.builtin.worker.problems import OpFailed
+from aileron_core.connectors.builtin.worker.search_process import Searches
+from aileron_core.connectors.builtin.worker.text_edit import replaced
+from aileron_core.containment.linux_syscalls import close_memory_to_others
+
+MAX_LINES = 2_000
+MAX_READ = 256 * 1024
+"""Characters of a file in one answer."""
+
+_PATH_ARGUMENT = {"Glob": "path", "Grep": "path", "Bash": "cwd"}
+"""Of each tool that has another than `file_path`; the project is meant without it."""
+
+
+def serve(project: Path) -> None:
+    """Answer frames from standard input until it ends.
+
+    Raises:
+        OSError: the project's folder cannot be opened.
+    """
+    close_memory_to_others()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl+c in a terminal; the end of input ends it
+    worker = FileWorker(Project(project), _write)
+    _write({"ready": True, "features": {}})
+    with contextlib.suppress(BrokenPipeError, BrokenFrame):
+        worker.serve()
+    worker.searches.end_all()
+
+
+class FileWorker:
+    """The ops on one project's files.
+
+    Args:
+        send: writes a frame.
+    """
+
+    def __init__(self, project: Project, send: Callable[[dict[str, Any]], None]) -> None:
+        self._project = project
+        self._send = send
+        self._writes = FileWrites(project)
+        self.searches = Searches()
+        self._ops: Mapping[str, Callable[[Arguments], dict[str, Any]]] = {
+            "inspect": self._inspect,
+            "read": self._read,
+            "preview_write": lambda args: self._preview(args, _writing(args)),
+            "preview_edit": lambda args: self._preview(args, _editing(args)),
+            "write": lambda args: self._write(args, _writing(args)),
+            "edit": lambda args: self._write(args, _editing(args)),
+            "undo": lambda args: self._writes.undo(args.text("undo")),
+            "resolve": lambda args: resolve(project, args),
+        }
+
+    def serve(self) -> None:
+        """Answer until the end of standard input."""
+        with open(0, "rb", buffering=0, closefd=False) as raw:
+            stream = cast("Any", _Exactly(raw.fileno()))
+            while True:
+                descriptors = [raw.fileno(), *self.searches.readable()]
+                ready, _, _ = select.select(descriptors, [], [], self.searches.timeout())
+                for request, answer in self.searches.finished(
+                    [each for each in ready if each != raw.fileno()]
+                ):
+                    self._answer(request, answer)
+                if raw.fileno() in ready:
+                    frame = read_frame(stream)
+                    if frame is None:
+                        return
+                    if "op" in frame:
+                        self._take(frame)
+
+    def _take(self, frame: Mapping[str, Any]) -> None:
+        request, op = frame["id"], frame["op"]
+        args = Arguments(frame.get("args") or {})
+        if op in ("glob", "grep"):
+            run = search.glob if op == "glob" else search.grep
+            for each, answer in self.searches.start(request, lambda: run(self._project, args)):
+                self._answer(each, answer)
+            return
+        try:
+            if op not in self._ops:
+                raise OpFailed("unsupported", f"The files worker has no op named {op}.")
+            answer = {"result": self._ops[op](args)}
+        except OpFailed as error:
+            answer = {"error": error.to_json()}
+        except Exception as error:  # noqa: BLE001 - one op may not end the session's other ones
+            message = f"{op} failed inside Aileron ({type(error).__name__}). Please report this."
+            answer = {"error": OpFailed("io", message).to_json()}
+        self._answer(request, answer)
+
+    def _answer(self, request: int, answer: Mapping[str, Any]) -> None:
+        try:
+            self._send({"id": request, **answer})
+        except BrokenFrame:
+            error = OpFailed("too_large", "The answer is too large. Ask for less at once.")
+            self._send({"id": request, "error": error.to_json()})
+
+    def _preview(self, args: Arguments, change: Change) -> dict[str, Any]:
+        expected = args.optional_text("expect_path")
+        return self._writes.preview(args.text("file_path"), change, expected)
+
+    def _write(self, args: Arguments, change: Change) -> dict[str, Any]:
+        return self._writes.write(
+            args.text("file_path"),
+            change,
+            args.record("expect"),
+            args.optional_text("expect_path"),
+        )
+
+    def _inspect(self, args: Arguments) -> dict[str, Any]:
+        tool = args.text("tool")
+        values = Arguments(args.record("args") or {})
+        name = _PATH_ARGUMENT.get(tool)
+        given = values.text("file_path") if name is None else values.optional_text(name) or "."
+        place = self._project.locate(given)
+        facts: dict[str, Any] = {
+            "path": None if place.path is None else str(place.path),
+            "given": given,
+            "exists": place.exists,
+            "kind": place.kind,
+            "outside": place.path is None,
+            "via_link": place.via_link,
+        }
+        return facts if place.path is not None else {**facts, "target": str(place.target)}
+
+    def _read(self, args: Arguments) -> dict[str, Any]:
+        offset, limit = args.number("offset", 1, least=1), args.number("limit", MAX_LINES, least=1)
+        given = args.text("file_path")
+        with self._project.open_file(given, args.optional_text("expect_path")) as (place, file):
+            assert place.path is not None
+            try:
+                snapshot = take_snapshot(place.path, file)
+            except OSError as error:
+                raise failure(error, "read", str(place)) from None
+        text = text_of(snapshot.data)
+        if text is None:
+            return {"path": str(place), **snapshot.summary()}
+        lines = lines_of(text)
+        if offset > max(len(lines), 1):
+            raise OpFailed(
+                "invalid_arguments",
+                f"offset is {offset}, but {place} has {len(lines)} lines. Use a smaller offset.",
+            )
+        shown, cut = _numbered(lines, offset, limit)
+        return {"path": str(place), "text": shown, "lines": len(lines), "truncated": cut}
+
+
+class _Exactly:
+    """Reads whole frames from a descriptor and nothing beyond, which `select` would not see."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size and (chunk := os.read(self._descriptor, size - len(data))):
+            data += chunk
+        return data
+
+
+def _numbered(lines: list[str], offset: int, limit: int) -> tuple[str, bool]:
+    """Return lines with their numbers, as `cat -n` does, and whether any are left out after them."""
+    out: list[str] = []
+    left = MAX_READ
+    last = min(offset - 1 + limit, len(lines))
+    for number in range(offset, last + 1):
+        line = f"{number:6}\t{lines[number - 1]}"
+        if len(line) >= left:
+            if not out:
+                out.append(f"{line[:left]} [{len(line) - left} more characters in this line]")
+            return "\n".join(out), True
+        out.append(line)
+        left -= len(line) + 1
+    return "\n".join(out), last < len(lines)
+
+
+def _writing(args: Arguments) -> Change:
+    data = bytes_of(args.text("content"))
+    return lambda _: data
+
+
+def _editing(args: Arguments) -> Change:
+    old, new = args.text("old_string"), args.text("new_string")
+    every = args.flag("replace_all")
+    bytes_of(old)
+    bytes_of(new)
+
+    def edit(before: Snapshot) -> bytes:
+        if before.status is None:
+            raise OpFailed("not_found", f"{before.path} does not exist. Use Write to create it.")
+        if before.data is None:
+            raise OpFailed(
+                "too_large",
+                f"{before.path} has {before.size} bytes; Edit takes files of up to {MAX_TEXT}. Use "
+                "Bash.",
+            )
+        text = text_of(before.data)
+        if text is None:
+            kind = before.summary()["type"]
+            raise OpFailed(
+                "unsupported",
+                f"{before.path} is not UTF-8 text ({kind}), so Edit cannot change it. Use Bash.",
+            )
+        new_text = replaced(text, old, new, every=every, path=str(before.path))
+        return bytes_of(new_text)
+
+    return edit
+
+
+def _write(frame: dict[str, Any]) -> None:
+    data = memoryview(frame_bytes(frame))
+    while data:
+        data = data[os.write(1, data) :]

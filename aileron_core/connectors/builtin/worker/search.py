@@ -1,0 +1,302 @@
+"""Glob and Grep: the files beneath a folder of the project, and what is in them.
+
+Runs in a process that is ended after a time (`search_process`), and stops on its own before that with what it
+has. Symbolic links are not followed, and `.git` is skipped.
+"""
+
+import heapq
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any
+
+from aileron_core.connectors.builtin.worker.arguments import Arguments
+from aileron_core.connectors.builtin.worker.file_content import MAX_TEXT
+from aileron_core.connectors.builtin.worker.globs import glob_expression
+from aileron_core.connectors.builtin.worker.paths import Place, Project, failure, open_regular
+from aileron_core.connectors.builtin.worker.problems import OpFailed
+from aileron_core.containment.safe_paths import open_beneath
+from aileron_core.path_patterns import HiddenPaths
+
+MAX_PATHS = 1_000
+MAX_OUTPUT = 256 * 1024
+"""Characters."""
+MAX_LINE = 1_000
+"""Characters of a line that are shown."""
+SECONDS = 8.0
+"""After which a search returns what it has."""
+_SNIFFED = 8 * 1024
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    path: str
+    """Relative to the project."""
+    within: str
+    """Relative to the folder that is searched."""
+    modified_ns: int
+    open: Callable[[], int]
+    """Only until the next file is asked for."""
+
+
+class _Search:
+    """A walk over the regular files at or beneath the argument `path`, in the order of their names."""
+
+    def __init__(self, project: Project, args: Arguments) -> None:
+        self._project = project
+        self._hidden = HiddenPaths(args.texts("excluded"))
+        self.place = project.inside(
+            args.optional_text("path") or ".", args.optional_text("expect_path")
+        )
+        self._until = time.monotonic() + SECONDS
+        self.out_of_time = False
+        if not self.place.exists:
+            raise OpFailed("not_found", f"{self.place} does not exist.")
+
+    def files(self) -> Iterator[_Found]:
+        assert self.place.path is not None
+        top = self.place.path
+        if top.parts and self._hidden.hides(str(top)):
+            return
+        if self.place.kind == "folder":
+            yield from self._beneath(top)
+        else:
+            with self._project.open_file(str(top)) as (_, descriptor):
+                changed = os.fstat(descriptor).st_mtime_ns
+                yield _Found(str(top), top.name, changed, lambda: os.dup(descriptor))
+
+    def _beneath(self, top: PurePosixPath) -> Iterator[_Found]:
+        left = [""]
+        while left:
+            within = left.pop()
+            folder = "/".join(each for each in (str(top) if top.parts else "", within) if each)
+            try:
+                handle = self._open(folder)
+            except OSError as error:
+                if within:
+                    continue  # gone, a link by now, or closed to this user
+                raise failure(error, "search", str(self.place)) from None
+            folders: list[str] = []
+            try:
+                with os.scandir(handle) as entries:
+                    names = sorted(entries, key=lambda each: each.name)
+                for entry in names:
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    below = f"{within}/{entry.name}" if within else entry.name
+                    if self._passed() or entry.name == ".git" or self._hidden.hides(path):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(below)
+                    elif entry.is_file(follow_symlinks=False):
+                        yield from self._file(handle, entry, path, below)
+            finally:
+                os.close(handle)
+            left += reversed(folders)
+
+    def _file(
+        self, folder: int, entry: os.DirEntry[str], path: str, within: str
+    ) -> Iterator[_Found]:
+        try:
+            status = os.stat(entry.name, dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            return
+        if stat.S_ISREG(status.st_mode):
+            yield _Found(
+                path, within, status.st_mtime_ns, lambda: open_regular(folder, entry.name, path)
+            )
+
+    def _open(self, folder: str) -> int:
+        if not folder:
+            return os.open(".", _FOLDER, dir_fd=self._project.handle)
+        return open_beneath(self._project.handle, folder, _FOLDER)
+
+    def _passed(self) -> bool:
+        self.out_of_time = self.out_of_time or time.monotonic() > self._until
+        return self.out_of_time
+
+
+def glob(project: Project, args: Arguments) -> dict[str, Any]:
+    """Do the op `glob`."""
+    pattern = args.text("pattern")
+    if ".." in pattern.split("/"):
+        raise OpFailed("invalid_arguments", "A pattern may not contain '..'. Set path instead.")
+    search = _Search(project, args)
+    matches = glob_expression(_relative(pattern, project, search.place)).match
+    count = 0
+
+    def matching() -> Iterator[tuple[int, str]]:
+        nonlocal count
+        for found in search.files():
+            if matches(found.within):
+                count += 1
+                yield found.modified_ns, found.path
+
+    newest = heapq.nlargest(MAX_PATHS, matching())
+    return {
+        "paths": [path for _, path in newest],
+        "truncated": count > MAX_PATHS or search.out_of_time,
+    }
+
+
+def _relative(pattern: str, project: Project, place: Place) -> str:
+    """Return an absolute *pattern* relative to the folder that is searched."""
+    if not pattern.startswith("/"):
+        return pattern
+    top = f"{place.target}/"
+    if not pattern.startswith(top):
+        raise OpFailed(
+            "forbidden",
+            f"The pattern {pattern} does not begin in {place.target}. Give it relative to that "
+            "folder, or set path to another folder of the project.",
+            target=pattern,
+        )
+    return f"./{pattern.removeprefix(top)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _GrepOptions:
+    expression: re.Pattern[str]
+    mode: str
+    numbers: bool
+    before: int
+    after: int
+    multiline: bool
+    limit: int | None
+
+    @classmethod
+    def read(cls, args: Arguments) -> "_GrepOptions":
+        multiline = args.flag("multiline")
+        flags = re.IGNORECASE if args.flag("-i") else 0
+        try:
+            expression = re.compile(
+                args.text("pattern"), flags | (re.MULTILINE | re.DOTALL if multiline else 0)
+            )
+        except (re.error, OverflowError, RecursionError) as error:
+            raise OpFailed(
+                "invalid_arguments",
+                f"The pattern is not a regular expression of Python's re: {error}. Escape signs that "
+                "are meant literally with a backslash.",
+            ) from None
+        mode = args.optional_text("output_mode") or "files_with_matches"
+        if mode not in ("content", "files_with_matches", "count"):
+            raise OpFailed(
+                "invalid_arguments",
+                "output_mode must be content, files_with_matches or count.",
+            )
+        around = args.number("-C", 0)
+        return cls(
+            expression,
+            mode,
+            args.flag("-n", default=True),
+            args.number("-B", around),
+            args.number("-A", around),
+            multiline,
+            args.number("head_limit", 0) or None,
+        )
+
+
+class _Output:
+    """The lines of a result, up to a number of lines and of characters."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.lines: list[str] = []
+        self._limit = limit
+        self._left = MAX_OUTPUT
+        self.full = False
+
+    def add(self, line: str) -> None:
+        if len(self.lines) == self._limit or len(line) + 1 > self._left:
+            self.full = True
+        if not self.full:
+            self.lines.append(line)
+            self._left -= len(line) + 1
+
+
+def grep(project: Project, args: Arguments) -> dict[str, Any]:
+    """Do the op `grep`."""
+    options = _GrepOptions.read(args)
+    search = _Search(project, args)
+    named = glob_expression(args.optional_text("glob") or "**").match
+    output = _Output(options.limit)
+    matches = 0
+    for found in search.files():
+        if output.full:
+            break
+        if not named(found.within) or (text := _searched_text(found)) is None:
+            continue
+        lines = [each.removesuffix("\r") for each in text.split("\n")]
+        if lines[-1] == "":
+            lines.pop()
+        numbers = _matching_lines(text, lines, options)
+        matches += len(numbers)
+        if numbers and options.mode == "files_with_matches":
+            output.add(found.path)
+        elif numbers and options.mode == "count":
+            output.add(f"{found.path}:{len(numbers)}")
+        elif numbers:
+            _add_content(output, found.path, lines, numbers, options)
+    return {
+        "text": "\n".join(output.lines),
+        "matches": matches,
+        "truncated": output.full or search.out_of_time,
+    }
+
+
+def _searched_text(found: _Found) -> str | None:
+    """Return a file's text, with a mark for each byte that is not UTF-8; None if it is binary, large or gone."""
+    try:
+        descriptor = found.open()
+    except (OSError, OpFailed):
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if os.fstat(descriptor).st_size > MAX_TEXT:
+            return None
+        data = file.read(_SNIFFED)
+        if b"\0" in data:
+            return None
+        data += file.read(MAX_TEXT)
+    return data.decode("utf-8", "replace")
+
+
+def _matching_lines(text: str, lines: list[str], options: _GrepOptions) -> list[int]:
+    """Return the indices of the lines that match; in `files_with_matches` of the first one only."""
+    first_only = options.mode == "files_with_matches"
+    if not options.multiline:
+        search = options.expression.search
+        matching = (at for at, line in enumerate(lines) if search(line))
+        return list(islice(matching, 1 if first_only else None))
+    found: set[int] = set()
+    at, line = 0, 0
+    for match in options.expression.finditer(text):
+        line += text.count("\n", at, match.start())
+        at = match.start()
+        last = line + text.count("\n", match.start(), max(match.start(), match.end() - 1))
+        found.update(range(line, min(last + 1, len(lines))))
+        if first_only and found:
+            break
+    return sorted(found)
+
+
+def _add_content(
+    output: _Output, path: str, lines: list[str], numbers: list[int], options: _GrepOptions
+) -> None:
+    matching, shown_to = set(numbers), -1
+    for number in numbers:
+        first = max(number - options.before, shown_to + 1, 0)
+        last = min(number + options.after, len(lines) - 1)
+        gap = first > shown_to + 1 or shown_to < 0
+        if output.lines and gap and options.before + options.after and first <= last:
+            output.add("--")
+        for at in range(first, last + 1):
+            sign = ":" if at in matching else "-"
+            line = lines[at]
+            if len(line) > MAX_LINE:
+                line = f"{line[:MAX_LINE]} [{len(line) - MAX_LINE} more characters]"
+            output.add(f"{path}{sign}{f'{at + 1}{sign}' if options.numbers else ''}{line}")
+        shown_to = max(shown_to, last)

@@ -1,0 +1,234 @@
+"""No path leads the files worker out of the project, whatever is exchanged while it looks."""
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builtin_worker import Worker, WorkerError
+from tests.support.variants import ALL
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="renameat2")
+SECONDS = 60.0 if ALL else 1.0
+BOTH_WAYS = [
+    (op, how) for op in ("read", "write", "preview_write") for how in ("done", "forbidden")
+]
+
+EXCHANGING = """
+import os, sys
+from aileron_core.containment.linux_syscalls import exchange_names
+project, outside = sys.argv[1:]
+handle = os.open(project, os.O_PATH)
+os.chdir(project)
+print("ready", flush=True)
+while True:
+    for _ in range(100):
+        exchange_names(handle, "file", f"{project}/link")
+        exchange_names(handle, "folder", f"{project}/linked")
+    if not os.path.islink("file") and not os.path.islink("link"):  # a write replaced it
+        os.unlink("link")
+        os.symlink(f"{outside}/name", "link")
+"""
+WITHOUT_OPENAT2 = """
+import sys; from pathlib import Path
+from aileron_core.containment import safe_paths
+from aileron_core.connectors.builtin.worker import file_worker
+safe_paths._has_openat2 = lambda: False
+file_worker.serve(Path(sys.argv[-1]))
+"""
+
+
+def outcome(worker: Worker, op: str, **args: Any) -> tuple[str, dict[str, Any]]:
+    try:
+        return "done", worker.call(op, **args)
+    except WorkerError as error:
+        return error.class_, {"message": error.message, **error.details}
+
+
+@contextmanager
+def exchanging(project: Path, outside: Path) -> Iterator[None]:
+    loop = subprocess.Popen(
+        [sys.executable, "-I", "-c", EXCHANGING, project, outside], stdout=subprocess.PIPE
+    )
+    assert loop.stdout is not None
+    try:
+        assert loop.stdout.readline() == b"ready\n"
+        yield
+        assert loop.poll() is None, "the exchange loop ended early"
+    finally:
+        loop.kill()
+        loop.wait()
+        loop.stdout.close()
+
+
+@LINUX
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("prefix", [(), (sys.executable, "-I", "-c", WITHOUT_OPENAT2)])
+def test_no_exchange_of_a_file_for_a_link_leads_out(
+    tmp_path: Path, prefix: tuple[str, ...]
+) -> None:
+    """A check of the real path and then an open let more than a quarter of the reads out."""
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    for folder, text in ((project / "folder", "inside\n"), (outside, "secret\n")):
+        folder.mkdir(parents=True)
+        (folder / "name").write_text(text)
+    (project / "file").write_text("inside\n")
+    (project / "link").symlink_to(outside / "name")
+    (project / "linked").symlink_to(outside)
+    seen: Counter[tuple[str, str]] = Counter()
+    asked: list[tuple[str, dict[str, Any]]] = [
+        (op, {"file_path": path, **args})
+        for path in ("file", "folder/name")
+        for op, args in (
+            ("read", {}),
+            ("write", {"content": "inside\n"}),
+            ("edit", {"old_string": "inside", "new_string": "inside, again"}),
+            ("preview_write", {"content": "other"}),
+        )
+    ]
+    asked += [
+        ("grep", {"pattern": "secret", "output_mode": "content", "path": path})
+        for path in (".", "folder")
+    ]
+    asked.append(("write", {"file_path": "folder/new/file", "content": ""}))
+    with Worker("files", project, prefix) as worker, exchanging(project, outside):
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until or not all(seen[each] for each in BOTH_WAYS):
+            for op, args in asked:
+                how, result = outcome(worker, op, **args)
+                seen[op, how] += 1
+                if how == "done":
+                    assert "secret" not in (result.get("text") or result.get("diff") or "")
+                else:
+                    assert how in ("forbidden", "conflict", "invalid_arguments", "not_found"), (
+                        result
+                    )
+    assert (outside / "name").read_text() == "secret\n"
+    assert [each.name for each in outside.iterdir()] == ["name"]
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("outside")
+    (folder / "secret").write_text("secret\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory, outside: Path) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "src").mkdir()
+    (folder / "src/a.py").write_text("a\n")
+    (folder / "to_file").symlink_to("src/a.py")
+    (folder / "to_file_by_its_whole_path").symlink_to(folder / "src/a.py")
+    (folder / "to_folder").symlink_to("src")
+    (folder / "to_nothing").symlink_to("src/new.py")
+    (folder / "out").symlink_to(outside / "secret")
+    (folder / "out_folder").symlink_to(outside)
+    (folder / "out_to_nothing").symlink_to(outside / "new")
+    (folder / "magic").symlink_to(f"/proc/self/root{outside}/secret")
+    (folder / "circle").symlink_to("circle")
+    (outside / "back").symlink_to(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def worker(project: Path) -> Iterator[Worker]:
+    with Worker("files", project) as worker:
+        yield worker
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "via_link"),
+    [
+        ("src/a.py", "src/a.py", False),
+        ("./src//../src/a.py", "src/a.py", False),
+        ("{project}/src/a.py", "src/a.py", False),
+        ("to_file", "src/a.py", True),
+        ("to_file_by_its_whole_path", "src/a.py", True),
+        ("to_folder/a.py", "src/a.py", True),
+        ("to_folder/../src/a.py", "src/a.py", True),
+        ("{outside}/back/src/a.py", "src/a.py", True),
+        ("out_folder/back/to_file", "src/a.py", True),
+    ],
+)
+def test_links_within_the_project_lead_to_the_real_path(
+    worker: Worker, project: Path, outside: Path, given: str, path: str, *, via_link: bool
+) -> None:
+    given = given.format(project=project, outside=outside)
+    facts = worker.call("inspect", tool="Read", args={"file_path": given})
+    assert facts == {
+        "path": path,
+        "given": given,
+        "exists": True,
+        "kind": "file",
+        "outside": False,
+        "via_link": via_link,
+    }
+    read = worker.call("read", file_path=given, expect_path=path)
+    assert (read["path"], read["text"]) == (path, "     1\ta")
+    with pytest.raises(WorkerError, match="conflict"):
+        worker.call("read", file_path=given, expect_path="other")
+
+
+@pytest.mark.parametrize(
+    ("given", "target"),
+    [
+        ("..", "{project}/.."),
+        ("../x", "{project}/../x"),
+        ("src/../../x", "{project}/../x"),
+        ("/", "/"),
+        ("{outside}/secret", "{outside}/secret"),
+        ("out", "{outside}/secret"),
+        ("out_folder/secret", "{outside}/secret"),
+        ("out_to_nothing", "{outside}/new"),
+        ("magic", "/proc/"),
+        ("/proc/self/cwd/src/a.py", "/proc/"),
+    ],
+)
+def test_a_path_that_leaves_the_project_is_refused_with_its_target(
+    worker: Worker, project: Path, outside: Path, given: str, target: str
+) -> None:
+    given = given.format(project=project, outside=outside)
+    target = target.format(project=project, outside=outside).replace(
+        f"{project}/..", str(project.parent)
+    )
+    facts = worker.call("inspect", tool="Write", args={"file_path": given})
+    assert (facts["outside"], facts["path"]) == (True, None)
+    for op, args in (
+        ("read", {}),
+        ("preview_write", {"content": ""}),
+        ("write", {"content": ""}),
+        ("edit", {"old_string": "s", "new_string": "t"}),
+        ("grep", {"path": given, "pattern": "s"}),
+        ("glob", {"path": given, "pattern": "*"}),
+        ("resolve", {"cwd": given, "command": "ls"}),
+    ):
+        how, details = outcome(worker, op, file_path=given, **args)
+        assert how == "forbidden", (op, details)
+        assert details["target"] == facts["target"]
+    if target == "/proc/":
+        assert facts["target"].startswith(target)
+    else:
+        assert facts["target"] == target
+    assert (outside / "secret").read_text() == "secret\n"
+    assert not (outside / "new").exists()
+
+
+def test_a_write_through_a_link_changes_what_it_leads_to(worker: Worker, project: Path) -> None:
+    written = worker.call("write", file_path="to_nothing", content="new\n")
+    assert (written["path"], written["created"]) == ("src/new.py", True)
+    assert (project / "to_nothing").is_symlink()
+    assert (project / "src/new.py").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("given", ["", "a\0b", "circle", "src/a.py/x", "missing/../src/a.py"])
+def test_what_is_no_path_is_refused(worker: Worker, given: str) -> None:
+    with pytest.raises(WorkerError, match=r"invalid_arguments|forbidden|not_found"):
+        worker.call("read", file_path=given)

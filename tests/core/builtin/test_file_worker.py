@@ -1,0 +1,368 @@
+"""The files worker as a process: what each op answers, changes and leaves alone."""
+
+import hashlib
+import os
+import shutil
+import socket
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.connectors.builtin.worker import file_writes
+from aileron_core.connectors.builtin.worker.file_writes import FileWrites
+from aileron_core.connectors.builtin.worker.paths import Project
+from aileron_core.connectors.builtin.worker.problems import OpFailed
+from tests.support.builtin_worker import Worker
+from tests.support.ordinary import AS_ORDINARY, OWNS, USER, ordinary_folder
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("project")
+
+
+@pytest.fixture(scope="module")
+def worker(project: Path) -> Iterator[Worker]:
+    with Worker("files", project) as worker:
+        yield worker
+
+
+@pytest.fixture
+def folder(project: Path, request: pytest.FixtureRequest) -> Path:
+    """A folder of the project for this test alone."""
+    folder = project / str(abs(hash(request.node.name)))
+    folder.mkdir()
+    return folder
+
+
+def refused(worker: Worker, op: str, **args: Any) -> tuple[str, str]:
+    error = worker.refused(op, **args)
+    return error.class_, error.message
+
+
+# Read
+
+
+def test_read_numbers_lines_and_says_what_is_left_out(worker: Worker, folder: Path) -> None:
+    file = folder / "a"
+    file.write_bytes(b"\xef\xbb\xbfone\r\ntwo\x0c\r\n\nfour")
+    read = worker.call("read", file_path=str(file))
+    assert read["text"] == "     1\tone\n     2\ttwo\x0c\n     3\t\n     4\tfour"
+    assert (read["lines"], read["truncated"]) == (4, False)
+    part = worker.call("read", file_path=str(file), offset=2, limit=1)
+    assert (part["text"], part["lines"], part["truncated"]) == ("     2\ttwo\x0c", 4, True)
+    assert refused(worker, "read", file_path=str(file), offset=5)[0] == "invalid_arguments"
+    file.write_bytes(b"")
+    assert worker.call("read", file_path=str(file))["lines"] == 0
+    file.write_text("é" * 400_000)
+    long = worker.call("read", file_path=str(file))
+    assert long["truncated"]
+    assert long["text"].endswith("more characters in this line]")
+
+
+@pytest.mark.parametrize(
+    ("data", "type_"),
+    [
+        (PNG, "PNG image"),
+        (b"caf\xe9\n", "text that is not UTF-8"),
+        (b"a\0b", "binary data"),
+        ("\ufeffa".encode("utf-16-le"), "UTF-16 text"),
+        (b"a\n" * (5 * 1024 * 1024 + 1), "text"),
+    ],
+    ids=["png", "latin-1", "null", "utf-16", "huge"],
+)
+def test_what_is_no_text_is_told_by_type_size_and_hash(
+    worker: Worker, folder: Path, data: bytes, type_: str
+) -> None:
+    file = folder / "a"
+    file.write_bytes(data)
+    facts = {"type": type_, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    name = str(file.relative_to(file.parents[1]))
+    assert worker.call("read", file_path=str(file)) == {"path": name, **facts}
+    change = {"file_path": str(file), "old_string": "a", "new_string": "b"}
+    assert refused(worker, "preview_edit", **change)[0] in ("unsupported", "too_large")
+    shown = worker.call("preview_write", file_path=str(file), content="a\n")
+    assert (shown["diff"], shown["binary"]["before"]) == ("", facts)
+    written = worker.call("write", file_path=str(file), content="a\n", expect=shown["base"])
+    assert file.read_bytes() == b"a\n"
+    if written["undo"]:
+        worker.call("undo", undo=written["undo"])
+        assert file.read_bytes() == data
+    else:
+        assert type_ == "text"  # the huge one is not kept
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _socket(path: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)  # a socket's path is short
+    try:
+        socket.socket(socket.AF_UNIX).bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+@pytest.mark.parametrize("make", [_fifo, _socket, Path.mkdir])
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_only_regular_files_are_opened(
+    worker: Worker, folder: Path, make: Callable[[Path], None]
+) -> None:
+    """Opening a pipe would wait for its other end for ever."""
+    make(folder / "a")
+    for op, args in (
+        ("read", {}),
+        ("write", {"content": ""}),
+        ("preview_edit", {"old_string": "a", "new_string": "b"}),
+    ):
+        class_, message = refused(worker, op, file_path=str(folder / "a"), **args)
+        assert class_ == "invalid_arguments"
+        assert "is a folder" in message or "is a device, a pipe or a socket" in message
+    found = worker.call("grep", pattern="", path=str(folder))
+    assert found["text"] == ""
+
+
+# Write and Edit
+
+
+def test_write_makes_folders_and_undo_removes_them(worker: Worker, folder: Path) -> None:
+    file = folder / "a/b/c"
+    shown = worker.call("preview_write", file_path=str(file), content="x\ny")
+    assert not (folder / "a").exists()
+    assert (shown["exists"], shown["added"], shown["removed"]) == (False, 2, 0)
+    assert shown["diff"].startswith("--- /dev/null\n+++ b/")
+    assert shown["diff"].endswith("+x\n+y\n\\ No newline at end of file\n")
+    written = worker.call("write", file_path=str(file), content="x\ny", expect=shown["base"])
+    assert (file.read_text(), written["created"], written["bytes"]) == ("x\ny", True, 3)
+    assert written["sha256"] == hashlib.sha256(b"x\ny").hexdigest()
+    (folder / "a/other").touch()
+    assert worker.call("undo", undo=written["undo"])["restored"] == "removed"
+    assert [each.name for each in (folder / "a").iterdir()] == ["other"]
+    assert refused(worker, "undo", undo=written["undo"])[0] == "not_found"
+
+
+def test_write_keeps_mode_and_owner_and_leaves_other_names_of_the_file(
+    worker: Worker, folder: Path
+) -> None:
+    file = folder / "a"
+    file.write_text("old\n")
+    if os.getuid() == 0:
+        os.chown(file, 1234, 2345)
+    file.chmod(0o751)
+    os.link(file, folder / "other name")
+    before = file.stat()
+    written = worker.call("edit", file_path=str(file), old_string="old", new_string="new")
+    after = file.stat()
+    assert file.read_text() == "new\n"
+    assert (after.st_mode, after.st_uid, after.st_gid) == (
+        before.st_mode,
+        before.st_uid,
+        before.st_gid,
+    )
+    assert (folder / "other name").read_text() == "old\n"
+    assert worker.call("undo", undo=written["undo"])["restored"] == "previous"
+    assert (file.read_text(), file.stat().st_mode) == ("old\n", before.st_mode)
+    assert {each.name for each in folder.iterdir()} == {"a", "other name"}
+    file.chmod(0o444)
+    assert refused(worker, "preview_write", file_path=str(file), content="")[0] == "forbidden"
+    assert refused(worker, "write", file_path=str(file), content="")[0] == "forbidden"
+
+
+def _replaced_by_its_copy(file: Path) -> None:
+    shutil.copy2(file, file.with_name("copy"))
+    file.with_name("copy").rename(file)
+
+
+def _replaced_by_a_link(file: Path) -> None:
+    file.rename(file.with_name("other"))
+    file.symlink_to("other")
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        lambda file: file.write_text("theirs\n"),
+        lambda file: file.chmod(0o600),
+        Path.unlink,
+        _replaced_by_its_copy,
+        _replaced_by_a_link,
+    ],
+    ids=["content", "mode", "deleted", "replaced", "link"],
+)
+@pytest.mark.parametrize("op", ["write", "edit"])
+def test_what_changed_since_the_preview_is_not_overwritten(
+    worker: Worker, folder: Path, op: str, meanwhile: Callable[[Path], None]
+) -> None:
+    file = folder / "a"
+    file.write_text("old\n")
+    change = {"content": "new\n"} if op == "write" else {"old_string": "o", "new_string": "n"}
+    shown = worker.call(f"preview_{op}", file_path=str(file), **change)
+    meanwhile(file)
+    there = file.read_text() if file.exists() else None
+    class_, message = refused(worker, op, file_path=str(file), **change, expect=shown["base"])
+    assert (class_, "Read it and try again" in message) == ("conflict", True)
+    assert (file.read_text() if file.exists() else None) == there
+
+
+def test_a_file_that_came_since_the_preview_is_not_overwritten(
+    worker: Worker, folder: Path
+) -> None:
+    file = folder / "a"
+    shown = worker.call("preview_write", file_path=str(file), content="ours\n")
+    file.write_text("theirs\n")
+    change = {"file_path": str(file), "content": "ours\n"}
+    assert refused(worker, "write", **change, expect=shown["base"])[0] == "conflict"
+    assert file.read_text() == "theirs\n"
+
+
+def test_a_file_that_changes_during_a_write_is_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_text("old\n")
+
+    def change(_: object) -> bytes:
+        file.write_text("theirs\n")
+        return b"ours\n"
+
+    with pytest.raises(OpFailed, match="changed while it was being written"):
+        FileWrites(Project(tmp_path)).write("a", change)
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"a": "theirs\n"}
+
+
+@pytest.mark.parametrize("existed", [True, False])
+def test_undo_leaves_what_somebody_changed_since(
+    worker: Worker, folder: Path, *, existed: bool
+) -> None:
+    file = folder / "a"
+    if existed:
+        file.write_text("old\n")
+    written = worker.call("write", file_path=str(file), content="ours\n")
+    file.write_text("theirs\n")
+    assert refused(worker, "undo", undo=written["undo"])[0] == "conflict"
+    assert file.read_text() == "theirs\n"
+    file.write_text("ours\n")
+    worker.call("undo", undo=written["undo"])
+    assert (file.read_text() if existed else file.exists()) == ("old\n" if existed else False)
+
+
+def test_the_oldest_undo_goes_when_there_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_writes, "UNDO_BYTES", 20)
+    writes = FileWrites(Project(tmp_path))
+    undos: list[str] = []
+    for name in "abc":
+        (tmp_path / name).write_text("8 bytes\n")
+        undos.append(writes.write(name, lambda _: b"ours")["undo"])
+    with pytest.raises(OpFailed, match="no longer kept"):
+        writes.undo(undos[0])
+    assert [writes.undo(each)["restored"] for each in undos[1:]] == ["previous", "previous"]
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "every", "result"),
+    [
+        ("a\nb\n", "b", "c", False, "a\nc\n"),
+        ("a\na\n", "a", "b", True, "b\nb\n"),
+        ("a\r\nb\r\n", "a\nb", "c\nd\ne", False, "c\r\nd\r\ne\r\n"),
+        ("a\r\nb\n", "b", "c\nd", False, "a\r\nc\nd\n"),
+        ("\ufeffa", "a", "b", False, "\ufeffb"),
+    ],
+)
+def test_edit_replaces_what_occurs_once_or_everywhere(
+    worker: Worker, folder: Path, text: str, old: str, new: str, result: str, *, every: bool
+) -> None:
+    file = folder / "a"
+    file.write_bytes(text.encode())
+    worker.call("edit", file_path=str(file), old_string=old, new_string=new, replace_all=every)
+    assert file.read_bytes().decode() == result
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "every", "why"),
+    [
+        ("a\n", "", "b", False, "old_string is empty"),
+        ("a\n", "a", "a", False, "are equal"),
+        ("a\n", "x", "b", False, "Read the file and copy the text exactly"),
+        ("x\n  if a:\n\tb\nc", "if a:\n    b", "c", False, "lines 2 to 3 differ from it only in"),
+        ("a\nb\n\na a\n", "a", "b", False, "occurs 3 times in {path}, in lines 1, 4, 4."),
+        ("a" * 5000, "a", "b" * 5000, True, "would have more than"),
+    ],
+    ids=["empty", "equal", "absent", "blanks", "several", "grows"],
+)
+def test_edit_says_what_the_agent_has_to_change(
+    worker: Worker, folder: Path, text: str, old: str, new: str, why: str, *, every: bool
+) -> None:
+    file = folder / "a"
+    file.write_text(text)
+    change = {"old_string": old, "new_string": new, "replace_all": every}
+    for op in ("edit", "preview_edit"):
+        class_, message = refused(worker, op, file_path=str(file), **change)
+        assert class_ in ("invalid_arguments", "too_large")
+        assert why.format(path=f"{folder.name}/a") in message
+    assert file.read_text() == text
+
+
+# The worker itself
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc, and system folders that are root's")
+def test_as_an_ordinary_user() -> None:
+    """What the kernel refuses is said before a person is asked; nobody else reads the worker's memory."""
+    with ordinary_folder() as folder:
+        bin_ = folder / "bin"
+        bin_.mkdir()
+        (bin_ / "mine").write_text("#!/bin/sh\n")
+        (bin_ / "mine").chmod(0o755)
+        (bin_ / "by_a_link").symlink_to("/usr/bin/env")
+        (folder / "closed").mkdir()
+        (folder / "closed/file").write_text("a\n")
+        (folder / "closed").chmod(0o555)
+        (folder / "theirs").write_text("a\n")
+        env = {"PATH": f"{bin_}:/usr/bin:/bin", OWNS: str(folder)}
+        project = folder / "project"
+        project.mkdir()
+        with Worker("files", folder, AS_ORDINARY, env=env) as worker:
+            assert worker.features == {}
+            memory = Path(f"/proc/{worker.process.pid}/mem").stat()
+            assert (memory.st_uid, USER != 0) == (0, True)
+            for name in ("closed/file", "closed/new"):
+                for op in ("preview_write", "write"):
+                    class_, message = refused(worker, op, file_path=name, content="")
+                    assert (class_, "cannot be written" in message) == ("forbidden", True)
+            if os.getuid() == 0:
+                os.chown(folder / "theirs", 0, 0)
+                (folder / "theirs").chmod(0o666)
+                class_, message = refused(worker, "write", file_path="theirs", content="")
+                assert (class_, "another user" in message) == ("forbidden", True)
+                assert (folder / "theirs").stat().st_uid == 0
+                assert (folder / "theirs").read_text() == "a\n"
+            assert stat.S_IMODE((folder / "closed").stat().st_mode) == 0o555
+        with Worker("files", project, AS_ORDINARY, env=env) as worker:
+            writable = {
+                word: worker.call("resolve", command=word)["program_writable"]
+                for word in ("mine", "by_a_link", "env", "/usr/bin/env")
+            }
+            assert writable == {
+                "mine": True,
+                "by_a_link": True,
+                "env": False,
+                "/usr/bin/env": False,
+            }
+
+
+def test_an_unknown_op_and_a_wrong_type_end_nothing(worker: Worker) -> None:
+    assert refused(worker, "format")[0] == "unsupported"
+    assert refused(worker, "read", file_path=3)[0] == "invalid_arguments"
+    assert refused(worker, "write", file_path="a", content="\ud800")[0] == "invalid_arguments"
+    assert refused(worker, "read", file_path="missing") == (
+        "not_found",
+        "missing does not exist.",
+    )
