@@ -14,23 +14,11 @@ from pathlib import Path
 
 from aileron_core.containment.mounts import Mount, mount_arguments
 from aileron_core.containment.programs import own_code_folders
+from aileron_core.containment.protected_names import PROTECTED_NAMES
 
 SANDBOX_DIR = "/run/aileron"
 SANDBOX_SOCKET = f"{SANDBOX_DIR}/session/s.sock"
 SANDBOX_LAUNCH_DIR = f"{SANDBOX_DIR}/private"
-
-PROTECTED_NAMES = (
-    "aileron.toml", ".mcp.json", ".claude", ".codex", ".gemini", ".pi",
-    "opencode.json", "opencode.jsonc", ".opencode", ".envrc", ".vscode", ".idea",
-    # Agents, editors, shells and other version control: what runs when a person opens or enters the
-    # folder and is asked nothing, or was asked once for another content.
-    ".cursor", ".windsurf", ".kiro", ".continue", ".roo", ".amazonq", ".qwen", ".aider.conf.yml",
-    "crush.json", ".crush.json", ".zed", ".fleet", ".helix", ".devcontainer", ".devcontainer.json",
-    ".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".dir-locals-2.el",
-    ".Rprofile", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".mise",
-    ".tool-versions", ".hg", ".jj",
-)  # fmt: skip
-"""Names in the project through which an agent reaches the person's own tools."""
 
 _PASSED_VARIABLES = frozenset(
     ("TERM", "COLORTERM", "LANG", "LANGUAGE", "TZ", "SHELL", "USER", "LOGNAME", "NO_COLOR",

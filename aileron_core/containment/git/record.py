@@ -97,6 +97,8 @@ class HiddenRecord:
 
     bwrap: int
     """The process that started the session's sandbox."""
+    tools: list[int] = field(default_factory=list[int])
+    """Those that started the sandboxes of the built-in tools in which commands run."""
     hidden: list[HiddenFolder] = field(default_factory=list[HiddenFolder])
     notices: list[str] = field(default_factory=list[str])
     """Sentences that a person has to read, in order."""

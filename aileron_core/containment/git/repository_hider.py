@@ -16,7 +16,7 @@ import contextlib
 import functools
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
@@ -83,16 +83,19 @@ class _Candidate:
 class RepositoryHider:
     """Hides what is new in the project of one session."""
 
-    def __init__(self, folder: Path, session: SessionRecord, bwrap: int) -> None:
+    def __init__(
+        self, folder: Path, session: SessionRecord, bwrap: int, tools: Sequence[int] = ()
+    ) -> None:
         """Begin with nothing hidden.
 
         Args:
             folder: the session's.
             bwrap: the process that started the sandbox.
+            tools: those that started other sandboxes of the session.
         """
         self._folder, self._session = folder, session
         self._project = Path(session.project)
-        self._record = HiddenRecord(bwrap=bwrap)
+        self._record = HiddenRecord(bwrap=bwrap, tools=[*tools])
         self._written: dict[str, object] = {}
         self._open: dict[int, int] = {}
         """A descriptor of each hidden folder: no path leads there any more."""
@@ -246,10 +249,8 @@ class RepositoryHider:
             return []
         for project, other in other_sessions(self._folder):  # its agent may be who made them
             if project.is_relative_to(self._project) or self._project.is_relative_to(project):
-                with contextlib.suppress(OSError):
-                    namespace = sandbox_namespace(other.bwrap)
-                    mount_in_sandbox(namespace, mounts)
-                    os.close(namespace)
+                _mount_in((other.bwrap, *other.tools), mounts)
+        _mount_in(self._record.tools, mounts)
         return mount_in_sandbox(self._namespace, mounts)
 
     def _exchange(self, candidate: _Candidate, why: str | None) -> None:
@@ -325,6 +326,15 @@ class RepositoryHider:
                 )
             if text not in self._record.notices:
                 self._record.notices.append(text)
+
+
+def _mount_in(sandboxes: Iterable[int], mounts: Sequence[SandboxMount]) -> None:
+    """Make *mounts* in the sandboxes that these processes started, as far as they are there."""
+    for bwrap in sandboxes:
+        with contextlib.suppress(OSError):
+            namespace = sandbox_namespace(bwrap)
+            mount_in_sandbox(namespace, mounts)
+            os.close(namespace)
 
 
 def _is_empty(folder: int) -> bool:

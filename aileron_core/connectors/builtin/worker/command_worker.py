@@ -1,0 +1,369 @@
+"""The worker that runs and rehearses commands.
+
+It does nothing with a command itself: for each one it forks a helper, which answers for it, so that
+commands run side by side and one can be stopped without the others.
+"""
+
+import contextlib
+import errno
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from aileron_core.connectors.builtin.worker import namespaces
+from aileron_core.connectors.builtin.worker.arguments import Arguments
+from aileron_core.connectors.builtin.worker.first_process import (
+    Box,
+    Command,
+    close_all_but,
+    start_command,
+)
+from aileron_core.connectors.builtin.worker.frames import BrokenFrame, frame_bytes, read_frame
+from aileron_core.connectors.builtin.worker.overlays import pin_mount_points
+from aileron_core.connectors.builtin.worker.problems import OpFailed
+from aileron_core.connectors.builtin.worker.rehearsal import rehearse
+from aileron_core.connectors.builtin.worker.supervision import Supervision, adopt_orphans
+
+SANDBOXED = "sandboxed"
+"""The argument after the project that says that this worker is in the sandbox made for it."""
+
+_MAX_WORD = 128 * 1024 - 1
+"""Bytes of one word of a command line, a limit of Linux."""
+_MAX_HELPERS = 16
+_DEFAULT_MS, _MAX_MS = 120_000, 600_000
+_MAX_REHEARSALS = 4
+"""That wait for an answer; each may take 256 MiB of memory."""
+_MAX_UNDOS = 8
+"""Commits that can be taken back; each keeps at most 64 MiB."""
+_SECONDS = 10
+"""Of a rehearsal, at most."""
+_TRIED = Command(words=("sh", "-c", ":"), program="/bin/sh")
+_TRY_SECONDS = 10.0
+
+
+def serve(project: Path, more: Sequence[str] = ()) -> None:
+    """Answer requests from standard input until it ends, and leave nothing running.
+
+    Args:
+        more: `SANDBOXED` in the sandbox of `aileron_core.containment.command_sandbox`, then the other
+            folders whose changes a rehearsal shows.
+
+    Raises:
+        OSError: the sandbox is not as it has to be.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher's, who closes our input then
+    box, shown = None, [Path(each) for each in more[1:]]
+    if more[:1] == [SANDBOXED]:
+        namespaces.set_dumpable(False)
+        pin_mount_points(project, shown)
+        namespaces.show_mounts()
+        box = Box.of(project)
+    else:
+        os.chdir(project)
+    worker = _Worker(project, box, shown)
+    worker.say_ready()
+    worker.serve()
+
+
+@dataclass(slots=True)
+class _Helper:
+    """A forked process that attends to one command."""
+
+    request: int
+    process: int
+    control: socket.socket
+    answered: bool = False
+    rehearsal: str | None = None
+    """What it keeps for a commit."""
+    undo: str | None = None
+    """What it keeps to take a commit back."""
+
+
+class _Stream:
+    """The reading end of `read_frame`, without a buffer that `select` would not know of."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size and (more := os.read(self._number, size - len(data))):
+            data += more
+        return data
+
+
+class _Worker:
+    def __init__(self, project: Path, box: Box | None, shown: Sequence[Path]) -> None:
+        self._project = project
+        self._box = box
+        self._shown = shown
+        self._why_not = "Without a sandbox, commands cannot be rehearsed."
+        self._helpers: dict[int, _Helper] = {}
+        """By the descriptor of its control socket."""
+        self._requests = _Stream(0)
+
+    def say_ready(self) -> None:
+        """Try a command, and say what this worker can do.
+
+        Raises:
+            OSError: it did not run.
+        """
+        tried = self._try(lambda control: self._run(_TRIED, _TRY_SECONDS, control))
+        if tried.get("result", {}).get("exit_code") != 0:
+            raise OSError(errno.EPERM, f"No command runs in this sandbox: {tried}")
+        if (box := self._box) is not None:
+            tried = self._try(
+                lambda control: self._rehearse(_TRIED, box, "", _TRY_SECONDS, control)
+            )
+            result = tried.get("result", {})
+            self._why_not = (
+                ""
+                if result.get("exit_code") == 0
+                else result.get("fallback") or f"No command can be rehearsed: {tried}"
+            )
+        features: dict[str, Any] = {
+            "contained": self._box is not None,
+            "rehearsal": not self._why_not,
+            "why_not": self._why_not,
+        }
+        _write(1, {"ready": True, "features": features})
+
+    def _try(self, body: Callable[[socket.socket], dict[str, Any]]) -> dict[str, Any]:
+        """Return what a helper answers, and wait until it has ended."""
+        helper = self._fork(0, body)
+        try:
+            return read_frame(_Stream(helper.control.fileno())) or {}
+        finally:
+            self._forget(helper)
+
+    def serve(self) -> None:
+        with contextlib.suppress(BrokenFrame, BrokenPipeError):
+            while True:
+                ready, _, _ = select.select([0, *self._helpers], (), ())
+                for number in ready:
+                    if number != 0:
+                        self._hear(self._helpers[number])
+                if 0 in ready:
+                    frame = read_frame(self._requests)
+                    if frame is None:
+                        break
+                    self._take(frame)
+        for helper in self._helpers.values():
+            helper.control.close()
+        for helper in (
+            self._helpers.values() if self._box is None else ()
+        ):  # else the kernel ends them
+            os.waitpid(helper.process, 0)
+
+    def _hear(self, helper: _Helper) -> None:
+        """Pass an answer on, or see that a helper has ended."""
+        frame = None
+        with contextlib.suppress(BrokenFrame, ConnectionError):
+            frame = read_frame(_Stream(helper.control.fileno()))
+        if frame is not None:
+            helper.answered = True
+            helper.rehearsal = frame.get("result", {}).get("rehearsal")
+            helper.undo = frame.get("result", {}).get("undo")
+            self._drop_oldest_undo()
+            _write(1, {"id": helper.request, **frame})
+            return
+        self._forget(helper)
+        if not helper.answered:
+            problem = OpFailed("io", "What attended to the command has ended. Try again.")
+            _write(1, {"id": helper.request, "error": problem.to_json()})
+
+    def _forget(self, helper: _Helper) -> None:
+        del self._helpers[helper.control.fileno()]
+        helper.control.close()
+        os.waitpid(helper.process, 0)
+
+    def _take(self, frame: dict[str, Any]) -> None:
+        if "cancel" in frame:
+            for helper in self._helpers.values():
+                if helper.request == frame["cancel"] and not helper.answered:
+                    with contextlib.suppress(OSError):
+                        helper.control.send(frame_bytes({"op": "cancel"}))
+            return
+        try:
+            self._begin(frame["id"], frame["op"], Arguments(frame.get("args") or {}))
+        except OpFailed as problem:
+            _write(1, {"id": frame["id"], "error": problem.to_json()})
+        except OSError as error:
+            problem = OpFailed("io", f"The command did not start: {error.strerror}. Try again.")
+            _write(1, {"id": frame["id"], "error": problem.to_json()})
+
+    def _begin(self, request: int, op: str, args: Arguments) -> None:
+        if op in ("commit", "check", "discard", "undo"):
+            self._decide(request, op, args.text("undo" if op == "undo" else "rehearsal"))
+            return
+        if op not in ("run", "rehearse"):
+            raise OpFailed("unsupported", f"This worker has no operation {op}.")
+        if sum(not each.answered for each in self._helpers.values()) >= _MAX_HELPERS:
+            raise OpFailed(
+                "io", f"{_MAX_HELPERS} commands run already. Wait until one of them has ended."
+            )
+        command = _command(self._project, args)
+        if op == "rehearse":
+            self._begin_rehearsal(request, command, args.number("seconds", _SECONDS, least=1))
+            return
+        milliseconds = args.number("timeout_ms", _DEFAULT_MS, least=1)
+        if milliseconds > _MAX_MS:
+            raise OpFailed("invalid_arguments", f"timeout_ms may be at most {_MAX_MS}.")
+        self._fork(request, lambda control: self._run(command, milliseconds / 1000, control))
+
+    def _begin_rehearsal(self, request: int, command: Command, seconds: int) -> None:
+        box = self._box
+        if box is None or self._why_not:
+            _write(1, {"id": request, "result": {"fallback": self._why_not}})
+            return
+        kept = [each for each in self._helpers.values() if each.rehearsal is not None]
+        if len(kept) >= _MAX_REHEARSALS:
+            # The oldest may be of a call that nobody answers any more; one that is still asked is
+            # rehearsed again before it is committed.
+            self._forget(kept[0])
+        name, limit = f"r{request}", float(min(seconds, _SECONDS))
+        self._fork(request, lambda control: self._rehearse(command, box, name, limit, control))
+
+    def _drop_oldest_undo(self) -> None:
+        undos = [each for each in self._helpers.values() if each.undo is not None]
+        for helper in undos[:-_MAX_UNDOS]:
+            self._forget(helper)
+
+    def _decide(self, request: int, op: str, name: str) -> None:
+        """Commit a rehearsal, compare what is below it, take a commit back, or drop a rehearsal."""
+        for helper in [*self._helpers.values()]:
+            if name == (helper.undo if op == "undo" else helper.rehearsal):
+                break
+        else:
+            what = "commit" if op == "undo" else "rehearsal"
+            raise OpFailed("not_found", f"There is no {what} {name} any more.")
+        if op == "discard":
+            self._forget(helper)
+            _write(1, {"id": request, "result": {"discarded": True}})
+            return
+        helper.request, helper.answered = request, False
+        if op != "check":
+            helper.rehearsal = helper.undo = None
+        helper.control.sendall(frame_bytes({"op": op}))
+
+    def _rehearse(
+        self, command: Command, box: Box, name: str, seconds: float, control: socket.socket
+    ) -> dict[str, Any]:
+        """Rehearse *command*, and wait for what a person decides; without a *name*, for nothing."""
+        answer, rehearsal = rehearse(command, box, self._shown, seconds, control)
+        if rehearsal is None or not name:
+            return answer
+        try:
+            data = frame_bytes({"result": {"rehearsal": name, **answer}})
+        except BrokenFrame:
+            return {"fallback": "It prints or changes more than can be shown."}
+        control.sendall(data)
+        while _next_op(control, "check", "commit") == "check":
+            held = {"rehearsal": name, "holds": rehearsal.holds()}
+            control.sendall(frame_bytes({"result": held}))
+        committed = rehearsal.commit()
+        if not rehearsal.can_undo:
+            return committed
+        control.sendall(frame_bytes({"result": {**committed, "undo": name}}))
+        _next_op(control, "undo")
+        return rehearsal.undo()
+
+    def _fork(self, request: int, body: Callable[[socket.socket], dict[str, Any]]) -> _Helper:
+        """Have *body* run in a helper, which gets a socket to this process, and answer *request*."""
+        ours, theirs = socket.socketpair()
+        process = os.fork()
+        if process == 0:
+            _help(theirs, body)
+        theirs.close()
+        helper = self._helpers[ours.fileno()] = _Helper(request, process, ours)
+        return helper
+
+    def _run(self, command: Command, seconds: float, control: socket.socket) -> dict[str, Any]:
+        if self._box is None:
+            adopt_orphans()
+        running = start_command(command, self._box)
+        attended = Supervision(running, control, is_plain=self._box is None)
+        attended.attend(seconds)
+        return attended.outcome()
+
+
+def _help(control: socket.socket, body: Callable[[socket.socket], dict[str, Any]]) -> NoReturn:
+    try:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1):  # what the launcher has at the other end, nobody but the worker holds
+            os.dup2(nothing, number)
+        close_all_but(control.fileno())
+        try:
+            answer = {"result": body(control)}
+        except OpFailed as problem:
+            answer = {"error": problem.to_json()}
+        except OSError as error:
+            failed = OpFailed("io", f"The command could not be run: {error}. Try again.")
+            answer = {"error": failed.to_json()}
+        control.sendall(frame_bytes(answer))
+    except BaseException as error:  # noqa: BLE001 - a forked process must not return into our code
+        print(f"{type(error).__name__} in a helper of the commands worker", file=sys.stderr)  # noqa: T201
+    finally:
+        os._exit(0)
+
+
+def _next_op(control: socket.socket, *awaited: str) -> str:
+    """Return which of the *awaited* comes; end this helper if nothing does.
+
+    A cancel that comes too late to end what it was meant for decides nothing.
+    """
+    while (frame := read_frame(_Stream(control.fileno()))) is not None:
+        if frame["op"] in awaited:
+            return str(frame["op"])
+    os._exit(0)
+
+
+def _write(number: int, frame: dict[str, Any]) -> None:
+    data = memoryview(frame_bytes(frame))
+    while data:
+        data = data[os.write(number, data) :]
+
+
+def _command(project: Path, args: Arguments) -> Command:
+    """Return what *args* ask to run.
+
+    Raises:
+        OpFailed: `invalid_arguments`.
+    """
+    text, words = args.optional_text("command"), args.texts("argv")
+    if (text is None) == (not words):
+        raise OpFailed("invalid_arguments", "Give either command or argv.")
+    program = args.optional_text("program")
+    if text is not None:
+        shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
+        words, program = (Path(shell).name, "-c", text), shell
+    for word in words:
+        if "\0" in word or len(word.encode("utf-8", "surrogateescape")) > _MAX_WORD:
+            raise OpFailed(
+                "invalid_arguments",
+                f"A word of the command has a null byte, or more than {_MAX_WORD} bytes.",
+            )
+    if not words[0] or (text is not None and not text.strip()):
+        raise OpFailed("invalid_arguments", "The command is empty.")
+    return Command(
+        words=words, program=program, cwd=_relative(project, args.optional_text("cwd") or ".")
+    )
+
+
+def _relative(project: Path, cwd: str) -> str:
+    if "\0" in cwd:
+        raise OpFailed("invalid_arguments", "cwd has a null byte.")
+    if not cwd.startswith("/"):
+        return cwd
+    if not Path(cwd).is_relative_to(project):
+        raise OpFailed(
+            "forbidden",
+            f"The working folder {cwd} is not in the project. Use a folder of {project}.",
+        )
+    return str(Path(cwd).relative_to(project))

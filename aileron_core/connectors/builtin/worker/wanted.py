@@ -1,0 +1,231 @@
+"""What a rehearsed command wants that a rehearsal does not have: seen as it asks the kernel for it.
+
+A seccomp filter has the kernel ask this process about some system calls.
+
+* Sockets that reach beyond the command's own processes are refused here, and no socket is connected by
+  its name: some lead out of any namespace. A datagram socket is among them, as it needs no connection.
+* Signals and renames go on; they are reported where their result cannot be what it would be for real.
+  Their arguments are in the command's memory, which it can change meanwhile: that can hide such a wish,
+  and gains nothing.
+"""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import platform
+import select
+import stat
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+_CALLS = {
+    "x86_64": {
+        "socket": 41, "connect": 42, "socketpair": 53, "kill": 62, "rename": 82, "rt_sigqueueinfo": 129,
+        "renameat": 264, "renameat2": 316,
+    },
+    "aarch64": {
+        "renameat": 38, "kill": 129, "rt_sigqueueinfo": 138, "socket": 198, "socketpair": 199,
+        "connect": 203, "renameat2": 276,
+    },
+}  # fmt: skip
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
+_SET_MODE_FILTER, _NEW_LISTENER = 1, 8
+_UNIX, _NETLINK = 1, 16
+_FAMILIES = {2: "IPv4", 10: "IPv6", 17: "packet", 40: "virtual machine"}
+_LOAD, _AND, _IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
+_TYPE, _STREAM, _SEQUENCED = 0xF, 1, 5
+"""Of a socket's type: the mask, SOCK_STREAM and SOCK_SEQPACKET."""
+_ALLOW, _NOTIFY = 0x7FFF0000, 0x7FC00000
+_NUMBER, _ARGUMENTS = 0, 16
+"""Offsets in struct seccomp_data; of an argument, the lower half on these little-endian machines."""
+_NOTIFICATION, _ANSWER = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
+_RECEIVE, _SEND = 0xC0502100, 0xC0182101
+_CONTINUE = 1
+_REFUSED = ("socket", "socketpair", "connect")
+_AT_FDCWD = -100
+_MAX_PATH = 4096
+
+Report = Callable[[dict[str, object]], None]
+
+
+def listen() -> int:
+    """Have the kernel ask about what this process's children want; return the descriptor where it asks.
+
+    Raises:
+        OSError: it cannot.
+    """
+    machine = platform.machine()
+    calls = _CALLS.get(machine)
+    if calls is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), machine)
+    program = _filter(calls)
+    buffer = ctypes.create_string_buffer(program, len(program))
+    head = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
+    libc = ctypes.CDLL(None, use_errno=True)
+    listener: int = libc.syscall(_SECCOMP[machine], _SET_MODE_FILTER, _NEW_LISTENER, head)
+    if listener < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "seccomp")
+    return listener
+
+
+def _filter(calls: Mapping[str, int]) -> bytes:
+    """Return the filter, which follows one that has refused every other architecture.
+
+    Only streams between processes, and what asks the kernel about the network, need no question.
+    """
+    sockets = [calls["socket"], calls["socketpair"]]
+    others = sorted({*calls.values()} - {*sockets})
+    lines = [(_LOAD, 0, 0, _NUMBER)]
+    # To the last line: past those that follow here, and the ten below.
+    lines += [(_IF_EQUAL, len(others) - at + 9, 0, each) for at, each in enumerate(others)]
+    lines += [
+        (_IF_EQUAL, 1, 0, sockets[0]),
+        (_IF_EQUAL, 0, 7, sockets[1]),
+        (_LOAD, 0, 0, _ARGUMENTS),
+        (_IF_EQUAL, 5, 0, _NETLINK),
+        (_IF_EQUAL, 0, 5, _UNIX),
+        (_LOAD, 0, 0, _ARGUMENTS + 8),
+        (_AND, 0, 0, _TYPE),
+        (_IF_EQUAL, 1, 0, _STREAM),
+        (_IF_EQUAL, 0, 1, _SEQUENCED),
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _NOTIFY),
+    ]
+    return b"".join(struct.pack("=HBBI", *line) for line in lines)
+
+
+class Attendant:
+    """Answers the kernel in the first process of a rehearsal."""
+
+    def __init__(self, unders: Mapping[int, int], report: Report) -> None:
+        """Begin with nothing reported.
+
+        Args:
+            unders: by the device of each overlay a descriptor of the folder under it.
+        """
+        self._unders = unders
+        self._report = report
+        self._numbers = {
+            number: name for name, number in _CALLS.get(platform.machine(), {}).items()
+        }
+
+    def attend(self, listener: int, child: int) -> int:
+        """Answer until the process *child* has ended, and return its status."""
+        ended = os.pidfd_open(child)
+        poll = select.poll()
+        poll.register(listener, select.POLLIN)
+        poll.register(ended, select.POLLIN)
+        while True:
+            ready = [number for number, _ in poll.poll()]
+            if ended in ready:
+                return os.waitpid(child, 0)[1]
+            buffer = bytearray(_NOTIFICATION.size)
+            try:
+                fcntl.ioctl(listener, _RECEIVE, buffer)
+            except OSError:  # who asked is gone
+                continue
+            asked, process, _, number, _, _, *arguments = _NOTIFICATION.unpack(buffer)
+            call = self._numbers.get(number, "")
+            refused = errno.EACCES if call in _REFUSED else 0
+            # What cannot be read, the kernel refuses too.
+            with contextlib.suppress(OSError, ValueError, struct.error):
+                refused = self._look(process, call, arguments) or refused
+            answer = _ANSWER.pack(asked, 0, -refused, 0 if refused else _CONTINUE)
+            with contextlib.suppress(OSError):
+                fcntl.ioctl(listener, _SEND, answer)
+
+    def _look(self, process: int, call: str, arguments: list[int]) -> int:
+        """Report what is wanted, if it is; return the error that the command gets in place of EACCES."""
+        match call:
+            case "socket" | "socketpair":
+                family = arguments[0] & 0xFFFFFFFF
+                if family == _UNIX:
+                    self._report({"cannot": "opens a datagram socket"})
+                else:
+                    self._report({"network": _FAMILIES.get(family, f"address family {family}")})
+            case "connect":
+                return self._look_at_address(process, arguments[1], arguments[2])
+            case "kill" | "rt_sigqueueinfo":
+                target = ctypes.c_int32(arguments[0] & 0xFFFFFFFF).value
+                if target > 0 and not Path(f"/proc/{target}").exists():
+                    self._report({"signal": target})
+            case "rename":
+                self._look_at_folder(process, _AT_FDCWD, arguments[0])
+            case _:
+                folder = ctypes.c_int32(arguments[0] & 0xFFFFFFFF).value
+                self._look_at_folder(process, folder, arguments[1])
+        return 0
+
+    def _look_at_address(self, process: int, address: int, size: int) -> int:
+        data = _memory(process, address, min(size, 110))
+        if struct.unpack_from("=H", data)[0] != _UNIX:
+            return errno.ECONNREFUSED
+        if data[2:3] in (b"", b"\0"):
+            self._report({"cannot": "connects to a socket without a path"})
+            return errno.ECONNREFUSED
+        path = _place(process, _AT_FDCWD, data[2:].split(b"\0")[0])
+        if not os.path.lexists(path):  # as for what many programs look for first
+            return errno.ENOENT
+        self._report({"cannot": f"connects to the socket {os.path.realpath(path)}"})
+        return errno.ECONNREFUSED
+
+    def _look_at_folder(self, process: int, folder: int, address: int) -> None:
+        """Report the rename of a folder that lies under an overlay, which the kernel refuses there."""
+        path = _place(process, folder, _text(process, address))
+        above = os.path.realpath(os.path.dirname(path))  # noqa: PTH120 - its links are what matters
+        full = f"{above}/{os.path.basename(path.rstrip('/'))}"  # noqa: PTH119
+        status = os.lstat(full)
+        under = self._unders.get(status.st_dev)
+        if under is None or not stat.S_ISDIR(status.st_mode):
+            return
+        top = Path(full)
+        while top.parent != top and os.lstat(top.parent).st_dev == status.st_dev:
+            top = top.parent
+        inside = os.path.relpath(full, top)
+        if stat.S_ISDIR(os.stat(inside, dir_fd=under, follow_symlinks=False).st_mode):
+            self._report({"cannot": f"renames the folder {full}"})
+
+
+def _memory(process: int, address: int, size: int) -> bytes:
+    handle = os.open(f"/proc/{process}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(handle, size, address)
+    finally:
+        os.close(handle)
+
+
+def _text(process: int, address: int) -> bytes:
+    """Read a path, which may end just before memory that cannot be read."""
+    page = 4096 - address % 4096
+    data = _memory(process, address, page)
+    if b"\0" not in data and len(data) < _MAX_PATH:
+        data += _memory(process, address + page, _MAX_PATH - len(data))
+    return data.split(b"\0")[0]
+
+
+def _place(process: int, folder: int, path: bytes) -> str:
+    if path.startswith(b"/"):
+        return os.fsdecode(path)
+    base = "cwd" if folder == _AT_FDCWD else f"fd/{folder}"
+    return f"{os.readlink(f'/proc/{process}/{base}')}/{os.fsdecode(path)}"  # noqa: PTH115
+
+
+def said(reports: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return why a rehearsal does not count, and what was wanted; None if it does."""
+    network = sorted({each["network"] for each in reports if "network" in each})
+    signals = sorted({each["signal"] for each in reports if "signal" in each})
+    others = sorted({each["cannot"] for each in reports if "cannot" in each})
+    if network:
+        sentence = f"It opens a network socket ({', '.join(network)}); a rehearsal has no network."
+    elif signals:
+        numbers = ", ".join(str(each) for each in signals)
+        sentence = f"It signals process {numbers}; a rehearsal sees only its own processes."
+    elif others:
+        sentence = f"It {others[0]}, which a rehearsal cannot do."
+    else:
+        return None
+    return {"fallback": sentence, "network_wanted": network, "signals_wanted": signals}

@@ -1,0 +1,277 @@
+"""Commands of an agent as the commands worker runs them: in its sandbox as an ordinary user, and as plain processes."""
+
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.builtin_worker import Worker, WorkerError
+from tests.support.command_sandbox import Sandbox, sandboxed_worker
+
+needs_sandbox = pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("bwrap") is None, reason="needs bubblewrap"
+)
+MARK = f"6{os.getpid():07}"
+"""Seconds that the tests' own processes sleep: by this they are found in the process table."""
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Sandbox]:
+    files = {"a.txt": "kept\n", ".envrc": "mine\n", "deep/secret": "s3cret\n", "sub/x": "\n"}
+    with sandboxed_worker(files, hidden=["deep/secret"]) as made:
+        yield made
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Iterator[Worker]:
+    with Worker("commands", tmp_path) as worker:
+        assert worker.features["contained"] is False
+        yield worker
+
+
+def running(text: str = MARK) -> list[int]:
+    """Return the processes of this machine that have *text* in their command line."""
+    found: list[int] = []
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit() and int(each.name) != os.getpid():
+            try:
+                words = (each / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if text.encode() in words:
+                found.append(int(each.name))
+    return found
+
+
+def until(holds: Callable[[], object], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+@needs_sandbox
+def test_a_command_answers_with_what_it_did(box: Sandbox) -> None:
+    done = box.run("echo out; echo err >&2; pwd; exit 3", cwd="sub")
+    assert (done["exit_code"], done["stderr"]) == (3, "err\n")
+    assert done["stdout"] == f"out\n{box.project}/sub\n"
+    assert box.run("kill -SEGV $$")["signal"] == "SIGSEGV"
+    assert box.run("cat", cwd=str(box.project / "sub"))["stdout"] == ""  # nothing to read
+
+
+@needs_sandbox
+def test_words_are_executed_as_they_are(box: Sandbox) -> None:
+    """No shell: a rule that saw these words has seen what runs."""
+    words = ["printf", "%s|", "$HOME", "a b", "*", ";"]
+    assert box.worker.call("run", argv=words)["stdout"] == "$HOME|a b|*|;|"
+    with pytest.raises(WorkerError, match=r"a\.txt is not a program"):
+        box.worker.call("run", argv=["a.txt"])  # in the working folder, which is not on PATH
+    with pytest.raises(WorkerError, match="Permission denied"):
+        box.worker.call("run", argv=["./a.txt"])
+
+
+@needs_sandbox
+def test_output_is_cut_in_the_middle_and_says_so(box: Sandbox) -> None:
+    text = box.prints("echo first; head -c 600000 /dev/zero | tr '\\0' x; echo; echo last")
+    assert text.startswith("first\n")
+    assert text.endswith("xx\nlast\n")
+    assert f"\n[{600_012 - 256 * 1024} bytes left out]\n" in text
+
+
+@needs_sandbox
+def test_commands_run_side_by_side_and_end_when_told_or_in_time(box: Sandbox) -> None:
+    """Each ends alone, with what it had printed, and everything that it started."""
+    stopped = box.worker.send("run", command=f"echo began; sleep {MARK} & sleep {MARK}")
+    late = box.worker.send("run", command=f"echo began; sleep {MARK}", timeout_ms=300)
+    assert until(lambda: len(running()) == 3)
+    assert box.prints("echo quick") == "quick\n"
+    ended = box.worker.answer(late)
+    assert (ended["timed_out"], ended["stdout"], ended["signal"]) == (True, "began\n", "SIGKILL")
+    assert len(running()) == 2
+    box.worker.cancel(stopped)
+    with pytest.raises(WorkerError) as failure:
+        box.worker.answer(stopped)
+    assert failure.value.class_ == "stopped"
+    assert failure.value.details["stdout"] == "began\n"
+    assert running() == []
+
+
+ORPHANS = f"""
+setsid sleep {MARK} >/dev/null 2>&1 &
+(setsid nohup sh -c 'sleep {MARK} & sleep {MARK}' &) >/dev/null 2>&1
+trap '' TERM HUP; sleep {MARK} &
+sleep 0.1; echo started
+"""
+
+
+@needs_sandbox
+def test_nothing_outlives_its_command(box: Sandbox) -> None:
+    assert box.prints(ORPHANS) == "started\n"
+    assert running() == []
+
+
+@needs_sandbox
+@pytest.mark.parametrize("killed", ["standard input", "worker", "bwrap"])
+def test_nothing_outlives_the_worker(killed: str) -> None:
+    """Whatever ends: the launcher closes its pipe, or either process is killed."""
+    with sandboxed_worker() as box:
+        box.worker.send("run", command=ORPHANS + f"sleep {MARK}")
+        assert until(lambda: len(running()) >= 5)
+        process = box.worker.process
+        if killed == "worker":
+            (worker,) = _workers(box)
+            os.kill(worker, signal.SIGKILL)
+        elif killed == "bwrap":
+            process.kill()
+        else:
+            assert process.stdin is not None
+            process.stdin.close()
+        assert until(lambda: running() == [])
+        assert until(lambda: process.poll() is not None)
+
+
+def _workers(box: Sandbox) -> list[int]:
+    outermost = box.worker.process.pid
+    return [each for each in running(str(box.project)) if _parent(_parent(each)) == outermost]
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+ESCAPES = r"""
+import ctypes, os, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def attempt(name, call):
+    try:
+        result = call()
+    except OSError as error:
+        result = error.errno
+    if result == -1:
+        result = ctypes.get_errno()
+    print(name, result)
+for name, flag in dict(user=0x10000000, mount=0x20000, pid=0x20000000, net=0x40000000, ipc=0x8000000).items():
+    attempt("unshare " + name, lambda: libc.unshare(flag))
+attempt("clone user", lambda: libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0) if os.uname().machine == "x86_64" else libc.unshare(0x10000000))
+attempt("mount", lambda: libc.mount(b"x", b"/tmp", b"tmpfs", 0, None))
+attempt("umount", lambda: libc.umount2(b"/proc/keys", 2))
+attempt("fsopen", lambda: libc.syscall(430, b"tmpfs", 0))
+attempt("open_tree", lambda: libc.syscall(428, -100, b"/", 1 | 0x8000))
+attempt("setns", lambda: libc.setns(os.open("/proc/1/ns/mnt", os.O_RDONLY), 0))
+attempt("trace", lambda: libc.ptrace(16, 1, 0, 0))
+attempt("memory", lambda: os.open("/proc/1/mem", os.O_RDONLY))
+attempt("descriptors", lambda: os.readlink("/proc/1/fd/0"))
+attempt("root", lambda: os.listdir("/proc/1/root"))
+attempt("environment", lambda: os.open("/proc/1/environ", os.O_RDONLY))
+attempt("limit", lambda: os.open("/proc/sys/user/max_user_namespaces", os.O_WRONLY))
+attempt("chroot", lambda: os.chroot("/tmp"))
+attempt("abstract", lambda: socket.socket(socket.AF_UNIX).connect("\0aileron-test"))
+attempt("keys", lambda: libc.syscall(250 if os.uname().machine == "x86_64" else 219, 0, 0, 0))
+os.kill(1, 9); os.kill(1, 15)
+print("processes", [each for each in os.listdir("/proc") if each.isdigit() and int(each) not in (1, os.getpid(), os.getppid())])
+print("open", sorted(map(int, os.listdir("/proc/self/fd")))[:-1])
+"""
+
+
+@needs_sandbox
+def test_a_command_has_no_way_to_the_worker_or_out(box: Sandbox) -> None:
+    """No namespace and no mount of its own, and of other processes only the one above it, which is closed."""
+    (box.project / "try.py").write_text(ESCAPES)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind("\0aileron-test")
+    listener.listen()
+    with listener:
+        lines = box.prints("/usr/bin/python3 try.py").splitlines()
+    met = dict(
+        line.rsplit(" ", 1) for line in lines if line.split()[0] not in ("processes", "open")
+    )
+    assert met.pop("unshare user") == met.pop("clone user") == "28"  # ENOSPC: none may be made
+    assert met.pop("abstract") in ("1", "111")  # as the kernel has Landlock scopes, or a network
+    assert met.pop("keys") == "38"
+    assert {*met.values()} <= {"1", "13", "30"}, met  # EPERM, EACCES, EROFS
+    assert lines[-2:] == ["processes []", "open [0, 1, 2]"]
+
+
+@needs_sandbox
+def test_each_command_has_namespaces_of_its_own(box: Sandbox) -> None:
+    box.prints(": > sub/seen")
+    names = "cd /proc/self/ns; readlink pid ipc mnt user; cd ~-/sub; echo >> seen"
+    wait = "; until [ $(wc -l < seen) = 2 ]; do sleep 0.01; done"  # a number is used again
+    asked = [box.worker.send("run", command=names + wait) for _ in range(2)]
+    one, other = ({*box.worker.answer(each)["stdout"].split()} for each in asked)
+    assert len(one) == len(other) == 4
+    assert not one & other
+
+
+@needs_sandbox
+def test_protected_and_hidden_paths_stay_what_they_are(box: Sandbox) -> None:
+    assert "Read-only file system" in str(box.run("echo theirs > .envrc")["stderr"])
+    assert "busy" in str(box.run("rm -f .envrc")["stderr"])
+    assert (
+        box.run("mv deep moved; cat moved/secret; cat deep/secret; mv moved deep")["stdout"] == ""
+    )
+
+
+@needs_sandbox
+def test_a_working_folder_is_in_the_project(box: Sandbox) -> None:
+    box.prints("ln -s /etc away; ln -s sub near")
+    assert box.prints("pwd -P", cwd="near") == f"{box.project}/sub\n"
+    for cwd in ("away", "..", "/etc", "near/../.."):
+        with pytest.raises(WorkerError, match="project"):
+            box.run("pwd", cwd=cwd)
+    with pytest.raises(WorkerError, match="No such file"):
+        box.run("pwd", cwd="none")
+
+
+@needs_sandbox
+def test_no_command_puts_anything_in_the_place_of_what_later_ones_run(box: Sandbox) -> None:
+    """What leads to the project, to a tool below the home, to the shell and to the loader stays there."""
+    for command in (
+        f"mv {box.folder} /tmp/moved",
+        f"mv {box.folder}/home/.tool {box.folder}/home/other",
+        "mv /run/aileron /run/other",
+        "rm /bin || mv /bin /other; mkdir /lib64",
+    ):
+        refused = str(box.run(command)["stderr"])
+        assert "busy" in refused or "Read-only" in refused, command
+    assert box.prints(f"{box.folder}/home/.tool/bin/tool") == "a tool\n"
+
+
+def test_nothing_outlives_a_plain_command(plain: Worker, tmp_path: Path) -> None:
+    """Without a sandbox what is left behind is looked for, however it has left."""
+    done = plain.call("run", command=ORPHANS + "pwd")
+    assert done["stdout"] == f"started\n{tmp_path}\n"
+    assert running() == []
+    with pytest.raises(WorkerError, match="project"):
+        plain.call("run", command="pwd", cwd="..")
+
+
+@pytest.mark.parametrize("killed", ["standard input", "worker"])
+def test_nothing_outlives_a_plain_worker(killed: str, tmp_path: Path) -> None:
+    with Worker("commands", tmp_path) as worker:
+        worker.send("run", command=ORPHANS + f"sleep {MARK}")
+        assert until(lambda: len(running()) >= 5)
+        if killed == "worker":
+            worker.process.kill()
+        else:
+            assert worker.process.stdin is not None
+            worker.process.stdin.close()
+        assert until(lambda: running() == [])
+
+
+def test_what_is_asked_wrongly_is_said(plain: Worker) -> None:
+    for args in ({}, {"command": "a", "argv": ["b"]}, {"command": " "}, {"command": "a\0b"},
+                 {"argv": ["x" * 200_000]}, {"command": "a", "timeout_ms": 600_001}):  # fmt: skip
+        with pytest.raises(WorkerError) as failure:
+            plain.call("run", **args)
+        assert failure.value.class_ == "invalid_arguments"
+    with pytest.raises(WorkerError, match="no operation"):
+        plain.call("walk")

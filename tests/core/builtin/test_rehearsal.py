@@ -1,0 +1,394 @@
+"""Commands that are rehearsed on overlays: what a person is shown, and that their yes makes exactly that."""
+
+import errno
+import os
+import shutil
+import socket
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from aileron_core.connectors.builtin.worker.commit import Commit
+from aileron_core.connectors.builtin.worker.namespaces import MountedAt, set_dumpable
+from aileron_core.connectors.builtin.worker.overlays import Layer
+from aileron_core.connectors.builtin.worker.problems import OpFailed
+from aileron_core.connectors.builtin.worker.upper_changes import Change, UpperReader
+from aileron_core.connectors.builtin.worker.wanted import Attendant, listen
+from aileron_core.containment.linux_syscalls import no_new_privileges
+from tests.support.builtin_worker import Worker, WorkerError
+from tests.support.command_sandbox import Sandbox, sandboxed_worker
+from tests.support.ordinary import as_ordinary, give
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("bwrap") is None, reason="needs bubblewrap"
+)
+
+FILES = {
+    "a.txt": "one\n", "b.txt": "two\n", "d/f": "three\n", "d/g": "four\n", "e/h": "five\n",
+    "e/i/j": "six\n", "secret": "s3cret\n", ".envrc": "mine\n", "many/0": "0\n",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Sandbox]:
+    with sandboxed_worker(FILES, hidden=["secret"], git=True) as made:
+        why_not = made.worker.features["why_not"]
+        if "Linux" in why_not:
+            pytest.skip(why_not)
+        assert why_not == ""
+        made.prints(
+            "git init -q -b main && git config user.name A && git config user.email a@example.com"
+        )
+        yield made
+
+
+@pytest.fixture
+def box(shared: Sandbox) -> Iterator[Sandbox]:
+    """With the files as they were at first."""
+    yield shared
+    shared.discard_all()
+    for each in shared.project.iterdir():
+        if each.name not in (".git", ".envrc", "secret"):
+            shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+    for name, text in FILES.items():
+        if name not in (".envrc", "secret"):
+            path = shared.project / name
+            path.parent.mkdir(exist_ok=True, parents=True)
+            path.write_text(text)
+    give(shared.project)
+
+
+def kinds(done: dict[str, Any]) -> dict[str, str]:
+    return {each["path"]: each["kind"] for each in done["changes"] if not each.get("git")}
+
+
+def commit(box: Sandbox, done: dict[str, Any]) -> dict[str, Any]:
+    return box.worker.call("commit", rehearsal=done["rehearsal"])
+
+
+CHANGES = r"""
+echo more >> a.txt; chmod 755 a.txt; rm b.txt; mkdir -p n/m; echo new > n/m/x; ln -s ../a.txt n/link
+rm -rf d; mkdir d; echo other > d/f; rm -rf e; echo now a file > e; printf '\0\1' > bin
+touch -d 2001-02-03 many/0; chmod 500 n/m; echo kept > /tmp/of-mine; echo out; echo err >&2; exit 3
+"""
+
+
+def test_a_yes_makes_what_was_shown_and_nothing_else(box: Sandbox) -> None:
+    """Nothing has changed before; after it, everything that the answer named, of every kind."""
+    before = box.tree()
+    done = box.rehearse(CHANGES)
+    assert (done["exit_code"], done["stdout"], done["stderr"]) == (3, "out\n", "err\n")
+    assert kinds(done) == {
+        "a.txt": "changed", "b.txt": "deleted", "n": "made", "n/m": "made", "n/m/x": "made",
+        "n/link": "link", "d/f": "changed", "d/g": "deleted", "bin": "made", "many/0": "changed",
+        "e": "made", "e/h": "deleted", "e/i": "deleted", "e/i/j": "deleted",
+    }  # fmt: skip
+    (changed,) = (each for each in done["changes"] if each["path"] == "a.txt")
+    assert changed["diff"] == "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n one\n+more\n"
+    assert (changed["previous_mode"], changed["mode"]) == ("0644", "0755")
+    assert changed["diff"] in done["diff"]
+    (binary,) = (each["binary"] for each in done["changes"] if each["path"] == "bin")
+    assert (binary["type"], binary["bytes"]) == ("binary data", 2)
+    assert done["own_changes"] == 1
+    assert box.tree() == before
+    assert box.run("cat /tmp/of-mine")["exit_code"] == 1
+
+    committed = commit(box, done)
+    assert (committed["exit_code"], committed["stdout"]) == (3, "out\n")
+    kept = {
+        name: text
+        for name, text in before.items()
+        if name.split("/")[0] not in "bde" and name != "b.txt"
+    }
+    assert box.tree() == {
+        **kept, "a.txt": "one\nmore\n", "n": "", "n/m": "", "n/m/x": "new\n", "n/link": "-> ../a.txt",
+        "d": "", "d/f": "other\n", "e": "now a file\n", "bin": "\0\1",
+    }  # fmt: skip
+    assert stat.S_IMODE((box.project / "a.txt").stat().st_mode) == 0o755
+    assert stat.S_IMODE((box.project / "n/m").stat().st_mode) == 0o500
+    assert (box.project / "many/0").stat().st_mtime < 1e9
+    assert box.prints("cat /tmp/of-mine") == "kept\n"
+    with pytest.raises(WorkerError, match="no rehearsal"):
+        commit(box, done)
+
+    assert box.worker.call("undo", undo=committed["undo"])["restored"] == committed["applied"]
+    assert box.tree() == before
+    assert stat.S_IMODE((box.project / "a.txt").stat().st_mode) == 0o644
+    assert box.run("cat /tmp/of-mine")["exit_code"] == 1
+
+
+def test_a_commit_is_taken_back_only_while_its_files_are_as_it_made_them(box: Sandbox) -> None:
+    done = commit(box, box.rehearse("echo more >> a.txt; rm -r e; mkdir n; echo x > n/x"))
+    (box.project / "n/theirs").write_text("theirs\n")
+    before = box.tree()
+    with pytest.raises(WorkerError, match="n is not as it was"):
+        box.worker.call("undo", undo=done["undo"])
+    assert box.tree() == before
+
+
+def test_a_git_commit_has_the_hash_that_was_shown(box: Sandbox) -> None:
+    """Run again, it would have another: with the same content at another second."""
+    done = box.rehearse("git add a.txt d && git commit -qm first && git rev-parse HEAD")
+    assert done["exit_code"] == 0, done
+    assert kinds(done) == {}
+    assert {each["path"].split("/")[0] for each in done["changes"]} == {".git"}
+    assert box.run("git rev-parse --verify -q HEAD")["exit_code"] == 1
+    commit(box, done)
+    assert box.prints("git rev-parse HEAD") == done["stdout"]
+    assert box.prints("git fsck 2>&1; git status --porcelain a.txt d") == ""
+
+
+def swap(box: Sandbox) -> None:
+    """Put a link that leads out where a folder was."""
+    (box.project / "d").rename(box.project / "d2")
+    (box.project / "d").symlink_to(box.folder / "home")
+
+
+def another(box: Sandbox) -> None:
+    """Put another folder where a folder was."""
+    (box.project / "d").rename(box.project / "d2")
+    (box.project / "d").mkdir()
+
+
+def same_size(box: Sandbox) -> None:
+    """Change content alone: not size, not time."""
+    path = box.project / "a.txt"
+    status = path.stat()
+    path.write_text("ONE\n")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    ("command", "meanwhile"),
+    [
+        ("echo x > z; echo x >> a.txt", same_size),
+        ("echo x > z; echo x >> a.txt", lambda box: (box.project / "a.txt").unlink()),
+        ("echo x > a; echo x > z", lambda box: (box.project / "z").write_text("theirs\n")),
+        ("echo x > z; rm -r e", lambda box: (box.project / "e/i/more").write_text("theirs\n")),
+        ("echo x > z; rm -r e", lambda box: (box.project / "e/h").write_text("theirs\n")),
+        ("echo x > z; echo x > d/new", swap),
+        ("echo x > z; echo x > d/f", swap),
+        ("echo x > z; rm d/f", swap),
+        ("echo x > z; echo x > d/new", another),
+        ("mkdir z; echo x > z/z", lambda box: (box.project / "z").symlink_to(box.folder / "home")),
+    ],
+)  # fmt: skip
+def test_nothing_is_made_where_something_has_changed_since(
+    box: Sandbox, command: str, meanwhile: Callable[[Sandbox], object]
+) -> None:
+    done = box.rehearse(command)
+    meanwhile(box)
+    before = box.tree()
+    with pytest.raises(WorkerError) as failure:
+        commit(box, done)
+    assert failure.value.class_ == "conflict"
+    assert box.tree() == before
+    assert [each.name for each in (box.folder / "home").iterdir()] == [".tool"]
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("sleep 9", "takes longer than the 1 s"),
+        ("python3 -c 'import socket; socket.socket()'", "opens a network socket (IPv4)"),
+        ("python3 -c 'import socket as s; s.socketpair(type=2)'", "opens a datagram socket"),
+        ("kill 4321", "signals process 4321"),
+        ("mv d moved", "renames the folder"),
+        ("python3 -c 'import os; os.rename(\"d\", \"moved\")'", "renames the folder"),
+        ("mkfifo pipe", "makes pipe, which is a socket, a pipe or a device"),
+        ("ln -s /etc/passwd link", "makes the link link, which leads out of the project"),
+        ("ln -s ../outside link", "makes the link link, which leads out of the project"),
+        ("ln -s away/passwd link", "makes the link link, which leads out of the project"),
+        ("ln a.txt link", "a second name (a hard link)"),
+        ("echo x > .mcp.json", "changes .mcp.json, a name through which"),
+        ("echo x > x; chmod u+s x", "set-uid"),
+        ("for i in $(seq 201); do echo > many/$i; done", "more than can be shown (over 200 paths)"),
+        ("for i in 1 2; do head -c 700000 /dev/zero | tr '\\0' x > n$i; done", "more than can be shown (over 1 MiB)"),
+        ("fallocate -l 300M large", "more room than a rehearsal has"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_rehearsed_says_why_and_changes_nothing(
+    box: Sandbox, command: str, why: str
+) -> None:
+    (box.project / "away").symlink_to("/etc")
+    before = box.tree()
+    assert why in box.fallback(command, seconds=1 if "sleep" in command else 10)
+    assert box.tree() == before
+
+
+def test_no_socket_is_reached_before_the_yes(box: Sandbox) -> None:
+    """The kernel is told to refuse it, and not only that it was seen: the command may be quick."""
+    path = str(box.folder / "s.sock")
+
+    def attempts() -> list[int]:
+        unix = socket.socket(socket.AF_UNIX)
+        one, other = socket.socketpair()  # within the command
+        one.close()
+        other.close()
+        return [
+            failure(lambda: socket.socket(socket.AF_INET)),
+            failure(lambda: socket.socket(socket.AF_VSOCK)),
+            failure(lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)),
+            failure(lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)),
+            failure(lambda: unix.connect(path)),
+            failure(lambda: unix.connect("\0abstract")),
+            failure(lambda: unix.connect("/nothing")),
+        ]
+
+    def body() -> None:
+        set_dumpable(True)  # as what was executed is
+        no_new_privileges()
+        listener = listen()
+        child = os.fork()
+        if child == 0:
+            os._exit(
+                0
+                if attempts() == [*[errno.EACCES] * 4, *[errno.ECONNREFUSED] * 2, errno.ENOENT]
+                else 1
+            )
+        reports: list[dict[str, object]] = []
+        assert Attendant({}, reports.append).attend(listener, child) == 0
+        assert len(reports) == 6  # what is not there was not missed
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        Path(path).chmod(0o777)
+        listening.listen()
+        as_ordinary(body)
+
+
+def failure(call: Callable[[], object]) -> int:
+    try:
+        call()
+    except OSError as error:
+        return error.errno or 0
+    return 0
+
+
+INSIDE = r"""
+cat secret; cat .envrc; (echo theirs > .envrc) 2>&1; rm -f secret 2>&1
+ls /proc | grep -c '^[0-9]'; unshare -U true 2>/dev/null || echo refused; cat /proc/net/dev | grep -c :
+grep -h -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status; ls /proc/self/fd | wc -l
+touch /dev/x /x 2>&1; ulimit -u; cat /proc/self/oom_score_adj; echo x > /dev/shm/mine
+"""
+
+
+def test_a_rehearsed_command_is_held_as_a_real_one_and_more(box: Sandbox) -> None:
+    """Hidden and protected files, rights, processes; no network, a number of processes, first to be killed."""
+    done = box.rehearse(INSIDE)
+    assert done["stdout"].splitlines() == [
+        "mine", "bash: line 2: .envrc: Read-only file system",
+        "rm: cannot remove 'secret': Device or resource busy",
+        "4", "refused", "1",
+        "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "4",
+        "touch: cannot touch '/dev/x': Read-only file system",
+        "touch: cannot touch '/x': Read-only file system",
+        "256", "1000",
+    ]  # fmt: skip
+    assert box.run("ls /dev/shm")["stdout"] == ""
+
+
+def test_a_hidden_file_below_a_folder_is_not_rehearsed_with() -> None:
+    """Whoever renames that folder while the command runs would show it."""
+    with sandboxed_worker({"deep/secret": "s3cret\n"}, hidden=["deep/secret"]) as box:
+        assert not box.worker.features["rehearsal"]
+        assert "deep/secret covers something" in box.fallback("cat deep/secret")
+
+
+def test_what_a_command_leaves_running_writes_nothing_more(box: Sandbox) -> None:
+    done = box.rehearse(
+        "(setsid sh -c 'sleep 0.5; echo late > late; echo late >> a.txt' &); echo x > x"
+    )
+    assert kinds(done) == {"x": "made"}
+    commit(box, done)
+    box.prints("sleep 0.6")
+    assert not (box.project / "late").exists()
+    assert (box.project / "a.txt").read_text() == "one\n"
+
+
+def test_rehearsals_wait_side_by_side_and_are_dropped(box: Sandbox) -> None:
+    """Each is on the project as it is; the fifth takes the place of the oldest."""
+    names = [box.rehearse(f"ls | wc -l; echo {n} > n{n}")["rehearsal"] for n in range(5)]
+    with pytest.raises(WorkerError, match="no rehearsal"):
+        box.worker.call("commit", rehearsal=names[0])
+    box.prints("echo else > n2")
+    holds = [box.worker.call("check", rehearsal=name)["holds"] for name in names[1:]]
+    assert holds == [True, False, True, True]
+    assert box.worker.call("discard", rehearsal=names[4]) == {"discarded": True}
+    for name in (names[1], names[3]):
+        box.worker.call("commit", rehearsal=name)
+    assert sorted(each.name for each in box.project.glob("n[0-9]")) == ["n1", "n2", "n3"]
+    request = box.worker.send("rehearse", command="sleep 9")
+    box.worker.cancel(request)
+    with pytest.raises(WorkerError, match="stopped"):
+        box.worker.answer(request)
+
+
+def test_without_a_sandbox_nothing_is_rehearsed(tmp_path: Path) -> None:
+    with Worker("commands", tmp_path) as worker:
+        assert worker.features["why_not"]
+        assert worker.call("rehearse", command="touch x") == {
+            "fallback": worker.features["why_not"]
+        }
+    assert not (tmp_path / "x").exists()
+
+
+class Racing(Commit):
+    """Somebody changes the last of the files after it was compared, before it is replaced."""
+
+    def _make(self, change: Change) -> None:
+        if change.path == PurePosixPath("z"):
+            path = Path(self._layers[0].mounted.path) / "z"
+            status = path.stat() if path.exists() else None
+            path.write_text("others\n")
+            if status:
+                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        super()._make(change)
+
+
+@pytest.mark.parametrize("what", ["changed", "made", "deleted"])
+def test_a_change_in_the_very_moment_is_not_lost(tmp_path: Path, what: str) -> None:
+    """Not even one that keeps size and time."""
+    below, upper = tmp_path / "below", tmp_path / "upper/0/up"
+    below.mkdir()
+    upper.mkdir(parents=True)
+    (below / "a").write_text("old\n")
+    (upper / "a").write_text("new\n")
+    if what != "made":
+        (below / "z").write_text("before\n")
+    if what == "deleted":
+        os.mknod(upper / "z", stat.S_IFCHR)  # as an overlay writes it
+    else:
+        (upper / "z").write_text("new\n")
+    mounted = MountedAt(1, 0, "0:1", "/", str(below), read_only=False, kind="ext4")
+    layer = Layer(mounted=mounted, handle=os.open(below, os.O_PATH), purpose="shown")
+    handle = os.open(tmp_path / "upper", os.O_PATH)
+    changes = [*UpperReader(0, layer, handle).changes()]
+    with pytest.raises(OpFailed) as failure:
+        Racing([layer], handle, changes).apply()
+    assert failure.value.class_ == "conflict"
+    assert {each.name: each.read_text() for each in below.iterdir()} == {
+        "a": "old\n", "z": "others\n",
+    }  # fmt: skip
+    Commit([layer], handle, [*UpperReader(0, layer, handle).changes()]).apply()
+    assert {each.read_text() for each in below.iterdir()} == {"new\n"}
+
+
+def test_a_late_cancel_neither_commits_nor_takes_a_commit_back(box: Sandbox) -> None:
+    """It comes when the command has ended, and a large file makes comparing and committing slow."""
+    large = box.project / "large"
+    large.touch()
+    os.truncate(large, 60 << 20)
+    give(box.project)
+    name = box.rehearse("echo more >> a.txt; rm large")["rehearsal"]
+    for op in ("check", "commit"):
+        assert (box.project / "a.txt").read_text() == "one\n"
+        request = box.worker.send(op, rehearsal=name)
+        box.worker.cancel(request)
+        done = box.worker.answer(request)
+    assert box.prints("cat a.txt") == "one\nmore\n"
+    assert box.worker.call("undo", undo=done["undo"])["restored"] == 2
