@@ -1,95 +1,146 @@
-"""The settings of `config.toml` under the vault's key: they decide where model traffic goes, and what a launch gets.
+"""The settings files of a home, which count in exactly the bytes that a person accepted: `config.toml`, `policy.toml`.
 
-Without a vault they count as they are. With one, they count once they have verified in this process, or
-a person accepted them; until then every call waits, and what widens or misleads is not in force.
+With a vault, each counts once it has verified with the vault's key in this process, or a person accepted it.
+Without one, `config.toml` counts as it is, and `policy.toml` if its hash is the one on record as accepted last.
+Until `config.toml` counts, every call waits, and what widens or misleads is not in force; until `policy.toml`
+does, it only restricts.
 A copy of the accepted file is kept in the home, so that a change can be shown beside it; it counts for what
-it is only if its hash is what was signed.
+it is only if its hash is what was signed, or is on record.
 """
 
 import asyncio
 import logging
 import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, parse_rfc3339, rfc3339
-from aileron_core.console_port import AcceptedBeforeView, FileContentView, NotAcceptedView
+from aileron_core.console_port import (
+    AcceptanceChangeView,
+    AcceptedBeforeView,
+    FileContentView,
+    NotAcceptedView,
+)
 from aileron_core.errors import Conflict, StorageUnavailable, VaultDamaged, VaultLocked
 from aileron_core.library import acceptance
+from aileron_core.library.policy_comparison import compare_policies
 from aileron_core.library.settings_comparison import compare_settings
 from aileron_core.storage.database import Database, Tx
 from aileron_core.vault.atomic_file import read_private_file, replace_file
 from aileron_core.vault.authenticated_sets import AuthenticatedSet, SetMac
 from aileron_core.vault.vault import Vault
 
-KIND: Final = "settings"
-NAME: Final = "config.toml"
-_SET: Final = "settings"
-_COPY: Final = Path("store", "accepted-config.toml")
+SettingsKind = Literal["settings", "policy"]
 _MAX_BYTES: Final = 4 * 1024 * 1024
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsFile:
+    """One of the files, and what is particular to it."""
+
+    kind: SettingsKind
+    """Of its item; also the name of its set under the vault's key."""
+    name: str
+    compare: Callable[[str, str], tuple[AcceptanceChangeView, ...]]
+    """Says what differs between an accepted text and another; raises ValueError if it cannot read one."""
+    needs_acceptance: bool
+    """It does not count as it is even where there is no vault."""
+
+    def copy_in(self, home: Path) -> Path:
+        return home / "store" / f"accepted-{self.name}"
+
+
+CONFIG: Final = SettingsFile(
+    kind="settings", name="config.toml", compare=compare_settings, needs_acceptance=False
+)
+POLICY: Final = SettingsFile(
+    kind="policy", name="policy.toml", compare=compare_policies, needs_acceptance=True
+)
+
+
 class AcceptedSettings:
-    """Whether the settings that this process was started with are those that a person accepted.
+    """Whether a settings file that this process was started with is the one that a person accepted.
 
     Args:
-        text: of `config.toml`, as it was read; empty where there is none.
+        text: of the file, as it was read; empty where there is none.
         home: the folder that the copy is kept in.
     """
 
     def __init__(
-        self, database: Database, vault: Vault, clock: Clock, text: str, home: Path
+        self,
+        database: Database,
+        vault: Vault,
+        clock: Clock,
+        text: str,
+        home: Path,
+        file: SettingsFile = CONFIG,
     ) -> None:
         self._database = database
         self._vault = vault
         self._clock = clock
         self._text = text
+        self.file = file
         self.sha256 = sha256_hex(text.encode())
-        self._set = AuthenticatedSet(vault, _SET)
-        self._copy = home / _COPY
+        self._set = AuthenticatedSet(vault, file.kind)
+        self._copy = file.copy_in(home)
         self._before: AcceptedBeforeView | None = None
         self._changing = asyncio.Lock()
         self.count = False
-        """They are what was accepted; true for good once they have verified."""
+        """It is what was accepted; true for good once it has verified."""
         self.problem = ""
-        """Why they do not count, as a clause; empty where they do, or the vault is locked."""
+        """Why it does not count, as a clause; empty where it does, or the vault is locked."""
+
+    @property
+    def accepted_before(self) -> str:
+        """The text that was accepted in place of this one, as far as it is known; empty otherwise."""
+        return (self._before.text or "") if self._before is not None and self.problem else ""
 
     async def load(self) -> None:
-        """Verify them, unless the vault is locked; called at the start, and when it was unlocked.
+        """Verify it, unless the vault is locked; called at the start, and when it was unlocked.
 
         Raises:
-            StorageUnavailable: what was found could not be recorded; they do not count.
+            StorageUnavailable: what was found could not be recorded; it does not count.
         """
         async with self._changing:
             if self.count and not self._vault.is_new:
                 return  # what this process was started with does not change
-            mac = await self._database.read(lambda c: acceptance.load_mac(c, _SET))
+            kind, name = self.file.kind, self.file.name
+            mac = await self._database.read(lambda c: acceptance.load_mac(c, kind))
+            last = await self._database.read(lambda c: _accepted_last(c, kind))
             try:
-                why, is_first = await asyncio.to_thread(self._check, mac)
+                why, is_first = await asyncio.to_thread(self._check, mac, last)
             except VaultLocked:
                 return
+            was_accepted = last is not None or mac is not None or not self.file.needs_acceptance
             if is_first:
                 await self._sign(
-                    AuditEvent.LIBRARY_AUTHENTICATED, f"The vault's key protects {NAME}"
+                    AuditEvent.LIBRARY_AUTHENTICATED, f"The vault's key protects {name}"
                 )
-            elif why and why != self.problem:
+            elif why and why != self.problem and was_accepted:
                 await self._database.write(
                     lambda tx: tx.record(
                         self._record(
-                            AuditEvent.LIBRARY_UNVERIFIED, f"{NAME} is not what was accepted: {why}"
+                            AuditEvent.LIBRARY_UNVERIFIED, f"{name} is not what was accepted: {why}"
                         )
                     )
                 )
-            self._before = await self._accepted_before(mac) if why else None
+            self._before = None
+            if why and was_accepted:
+                self._before = await self._accepted_before(mac, last)
             self.count, self.problem = not why, why
-            if not why and self._vault.state != "absent":
+            if not why and self._keeps_copy(last):
                 await asyncio.to_thread(self._keep_copy)
 
-    async def _accepted_before(self, mac: str | None) -> AcceptedBeforeView:
+    def _keeps_copy(self, last: str | None) -> bool:
+        return last is not None if self.file.needs_acceptance else self._vault.state != "absent"
+
+    async def _accepted_before(self, mac: str | None, last: str | None) -> AcceptedBeforeView:
         """Return what was accepted instead, as far as the copy is what was signed last."""
         try:
             data = await asyncio.to_thread(read_private_file, self._copy, _MAX_BYTES)
@@ -98,19 +149,22 @@ class AcceptedSettings:
         if data is not None:
             digest, text = sha256_hex(data), data.decode("utf-8", "backslashreplace")
             try:
-                why = await asyncio.to_thread(self._set.check, digest, mac)
-                at = await self._database.read(lambda c: _accepted_at(c, digest))
+                if self._vault.state == "absent":
+                    why = "" if digest == last else "it was changed"
+                else:
+                    why = await asyncio.to_thread(self._set.check, digest, mac)
+                at = await self._database.read(lambda c: _accepted_at(c, self.file.kind, digest))
                 if not why and at is not None:
                     return AcceptedBeforeView(
-                        name=NAME,
+                        name=self.file.name,
                         digest=digest,
                         accepted_at=at,
                         text=text,
-                        changes=compare_settings(text, self._text),
+                        changes=self.file.compare(text, self._text),
                     )
             except (VaultLocked, VaultDamaged, OSError, ValueError, sqlite3.Error):
                 pass  # the whole file is shown instead
-        return AcceptedBeforeView(name=NAME, digest="", accepted_at=0.0, text=None)
+        return AcceptedBeforeView(name=self.file.name, digest="", accepted_at=0.0, text=None)
 
     def _keep_copy(self) -> None:
         data = self._text.encode()
@@ -120,13 +174,22 @@ class AcceptedSettings:
                 replace_file(self._copy, data)
         except OSError as error:
             # A later change is shown without a difference then, and says so.
-            _log.warning("no copy of %s could be kept: %s", NAME, type(error).__name__)
+            _log.warning("no copy of %s could be kept: %s", self.file.name, type(error).__name__)
 
-    def _check(self, mac: str | None) -> tuple[str, bool]:
-        state = self._vault.state
-        if state == "absent":
-            return "" if mac is None else "the vault that authenticated it is gone", False
+    def _check(self, mac: str | None, last: str | None) -> tuple[str, bool]:
+        """Return why it does not count, and whether the vault's key is to protect it from now on.
+
+        Args:
+            last: the digest that is on record as accepted last.
+        """
+        if self._vault.state == "absent":
+            gone = "the vault that authenticated it is gone"
+            return (self._why_not_on_record(last) if mac is None else gone), False
         try:
+            if self.file.needs_acceptance and self._set.is_unsigned():
+                # The vault itself says that nothing was accepted with it.
+                first = self._vault.is_new and self.count and last is not None
+                return ("" if self.count or not self._text else _NOBODY), first
             if self._vault.is_new and self._set.is_unsigned():
                 return (
                     ("", True) if self.count or mac is None else ("another vault signed it", False)
@@ -137,17 +200,24 @@ class AcceptedSettings:
         except OSError as error:
             return f"the vault could not be written: {error.strerror}", False
 
+    def _why_not_on_record(self, last: str | None) -> str:
+        if not self.file.needs_acceptance or last == self.sha256:
+            return ""
+        if last is None:
+            return _NOBODY if self._text else ""
+        return "it was changed"
+
     def not_accepted(self) -> tuple[NotAcceptedView, ...]:
-        """Return what a person is asked to accept, if they do not count."""
+        """Return what a person is asked to accept, if it does not count."""
         if not self.problem:
             return ()
         return (
             NotAcceptedView(
-                kind=KIND,
-                name=NAME,
-                file=NAME,
+                kind=self.file.kind,
+                name=self.file.name,
+                file=self.file.name,
                 digest=self.sha256,
-                change="changed",
+                change="changed" if self._before is not None else "new",
                 gated=None,
                 connector="",
                 hosts=(),
@@ -156,17 +226,20 @@ class AcceptedSettings:
         )
 
     async def accept(self, digest: str) -> None:
-        """Record that a person accepts exactly these settings.
+        """Record that a person accepts exactly these bytes.
 
         Raises:
-            Conflict: there is nothing to accept, or other settings were shown.
+            Conflict: there is nothing to accept, or other bytes were shown.
             VaultLocked: unlock it first; nothing is accepted.
             StorageUnavailable: it could not be written.
         """
         async with self._changing:
             if not self.problem or digest != self.sha256:
-                raise Conflict(f"{NAME} does not wait to be accepted any more. Nothing changed.")
-            await self._sign(AuditEvent.LIBRARY_ACCEPTED, f"Accepted the settings of {NAME}")
+                raise Conflict(
+                    f"{self.file.name} does not wait to be accepted any more. Nothing changed."
+                )
+            what = {"settings": "the settings of", "policy": "the rules of"}[self.file.kind]
+            await self._sign(AuditEvent.LIBRARY_ACCEPTED, f"Accepted {what} {self.file.name}")
             self.count, self.problem = True, ""
             await asyncio.to_thread(self._keep_copy)
 
@@ -176,7 +249,7 @@ class AcceptedSettings:
             mac = await asyncio.to_thread(self._set.sign, self.sha256)
 
         def unit(tx: Tx) -> None:
-            acceptance.save_mac(tx, _SET, None if mac is None else mac.to_text())
+            acceptance.save_mac(tx, self.file.kind, None if mac is None else mac.to_text())
             tx.record(self._record(event, summary))
 
         await self._database.write(unit)
@@ -190,16 +263,35 @@ class AcceptedSettings:
 
     def _record(self, event: AuditEvent, summary: str) -> AuditRecord:
         at = rfc3339(self._clock.now())
-        extra = {"set": _SET, "kind": KIND, "name": NAME, "digest": self.sha256}
+        kind, name = self.file.kind, self.file.name
+        extra = {"set": kind, "kind": kind, "name": name, "digest": self.sha256}
         return AuditRecord(at=at, event=event, summary=summary, extra={**extra})
 
 
-def _accepted_at(connection: sqlite3.Connection, digest: str) -> float | None:
-    """Return when the settings with *digest* were accepted last, or first signed; None if no record says so."""
+_NOBODY: Final = "nobody has accepted it"
+_ACCEPTED: Final = (AuditEvent.LIBRARY_ACCEPTED, AuditEvent.LIBRARY_AUTHENTICATED)
+
+
+_MEMBER: Final = "CASE WHEN json_valid(body) THEN json_extract(body, '$.{}') END"
+"""Of a record; NULL where another program spoilt it."""
+_OF_SET: Final = f"run IS NULL AND event IN (?, ?) AND {_MEMBER.format('set')} = ?"
+
+
+def _accepted_at(connection: sqlite3.Connection, kind: str, digest: str) -> float | None:
+    """Return when the file with *digest* was accepted last, or first signed; None if no record says so."""
     found = connection.execute(
-        "SELECT at FROM audit WHERE run IS NULL AND event IN (?, ?) "
-        "AND json_extract(body, '$.set') = ? AND json_extract(body, '$.digest') = ? "
+        f"SELECT at FROM audit WHERE {_OF_SET} AND {_MEMBER.format('digest')} = ? "  # noqa: S608 - constants of this module
         "ORDER BY seq DESC LIMIT 1",
-        (AuditEvent.LIBRARY_ACCEPTED, AuditEvent.LIBRARY_AUTHENTICATED, _SET, digest),
+        (*_ACCEPTED, kind, digest),
     ).fetchone()
     return None if found is None else parse_rfc3339(str(found[0]))
+
+
+def _accepted_last(connection: sqlite3.Connection, kind: str) -> str | None:
+    """Return the digest of what was accepted last of this kind; None if nothing is on record."""
+    found = connection.execute(
+        f"SELECT {_MEMBER.format('digest')} FROM audit WHERE {_OF_SET} "  # noqa: S608 - constants of this module
+        "ORDER BY seq DESC LIMIT 1",
+        (*_ACCEPTED, kind),
+    ).fetchone()
+    return None if found is None else str(found[0])

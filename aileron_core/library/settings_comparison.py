@@ -65,6 +65,8 @@ def _direction(name: str, before: object, after: object) -> ChangeDirection:
     if name in _DEFAULTS:
         old, new = (_number(name, each) for each in (before, after))
         return "narrower" if (new > old) == (name in _LESS_ALLOWS_MORE) else "wider"
+    if name == "builtin.bash.rehearse":
+        return "wider" if after == "never" else "narrower" if before == "never" else "other"
     if name == "gateway.require_unlocked":
         return "narrower" if after is True else "wider"
     if name in _PATHS:

@@ -194,6 +194,20 @@ async def test_no_call_waits_longer_and_no_vault_stays_open_longer_before_the_se
         assert core.app.vault_service._lock_minutes() == settings.vault.lock_minutes
 
 
+async def test_commands_are_rehearsed_before_the_settings_that_say_never_are_accepted(
+    home: Path,
+) -> None:
+    await protected_settings(home)
+    config = home / "config.toml"
+    config.write_text("[builtin.bash]\nrehearse = 'never'", encoding="utf-8")
+    async with Core.open(home, accept=False, settings=load_settings(config)) as core:
+        await unlock(core)
+        assert core.app.session_library.rehearse() == "ask"
+        (item,) = core.app.library.not_accepted()
+        await core.app.library.accept(item.kind, item.name, item.digest, by="person")
+        assert core.app.session_library.rehearse() == "never"
+
+
 async def test_accept_installed_accepts_no_settings(home: Path) -> None:
     """They decide where model traffic goes and what a key does: a person looks at them."""
     await protected_settings(home)

@@ -1,0 +1,118 @@
+"""The values of a policy: what is known about a call, a rule, and what the rules say of the call."""
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+Decision = Literal["allow", "ask", "deny"]
+DECISIONS: Final[tuple[Decision, ...]] = ("allow", "ask", "deny")
+READING: Final = ("Read", "Glob", "Grep")
+WRITING: Final = ("Write", "Edit")
+COMMAND: Final = "Bash"
+TOOLS: Final = (*READING, *WRITING, COMMAND)
+ANY_FURTHER_WORDS: Final = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """What a command changed in a rehearsal of it."""
+
+    done: bool
+    """False: it could not be rehearsed."""
+    paths: tuple[str, ...] = ()
+    """Of everything that it made, changed or deleted: relative to the project, absolute outside."""
+    own_changes: int = 0
+    """How many more there are in the home and the caches of the sandbox."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known about a call before it runs; never the content of a file."""
+
+    tool: str
+    """One of `TOOLS`."""
+    path: str | None = None
+    """Of the file or folder, relative to the project and without links; None for a command, and outside."""
+    outside: bool = False
+    """The path leaves the project."""
+    target: str = ""
+    """Where it leads then."""
+    via_link: bool = False
+    kind: str | None = None
+    """`file`, `folder` or `other`; None where there is none."""
+    exists: bool = False
+    command: str = ""
+    """As the agent wrote it."""
+    simple: bool = False
+    """The command is literal words alone, which are *argv*: no expansion, redirection, assignment or operator."""
+    argv: tuple[str, ...] = ()
+    program: str = ""
+    """Absolute path of what the first word runs; empty where it was not found."""
+    program_writable: bool = True
+    """The session could change that program, or put another in its place."""
+    cwd: str = ""
+    named: tuple[str, ...] = ()
+    """Files of the project that words of the command name, as *path*."""
+
+    rehearsal: Rehearsal | None = None
+    """None before a command was rehearsed."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every path that the call is known to concern."""
+        return self.named if self.path is None else (self.path, *self.named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What to do with calls of some tools: with all, or only those of some paths or of one command."""
+
+    tools: tuple[str, ...]
+    decision: Decision
+    paths: tuple[str, ...] = ()
+    """Patterns (`aileron_core.path_patterns`); empty: any path."""
+    except_paths: tuple[str, ...] = ()
+    """Patterns of what *paths* does not mean."""
+    argv: tuple[str, ...] = ()
+    """The words of a command, the last of which may be `*` for any further words; empty: any command."""
+    changes: tuple[str, ...] | None = None
+    """Patterns of all that a rehearsed command may have changed, for what allows; None: it is not about that."""
+    reason: str = ""
+    """A clause, such as "files of this name may hold secrets"."""
+    source: str = ""
+    """Where a person wrote it, such as `policy.toml:12`; empty for the rules that Aileron has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the rules say of one call."""
+
+    decision: Decision
+    reason: str
+    """A clause that quotes nothing of the call: it goes on record, which keeps no arguments."""
+    about: str = ""
+    """What of the call it is about, such as a path; empty for the whole."""
+    rule: Rule | None = None
+    """None where no rule decided."""
+    before_rehearsal: Facts | None = None
+    """What was known of a command that a rule may allow by what it changes: judge it again once it was rehearsed."""
+
+    @property
+    def text(self) -> str:
+        """The reason, and what it is about."""
+        return f"{self.reason}: {self.about}" if self.about else self.reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a person's `policy.toml` says; nothing, where there is none."""
+
+    rules: tuple[Rule, ...] = ()
+    secret_exceptions: tuple[str, ...] = ()
+    """Patterns of files that hold no secrets although their names look like it."""
+    text: str = ""
+    """Of the file, as it was read."""
+
+    def restrictions(self) -> "Policy":
+        """Return what counts of it before it is accepted: what it denies and asks, not what it allows."""
+        kept = tuple(rule for rule in self.rules if rule.decision != "allow")
+        return replace(self, rules=kept, secret_exceptions=())

@@ -1,0 +1,300 @@
+"""What the rules say of a call of a built-in tool."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.path_patterns import HiddenPaths
+from aileron_core.policy.defaults import rules_in_force
+from aileron_core.policy.evaluate import evaluate, hidden_paths
+from aileron_core.policy.model import (
+    DECISIONS,
+    TOOLS,
+    Decision,
+    Facts,
+    Policy,
+    Rehearsal,
+    Rule,
+    Verdict,
+)
+
+PYTEST = Rule(tools=("Bash",), decision="allow", argv=("pytest", "-q", "*"), source="policy.toml:3")
+NOTES = Rule(tools=("Write", "Edit"), decision="allow", paths=("notes/**",), reason="notes")
+
+
+def command(*argv: str, program: str = "/usr/bin/pytest", named: tuple[str, ...] = ()) -> Facts:
+    return Facts(
+        tool="Bash",
+        command=" ".join(argv),
+        simple=True,
+        argv=argv,
+        program=program,
+        program_writable=False,
+        named=named,
+    )
+
+
+def verdict(facts: Facts, *rules: Rule, exceptions: tuple[str, ...] = ()) -> Verdict:
+    return evaluate(rules_in_force(Policy(rules=rules, secret_exceptions=exceptions)), facts)
+
+
+@pytest.mark.parametrize("tool", ["Read", "Glob", "Grep"])
+def test_reads_inside_the_project_are_allowed(tool: str) -> None:
+    found = verdict(Facts(tool=tool, path="src/tokens.py"))
+    assert (found.decision, found.reason) == ("allow", "reads inside the project are allowed")
+
+
+def test_everything_else_is_asked() -> None:
+    for facts, reason in (
+        (Facts(tool="Write", path="a"), "no rule allows this change"),
+        (command("pytest"), "no rule allows this command"),
+        (Facts(tool="Read"), "no rule allows this"),
+    ):
+        assert verdict(facts) == Verdict(decision="ask", reason=reason)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env", "app/.env.production", "prod.env", ".ENV", "tls/server.pem", "server.key", "id_rsa",
+        "keys/id_ed25519_work", "x.p12", "x.pfx", "x.kdbx", ".netrc", ".npmrc", ".pypirc", ".git-credentials",
+        "credentials.json", "config/secrets.yaml", ".aws/credentials", "home/.ssh/config", ".gnupg/x",
+        "terraform.tfstate", "terraform.tfstate.backup", ".kube/config", "infra/.docker/config.json",
+    ],
+)  # fmt: skip
+def test_files_that_hold_secrets_are_denied_to_every_tool(path: str) -> None:
+    for tool in TOOLS[:-1]:
+        assert verdict(Facts(tool=tool, path=path)).decision == "deny"
+    found = verdict(command("cat", path, named=(path,)))
+    assert (found.decision, found.text) == (
+        "deny",
+        f"files of this name may hold secrets: {path}",
+    )
+    assert path not in found.reason  # which is on record for ever
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env.example", "a/.env.sample", ".env.template", ".env.local.example", "tokens.py", "secrets.py",
+        "src/secrets/mod.rs", "environment.py", "env", "id_rsa.pub", "keyboard.py", "locales/en/auth.json",
+        "config/credentials.rb", "docs/ssh/config", "package.json", "kube/config.yaml", "pem.go", "cacert.pem",
+    ],
+)  # fmt: skip
+def test_files_that_only_sound_secret_are_read(path: str) -> None:
+    assert verdict(Facts(tool="Read", path=path)).decision == "allow"
+
+
+def test_a_path_that_leaves_the_project_is_denied_with_its_target() -> None:
+    everything = Rule(tools=TOOLS, decision="allow")
+    facts = Facts(tool="Read", outside=True, target="/etc/passwd", via_link=True)
+    assert verdict(facts, everything) == Verdict(
+        decision="deny", reason="it leads out of the project", about="/etc/passwd"
+    )
+
+
+def test_a_rule_allows_a_change_below_its_paths_only() -> None:
+    assert verdict(Facts(tool="Write", path="notes/a.md"), NOTES).reason == "notes"
+    assert verdict(Facts(tool="Write", path="notes/a.md"), NOTES).decision == "allow"
+    for path in ("a.md", "old/notes/a.md", "notes/../a.md", "NOTES/a.md", None):
+        assert verdict(Facts(tool="Write", path=path), NOTES).decision == "ask"
+
+
+def test_no_rule_allows_what_is_denied_but_an_exception_does() -> None:
+    allowed = Rule(tools=("Read",), decision="allow", paths=("tests/server.pem",))
+    facts = Facts(tool="Read", path="tests/server.pem")
+    assert verdict(facts, allowed).decision == "deny"
+    assert verdict(facts, exceptions=("tests/*.pem",)).decision == "allow"
+
+
+def test_a_rule_allows_a_simple_command_of_its_words() -> None:
+    found = verdict(command("pytest", "-q", "tests/a.py", "-x"), PYTEST)
+    assert (found.decision, found.reason, found.rule) == (
+        "allow",
+        "allowed by policy.toml:3",
+        PYTEST,
+    )
+    assert verdict(command("pytest", "-q"), PYTEST).decision == "allow"
+    for argv in (("pytest",), ("pytest", "-x", "-q"), ("/tmp/pytest", "-q"), ("Pytest", "-q")):
+        assert verdict(command(*argv), PYTEST).reason == "no rule allows this command"
+    exact, with_paths = replace(PYTEST, argv=("pytest",)), replace(PYTEST, paths=("**",))
+    for rule in (exact, with_paths):
+        assert verdict(command("pytest", "-q"), rule).decision == "ask"
+
+
+def test_it_allows_neither_shell_syntax_nor_a_program_that_the_session_can_write() -> None:
+    composed = Facts(tool="Bash", command="pytest -q > out")
+    assert verdict(composed, PYTEST) == Verdict(
+        decision="ask",
+        reason="policy.toml:3 allows only literal words, and this command has an expansion, redirection, "
+        "assignment or operator",
+    )
+    own = Facts(tool="Bash", simple=True, argv=("pytest", "-q"), program="/p/.venv/bin/pytest")
+    assert verdict(own, PYTEST) == Verdict(
+        decision="ask",
+        reason="policy.toml:3 does not count, because the session can write its program",
+        about="/p/.venv/bin/pytest",
+    )
+    missing = command("pytest", "-q", program="")
+    assert "was not found" in verdict(missing, PYTEST).reason
+
+
+def test_a_rule_denies_a_program_by_any_of_its_names() -> None:
+    push = Rule(tools=("Bash",), decision="deny", argv=("git", "push", "*"), reason="I push myself")
+    by_path = replace(push, argv=("/usr/bin/git", "push", "*"))
+    for argv in (("git", "push"), ("/usr/bin/git", "push", "-f"), ("g", "push")):
+        for rule in (push, by_path):
+            found = verdict(command(*argv, program="/usr/bin/git"), rule)
+            assert (found.decision, found.reason) == ("deny", "I push myself")
+    assert verdict(command("git", "pull"), push).decision == "ask"
+
+
+def test_deny_goes_over_ask_and_ask_over_allow() -> None:
+    allow, ask, deny = (replace(NOTES, decision=each, reason=each) for each in DECISIONS)
+    facts = Facts(tool="Edit", path="notes/a")
+    assert verdict(facts, allow, ask, deny).reason == "deny"
+    assert verdict(facts, allow, ask).reason == "ask"
+
+
+BUILD = Rule(tools=("Bash",), decision="allow", changes=("build/**",), source="policy.toml:9")
+
+
+def changing(*paths: str, own: int = 0) -> Facts:
+    rehearsal = Rehearsal(done=True, paths=paths, own_changes=own)
+    return Facts(tool="Bash", command="cd build && make", rehearsal=rehearsal)
+
+
+def test_a_rule_allows_a_rehearsed_command_by_what_it_changed() -> None:
+    found = verdict(changing("build/x", "build"), BUILD)
+    assert (found.decision, found.reason) == (
+        "allow",
+        "allowed by policy.toml:9, by what its rehearsal changed",
+    )
+    nothing = replace(BUILD, changes=())
+    assert verdict(changing(), BUILD).decision == verdict(changing(), nothing).decision == "allow"
+    for facts, rule in (
+        (changing("build/x", "src/x"), BUILD),
+        (changing("Build/x"), BUILD),
+        (changing("/mnt/build/x"), replace(BUILD, changes=("x",))),
+        (changing("build/x"), nothing),
+        (changing("build/x", own=1), BUILD),
+        (changing(".git/config"), replace(BUILD, changes=("**",))),
+        (changing("a/.GIT/hooks/x"), replace(BUILD, changes=("**", "x"))),
+        (changing("build/.env"), BUILD),
+    ):
+        found = verdict(facts, rule)
+        assert found.decision == "ask", facts
+        assert found.before_rehearsal is None
+    assert (
+        verdict(changing(".git/refs/x"), replace(BUILD, changes=(".git/**",))).decision == "allow"
+    )
+    assert verdict(changing("build/.env"), BUILD).text == (
+        "policy.toml:9 does not count, because of what it changes: files of this name may hold secrets: build/.env"
+    )
+
+
+def test_it_allows_nothing_that_was_not_rehearsed() -> None:
+    before = Facts(tool="Bash", command="make > x")
+    found = verdict(before, BUILD)
+    assert (found.decision, found.before_rehearsal) == ("ask", before)
+    failed = verdict(replace(before, rehearsal=Rehearsal(done=False)), BUILD)
+    assert (failed.decision, failed.before_rehearsal) == ("ask", None)
+    assert failed.reason == "policy.toml:9 allows only what was rehearsed, and this command was not"
+
+
+def test_rules_that_deny_or_ask_win_over_it_also_for_what_was_changed() -> None:
+    make = Rule(tools=("Bash",), decision="ask", argv=("make", "*"))
+    facts = replace(
+        command("make", program="/usr/bin/make"), rehearsal=changing("build/x").rehearsal
+    )
+    assert verdict(facts, BUILD).decision == "allow"
+    for decision in ("ask", "deny"):
+        assert verdict(facts, BUILD, replace(make, decision=decision)).decision == decision
+        kept = Rule(tools=("Write",), decision=decision, paths=("build/x",))
+        assert verdict(facts, BUILD, kept).decision == "ask"
+    assert verdict(replace(facts, rehearsal=None), BUILD, make).before_rehearsal is None
+
+
+def test_with_words_of_a_command_both_must_hold() -> None:
+    both = replace(BUILD, argv=("make", "*"))
+    facts = replace(
+        command("make", program="/usr/bin/make"), rehearsal=changing("build/x").rehearsal
+    )
+    assert verdict(facts, both).decision == "allow"
+    assert verdict(replace(facts, rehearsal=changing("x").rehearsal), both).decision == "ask"
+    assert verdict(replace(facts, argv=("rm",)), both).decision == "ask"
+    assert verdict(replace(facts, argv=("rm",), rehearsal=None), both).before_rehearsal is None
+    assert verdict(changing("build/x"), both).decision == "ask"
+
+
+def test_a_search_leaves_out_what_its_tool_may_not_read() -> None:
+    ask = Rule(tools=("Grep",), decision="ask", paths=("private/",))
+    rules = rules_in_force(Policy(rules=(ask,), secret_exceptions=("tests/*.pem",)))
+    hidden = hidden_paths(rules, Facts(tool="Grep", path="."))
+    assert HiddenPaths(hidden).hides("a/.env")
+    assert HiddenPaths(hidden).hides("private/a")
+    assert not HiddenPaths(hidden).hides("a/.env.example")
+    assert not HiddenPaths(hidden).hides("tests/x.pem")
+    asked = hidden_paths(rules, Facts(tool="Grep", path="private"))
+    assert not HiddenPaths(asked).hides("private/a")
+    assert HiddenPaths(asked).hides("private/.env")
+
+
+_RULES = st.lists(
+    st.builds(
+        Rule,
+        tools=st.lists(st.sampled_from(TOOLS), min_size=1, max_size=3).map(tuple),
+        decision=st.sampled_from(DECISIONS),
+        paths=st.lists(st.sampled_from(["a", "b/", "**", "*.x"]), max_size=2).map(tuple),
+        argv=st.lists(st.sampled_from(["a", "b"]), max_size=2).map(tuple),
+        changes=st.sampled_from([None, (), ("b/",), ("**",)]),
+    ),
+    max_size=6,
+)
+_FACTS = st.builds(
+    Facts,
+    tool=st.sampled_from(TOOLS),
+    path=st.sampled_from([None, "a", "b/c", "d.x", ".env"]),
+    outside=st.booleans(),
+    simple=st.booleans(),
+    argv=st.lists(st.sampled_from(["a", "b"]), max_size=2).map(tuple),
+    program=st.sampled_from(["", "/usr/bin/a"]),
+    program_writable=st.booleans(),
+    named=st.lists(st.sampled_from(["a", ".env"]), max_size=1).map(tuple),
+    rehearsal=st.none()
+    | st.builds(
+        Rehearsal,
+        done=st.booleans(),
+        paths=st.lists(st.sampled_from(["a", "b/c", ".git/x", "b/.env", "/a"]), max_size=2).map(
+            tuple
+        ),
+        own_changes=st.integers(0, 1),
+    ),
+)
+_ORDER: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+@given(_RULES, _FACTS)
+def test_more_restrictions_never_allow_more(rules: list[Rule], facts: Facts) -> None:
+    """Nor does the order of the rules matter, and no rule allows what is outside or secret."""
+    found = verdict(facts, *rules)
+    assert verdict(facts, *reversed(rules)).decision == found.decision
+    without = tuple(rule for rule in rules if rule.decision == "allow")
+    assert _ORDER[verdict(facts, *without).decision] <= _ORDER[found.decision]
+    assert found.reason
+    if facts.outside or ".env" in facts.paths:
+        assert found.decision == "deny"
+    if found.decision != "allow" or facts.tool != "Bash":
+        return
+    assert found.rule is not None
+    if found.rule.changes is not None:
+        assert facts.rehearsal is not None
+        assert facts.rehearsal.done
+        assert not facts.rehearsal.own_changes
+        assert not {".git/x", "b/.env", "/a"} & {*facts.rehearsal.paths}
+    if found.rule.changes is None or found.rule.argv:
+        assert facts.simple
+        assert facts.program
+        assert not facts.program_writable
