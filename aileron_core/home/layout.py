@@ -101,6 +101,11 @@ class Home:
     def config(self) -> Path:
         return self.path / "config.toml"
 
+    @property
+    def policy(self) -> Path:
+        """The person's rules for the built-in tools."""
+        return self.path / "policy.toml"
+
     def prepare(self) -> None:
         """Create what is missing and close what is open to others.
 

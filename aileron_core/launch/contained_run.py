@@ -1,7 +1,7 @@
 """The contained run of one launch: a home, caches and git directories of its own, and the agent in its sandbox."""
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,6 +25,7 @@ from aileron_core.launch.sandbox import (
     shell_profiles,
     write_home_files,
 )
+from aileron_core.launch.tools.sandboxes import contained_tools
 
 
 def run_contained(
@@ -52,22 +53,36 @@ def run_contained(
         folders = request.agent.folders
         logins = stack.enter_context(RenewedLogins(own, request.home, folders, prompter.say))
         prepare_caches(request.aileron_home, request.home, request.project, prompter.say)
-        _write_home(own_home, request, prepared, support.bwrap, prompter)
+        git_files = _write_home(own_home, request, prepared, support.bwrap, prompter)
         repositories = [
             stack.enter_context(each)
             for each in _repositories(request, prepared, session, support.bwrap, prompter)
         ]
+        git_mounts = repositories[0].mounts
+        git_of_writable = tuple(mount for each in repositories[1:] for mount in each.mounts)
         spec = sandbox_spec(
             request,
             prepared,
             launch_dir=launch_dir,
             private_home=own_home,
             socket=session.socket,
-            git_mounts=repositories[0].mounts,
-            git_of_writable=tuple(mount for each in repositories[1:] for mount in each.mounts),
+            git_mounts=git_mounts,
+            git_of_writable=git_of_writable,
         )
         if network is not None:
             stack.callback(end_network, network, prompter)
+        tools = stack.enter_context(
+            contained_tools(
+                request,
+                prepared,
+                support,
+                session_id=session.session_id,
+                parent=launch_dir.parent,
+                git_files=git_files,
+                git_mounts=git_mounts,
+                git_of_writable=git_of_writable,
+            )
+        )
 
         def started(bwrap: int) -> None:
             hold.start()
@@ -75,11 +90,15 @@ def run_contained(
                 network.start(bwrap)
             logins.follow()
             for each in repositories:
-                each.follow(bwrap)
+                each.follow(bwrap, tools.sandboxes if tools is not None else ())
+            if tools is not None:
+                tools.start()
 
         @contextlib.contextmanager
         def paused() -> Generator[None, None, None]:
             with contextlib.ExitStack() as held:
+                if tools is not None:
+                    held.enter_context(tools.paused())
                 for each in repositories:
                     held.enter_context(each.paused())
                 yield
@@ -100,14 +119,15 @@ def _write_home(
     prepared: PreparedLaunch,
     bwrap: str,
     prompter: Prompter,
-) -> None:
-    """Write what the sandbox's home has besides the agent's own settings."""
+) -> Mapping[str, str]:
+    """Write what the sandbox's home has besides the agent's own settings; return the git settings of it."""
     git = git_home_config(bwrap, request.project, prepared.paths.writable, request.env)
     for sentence in git.notices:
         prompter.say(sentence)
     profiles = shell_profiles(sandboxed_environment(request, prepared)["PATH"])
     write_home_files(own_home, {**profiles, **prepared.tools.files, **git.files})
     InjectedFiles(own_home, prepared.plan.injected_files).__enter__()  # they end with the copy
+    return git.files
 
 
 def _repositories(

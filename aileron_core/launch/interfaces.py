@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from aileron_core.console_port import FileContentView
+from aileron_core.launch.plan import Builtins
 from aileron_core.launch.project import ProjectSettings
+from aileron_core.proxy_settings import PluginTools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,8 @@ class SessionPort(Protocol):
         network: Literal["all", "hosts", "offline"] | None = None,
         hosts: Collection[str] = (),
         writes: Collection[str] = (),
+        builtins: Builtins = "off",
+        plugin_tools: Sequence[PluginTools] = (),
     ) -> LaunchedSession:
         """Open a session in the name of the person at the terminal.
 
@@ -78,9 +82,12 @@ class SessionPort(Protocol):
             hosts: with `hosts`, which.
             writes: what it can write besides its project.
             key_providers: those of which it can use a key of the vault, where there is one.
+            builtins: whether it gets Aileron's built-in tools; their workers attach before its agent starts.
+            plugin_tools: ops of connectors that it gets as tools.
 
         Raises:
             ConsoleUnavailable: no console owns the home.
+            AileronError: *plugin_tools* names what nobody accepted, or two tools of one name.
         """
         ...
 

@@ -51,8 +51,13 @@ from aileron_core.launch.sandbox import (
     RESOLV_CONF,
     planned_mounts,
 )
+from aileron_core.launch.tools.relay import ToolRelay
+from aileron_core.launch.tools.sandboxes import uncontained_tools
 from aileron_core.text import escape
 
+COMMANDS_OFFLINE = (
+    "Commands of Aileron's Bash tool reach no host: --sandbox=hosts is for the agent alone."
+)
 _NETWORKS: Mapping[str, Literal["all", "hosts", "offline"]] = {
     "on": "all",
     "hosts": "hosts",
@@ -96,7 +101,12 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
         for folder in (request.project, *filter(Path.is_dir, prepared.paths.writable)):
             stack.enter_context(_protected(folder, request, session, prompter))
         if prepared.support is None:
-            return _run_uncontained(request, prepared, hold)
+            tools = stack.enter_context(
+                uncontained_tools(
+                    request, prepared, session_id=session.session_id, parent=launch_dir.path.parent
+                )
+            )
+            return _run_uncontained(request, prepared, hold, tools)
         return run_contained(
             request, prepared, prepared.support, session, launch_dir.path, hold, network, prompter
         )
@@ -105,6 +115,7 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
 def _open_session(
     request: LaunchRequest, prepared: PreparedLaunch, console: SessionPort
 ) -> LaunchedSession:
+    asked = prepared.project_settings
     return console.open(
         agent=request.agent.name,
         label=request.label or request.project.name,
@@ -114,6 +125,8 @@ def _open_session(
         network=_NETWORKS.get(request.sandbox),
         hosts=tuple(listed_hosts(request)) if request.sandbox == "hosts" else (),
         writes=_written(request, prepared),
+        builtins=prepared.context.builtins,
+        plugin_tools=asked.proxy.plugin_tools if asked is not None else (),
     )
 
 
@@ -125,6 +138,7 @@ def _say_differences(request: LaunchRequest, prepared: PreparedLaunch, prompter:
         *key_sentences(prepared),
         *prepared.left_out_keys,
         *prepared.unused_keys,
+        *prepared.plan.beside,
     ):
         prompter.say(escape(sentence))
     for folder in prepared.paths.writable:
@@ -133,6 +147,8 @@ def _say_differences(request: LaunchRequest, prepared: PreparedLaunch, prompter:
     if prepared.traffic is not None:
         for sentence in bypass_warnings(request.agent, prepared.traffic, offline=request.offline):
             prompter.say(escape(sentence))
+    if prepared.builtin_tools is not None and request.sandbox == "hosts":
+        prompter.say(COMMANDS_OFFLINE)
     if left_out := prepared.tools.left_out:
         prompter.say(f"On PATH, but not in the sandbox: {escape('; '.join(left_out))}.")
 
@@ -305,17 +321,23 @@ def _pin_interpreter(
         launch_dir.write(f"bin/{name}", text, mode=0o700)
 
 
-def _run_uncontained(request: LaunchRequest, prepared: PreparedLaunch, hold: SessionHold) -> int:
+def _run_uncontained(
+    request: LaunchRequest, prepared: PreparedLaunch, hold: SessionHold, tools: ToolRelay | None
+) -> int:
     """Run the agent without a sandbox; return its exit code."""
     command = [
         *job_argv(str(agent_job.__file__), sandbox=False),
         str(prepared.program),
         *prepared.plan.argv[1:],
     ]
+
+    def started(_: int) -> None:
+        hold.start()
+        if tools is not None:
+            tools.start()
+
     with InjectedFiles(request.home, prepared.plan.injected_files):
-        return run_foreground(
-            command, env=prepared.env, cwd=str(request.project), started=lambda _: hold.start()
-        )
+        return run_foreground(command, env=prepared.env, cwd=str(request.project), started=started)
 
 
 def _written(request: LaunchRequest, prepared: PreparedLaunch) -> list[str]:

@@ -16,6 +16,9 @@ from aileron_core.launch.routes import Route, RouteSetting
 MCP_SERVER_NAME = "aileron"
 """The name under which an agent knows Aileron's MCP server."""
 
+Builtins = Literal["off", "beside", "instead"]
+"""Aileron's built-in tools in a session: none, besides the agent's own tools, or instead of those."""
+
 ProviderName = Literal["anthropic", "openai", "gemini"]
 """A provider of models whose API the gateway passes on."""
 PROVIDER_NAMES: Mapping[str, ProviderName] = {
@@ -93,6 +96,8 @@ class PlanContext:
     call_seconds: int = 600
     """How long one tool call may take; set where the agent has a setting."""
     contained: bool = False
+    builtins: Builtins = "off"
+    """`instead` switches off those tools of the agent's own that can be."""
 
     @property
     def all_args(self) -> tuple[str, ...]:
@@ -127,11 +132,15 @@ class Plan:
     argv: tuple[str, ...]
     """The first is a program's name; the launcher finds it outside the project."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    private_variables: frozenset[str] = frozenset()
+    """Those of `env` that hold settings of the person's, which may be secret: `--dry-run` does not print them."""
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Name -> text, put into `PlanContext.launch_dir`, 0600."""
     injected_files: tuple[InjectedFile, ...] = ()
     call_seconds: float = 60.0
     """How long this agent will wait for one tool call."""
+    beside: tuple[str, ...] = ()
+    """What stays outside the gate although the built-in tools replace the agent's own, one sentence each, not yet escaped."""
     lost_key: str = ""
     """Which key it may need that only the system's keyring can have, and what to do; empty where none is missing."""
 
@@ -227,6 +236,16 @@ class Agent(Protocol):
     @property
     def not_controlled(self) -> tuple[str, ...]:
         """What remains outside Aileron's control, one sentence each."""
+        ...
+
+    @property
+    def own_tools(self) -> tuple[str, ...]:
+        """What of its own tools `PlanContext.builtins == "instead"` switches off, and what stays; one sentence each."""
+        ...
+
+    @property
+    def kept_tools(self) -> str:
+        """Which of its own tools that act on files stay even then, one sentence; empty where none does."""
         ...
 
     @property

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -30,7 +30,7 @@ from aileron_core.launch.model_traffic import (
 from aileron_core.launch.named_files import missing_files
 from aileron_core.launch.named_programs import HomeSettings, ResolvedProgram, program_settings
 from aileron_core.launch.paths import CheckedPaths, PathChecker
-from aileron_core.launch.plan import Agent, ModelTraffic, Plan, PlanContext
+from aileron_core.launch.plan import Agent, Builtins, ModelTraffic, Plan, PlanContext
 from aileron_core.launch.program_variables import left_out_variables
 from aileron_core.launch.project import (
     ProjectSettings,
@@ -41,6 +41,12 @@ from aileron_core.launch.project import (
     refuse_agent_folder,
 )
 from aileron_core.launch.resolve_programs import SandboxPaths, resolve_programs
+from aileron_core.launch.tools.prepared_tools import (
+    PreparedTools,
+    prepare_tools,
+    prepare_uncontained_tools,
+)
+from aileron_core.launch.tools.worker_files import worker_files
 from aileron_core.settings import LaunchPaths, LaunchSettings
 from aileron_core.text import escape
 
@@ -71,6 +77,10 @@ class LaunchRequest:
     typed_paths: LaunchPaths = field(default_factory=LaunchPaths)
     """The same from the command line."""
     label: str = ""
+    worker: Callable[[], Mapping[str, bytes]] = worker_files
+    """Makes the files of a folder that `python -I` runs as a worker of the built-in tools, by their paths in it."""
+    builtins: Builtins | None = None
+    """None: as the project's `aileron.toml` says, and without them where it says nothing."""
 
     @property
     def contained(self) -> bool:
@@ -118,6 +128,8 @@ class PreparedLaunch:
     """What the sandbox gets of the agent's own folders; nothing where the agent is not contained."""
     project_settings: ProjectSettings | None
     """What the project asks for; it is in the plan, and a person has to accept it."""
+    builtin_tools: PreparedTools | None = None
+    """What the sandboxes of Aileron's own tools get; None where the session has no such tools."""
 
     @property
     def uses_gateway(self) -> bool:
@@ -188,6 +200,7 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
     refuse_nested(mounts, request.project)
     found = _environment(request, tools, of_person, of_project, named)
     own, given = found.settings, {**(CACHE_ENVIRONMENT if caches else {}), **found.env}
+    builtins = request.builtins or (project.proxy.builtins if project is not None else "off")
     context = PlanContext(
         relay=str(inside / "bin" / "aileron-mcp"),
         launch_dir=inside,
@@ -196,6 +209,7 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         settings_args=(*of_person.args, *of_project.args),
         settings=own.texts,
         contained=request.contained,
+        builtins=builtins,
     )
     plan = agent.plan(context)
     env = {**given, **plan.env}
@@ -223,6 +237,23 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         agent_files=agent_files,
         named_programs=named,
         project_settings=project,
+        builtin_tools=None if builtins == "off" else _builtin_tools(request, paths, of_project),
+    )
+
+
+def _builtin_tools(
+    request: LaunchRequest, paths: CheckedPaths, of_project: LaunchSettings
+) -> PreparedTools:
+    if not request.contained:
+        return prepare_uncontained_tools(request.env)
+    return prepare_tools(
+        request.env,
+        home=request.home,
+        project=request.project,
+        aileron_home=request.aileron_home,
+        named=paths.mounts,
+        of_project=dict(of_project.env),
+        own_network=request.own_network,
     )
 
 

@@ -13,17 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aileron_core.canonical import Json, canonical, sha256_hex
-from aileron_core.errors import FileProblems, Forbidden, Problem
-from aileron_core.launch.plan import Agent
+from aileron_core.errors import FileProblems, Forbidden, NotFound, Problem
+from aileron_core.launch.plan import Agent, Builtins
+from aileron_core.proxy_settings import CODE, NO_TOOLS, PROJECT_FILE, PluginTools, ProxySettings
 from aileron_core.settings import LaunchSettings, parse_project_settings
 from aileron_core.text import escape
 
-PROJECT_FILE = "aileron.toml"
 PROJECT_VARIABLES = frozenset(
     ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLORTERM", "LANG", "LANGUAGE", "TZ", "CI",
      "ANTHROPIC_MODEL", "GEMINI_MODEL", "GOOSE_MODEL")
 )  # fmt: skip
 """What a project may set in the agent's environment, beside LC_*: looks, language, a model's name."""
+
+_BUILTINS: Mapping[Builtins, str] = {
+    "beside": "[mcp_proxy] gives the agent Aileron's built-in tools, besides its own.",
+    "instead": "[mcp_proxy] gives the agent Aileron's built-in tools, instead of its own.",
+}
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:@+-]{0,128}")
 """A variable's value: a word, never a path (TZ, for one, may name a file)."""
@@ -124,6 +129,7 @@ class ProjectSettings:
     """A sentence for each setting of the agent's own project files that overrides what Aileron sets."""
     texts: Mapping[str, str]
     """The files that say all this, by their path in the project."""
+    proxy: ProxySettings = NO_TOOLS
 
     @property
     def document(self) -> bytes:
@@ -140,7 +146,18 @@ class ProjectSettings:
         """Return what the person has to see before accepting, escaped, one item per line."""
         found = [f"argument  {escape(word)}" for word in self.settings.args]
         found += [f"variable  {escape(n)}={escape(value)}" for n, value in self.settings.env]
-        return (*found, *(f"setting   {escape(sentence)}" for sentence in self.overrides))
+        return (*found, *(f"setting   {escape(sentence)}" for sentence in self.sentences))
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What it asks for besides arguments and variables."""
+        builtins = self.proxy.builtins
+        tools = () if builtins == "off" else (_BUILTINS[builtins],)
+        return (*tools, *map(_exposed, self.proxy.plugin_tools), *self.overrides)
+
+
+def _exposed(tools: PluginTools) -> str:
+    return f"[mcp_proxy] gives the agent ops of the connector {tools.plugin} as tools: {', '.join(tools.expose)}."
 
 
 def read_project_settings(project: Path, agent: Agent) -> ProjectSettings | None:
@@ -166,7 +183,7 @@ def hidden_by_project(project: Path) -> tuple[str, ...]:
         Forbidden: it cannot be read.
     """
     text = small_text(project / PROJECT_FILE)
-    return () if text is None else parse_project_settings(project / PROJECT_FILE, text)[1]
+    return () if text is None else parse_project_settings(project / PROJECT_FILE, text).hide
 
 
 def settings_in(project: Path, agent: Agent, texts: Mapping[str, str]) -> ProjectSettings | None:
@@ -176,12 +193,12 @@ def settings_in(project: Path, agent: Agent, texts: Mapping[str, str]) -> Projec
         FileProblems: the `aileron.toml` among them cannot be parsed, or asks for more than a project may.
     """
     asking: dict[str, str] = {}
-    settings = LaunchSettings()
+    settings, proxy = LaunchSettings(), NO_TOOLS
     overrides: list[str] = []
     for name, text in texts.items():
         if name == PROJECT_FILE:
-            settings = _checked(project / PROJECT_FILE, text, agent)
-            asks = settings != LaunchSettings()
+            settings, proxy = _checked(project / PROJECT_FILE, text, agent)
+            asks = settings != LaunchSettings() or proxy != NO_TOOLS
         else:
             found = agent.overrides({name: text})
             overrides += found
@@ -196,12 +213,57 @@ def settings_in(project: Path, agent: Agent, texts: Mapping[str, str]) -> Projec
         settings=settings,
         overrides=tuple(overrides),
         texts=asking,
+        proxy=proxy,
     )
 
 
-def _checked(path: Path, text: str, agent: Agent) -> LaunchSettings:
+def project_file_problems(path: Path, agents: Iterable[Agent]) -> tuple[Problem, ...]:
+    """Return why a launch of any of *agents* would refuse the `aileron.toml` *path*, and what else to know of it.
+
+    Raises:
+        NotFound: it does not exist.
+        Forbidden: it cannot be read.
+    """
+    text = small_text(path)
+    if text is None:
+        raise NotFound(f"There is no file {path}.")
+    found: dict[Problem, None] = {}
+    for agent in agents:
+        try:
+            _, proxy = _checked(path, text, agent)
+        except FileProblems as refused:
+            found |= dict.fromkeys(refused.problems)
+            continue
+        if proxy.builtins == "instead" and agent.kept_tools:
+            found[_unsupported(path, agent)] = None
+    return tuple(found)
+
+
+def _unsupported(path: Path, agent: Agent) -> Problem:
+    return Problem(
+        file=path.name,
+        key="mcp_proxy.intercept_builtins",
+        message=agent.kept_tools,
+        class_=f"{CODE}UNSUPPORTED_PROVIDER",
+        severity="warning",
+    )
+
+
+def exposed_by_project(path: Path) -> tuple[PluginTools, ...]:
+    """Return the ops of connectors that the `aileron.toml` *path* gives agents as tools.
+
+    Raises:
+        FileProblems: it cannot be parsed.
+        Forbidden: it cannot be read.
+    """
+    text = small_text(path)
+    return () if text is None else parse_project_settings(path, text).proxy.plugin_tools
+
+
+def _checked(path: Path, text: str, agent: Agent) -> tuple[LaunchSettings, ProxySettings]:
     """Parse the file and return its settings for *agent*, checked against what a project may ask for."""
-    found = parse_project_settings(path, text)[0].get(agent.name, LaunchSettings())
+    parsed = parse_project_settings(path, text)
+    found = parsed.launch.get(agent.name, LaunchSettings())
     section = f"launch.{agent.name}"
     problems: list[Problem] = []
     for name, value in found.env:
@@ -219,7 +281,7 @@ def _checked(path: Path, text: str, agent: Agent) -> LaunchSettings:
         problems.append(_problem(path, f"{section}.args", message))
     if problems:
         raise FileProblems(problems)
-    return found
+    return found, parsed.proxy
 
 
 def _problem(path: Path, key: str, message: str) -> Problem:

@@ -92,7 +92,7 @@ def _asked(name: str, text: str, project: Path, agent: Agent) -> _Asked:
         return frozenset()
     asked: set[tuple[ChangeKind, str]] = {("project_args", word) for word in found.settings.args}
     asked |= {("project_env", f"{name}={value}") for name, value in found.settings.env}
-    asked |= {("project_settings", sentence) for sentence in found.overrides}
+    asked |= {("project_settings", sentence) for sentence in found.sentences}
     return frozenset(asked)
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from aileron_core.containment.git.home_config import HomeConfig, home_config
@@ -68,14 +68,15 @@ class Repositories:
         """The mounts that have to follow that of the project."""
         return self._session.mounts if self._session else ()
 
-    def follow(self, bwrap: int) -> None:
+    def follow(self, bwrap: int, tools: Sequence[int] = ()) -> None:
         """Start what goes on until the end: new commits are imported, and new repositories hidden.
 
         Args:
             bwrap: the process that started the sandbox.
+            tools: those that started other sandboxes of the session, in which git is used too.
         """
         assert self._session is not None
-        self._hider = RepositoryHider(self._session.folder, self._session.record, bwrap)
+        self._hider = RepositoryHider(self._session.folder, self._session.record, bwrap, tools)
         self._imported = list(_ref_files(self._session))
         for target in (self._follow_refs, self._follow_project):  # an import may take minutes
             thread = threading.Thread(target=target, name="aileron-git", daemon=True)

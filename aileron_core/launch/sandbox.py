@@ -16,11 +16,11 @@ from aileron_core.containment.git.prepare import GIT_WHY
 from aileron_core.containment.mounts import Mount
 from aileron_core.launch.named_programs import search_folders
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch
+from aileron_core.launch.tools.prepared_tools import SYSTEM_PATH
 
 RESOLV_CONF = "resolv.conf"
 EMPTY_FILE = "empty"
 """A file of the launch's folder: what covers files that are hidden."""
-_SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
 def sandbox_spec(
@@ -70,16 +70,20 @@ def planned_mounts(request: LaunchRequest, prepared: PreparedLaunch) -> list[Mou
     if prepared.support is None:
         return []
     made = Path("<private>")
-    git = request.project / ".git"
     spec = sandbox_spec(
         request,
         prepared,
         launch_dir=made,
         private_home=made / "home",
         socket=made / "session" / "s.sock",
-        git_mounts=(Mount(path=git, how="copy", why=GIT_WHY),) if git.exists() else (),
+        git_mounts=planned_git_mounts(request),
     )
     return sandbox_mounts(spec)
+
+
+def planned_git_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
+    git = request.project / ".git"
+    return (Mount(path=git, how="copy", why=GIT_WHY),) if git.exists() else ()
 
 
 def write_home_files(own_home: Path, texts: Mapping[str, str]) -> None:
@@ -103,6 +107,6 @@ def shell_profiles(path: str) -> dict[str, str]:
 def sandboxed_environment(request: LaunchRequest, prepared: PreparedLaunch) -> dict[str, str]:
     """Return the environment variables of the sandbox."""
     named = search_folders(prepared.named_programs, request.env.get("PATH", os.defpath))
-    folders = dict.fromkeys((*prepared.tools.path, *named, *_SYSTEM_PATH))
+    folders = dict.fromkeys((*prepared.tools.path, *named, *SYSTEM_PATH))
     path = os.pathsep.join([f"{SANDBOX_LAUNCH_DIR}/bin", *folders])
     return {**prepared.env, "HOME": str(request.home), "PATH": path}

@@ -1,6 +1,7 @@
 """What each agent's module makes of a launch."""
 
 import json
+import shlex
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -93,3 +94,86 @@ def test_a_key_that_only_the_keyring_can_have_is_lost_in_a_sandbox(
     assert lost.endswith(said)
     assert bool(lost) == bool(said)
     assert plan(agent, settings=settings, env=env).lost_key == ""
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_only_tools_that_replace_its_own_switch_its_own_off(agent: str) -> None:
+    """Besides them, or without any, the agent keeps what it has; each says what it loses and what it keeps."""
+    usual, beside = plan(agent), plan(agent, builtins="beside")
+    if agent == "codex":  # its models are offered them by name
+        assert "omit_tools_from" in shlex.join(beside.argv)
+    else:
+        assert beside == usual
+    assert plan(agent, builtins="instead") != usual
+    assert usual.beside == ()
+    assert AGENTS[agent].own_tools
+    assert all(each.endswith(".") for each in AGENTS[agent].own_tools)
+
+
+_MANAGED = {"~/.codex/managed_config.toml": "[features]\nshell_tool = true\n"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "args", "settings", "said"),
+    [
+        ("codex", ("-s", "workspace-write"), {}, "the arguments contain --sandbox"),
+        ("codex", ("exec", "--yolo"), {}, "the arguments contain --yolo"),
+        ("codex", ("--enable", "unified_exec"), {}, "contain --enable unified_exec"),
+        ("codex", ("-c", "features.shell_tool=true"), {}, "set features.shell_tool"),
+        ("codex", ("-c", 'sandbox_mode="danger-full-access"'), {}, "set sandbox_mode"),
+        ("codex", (), _MANAGED, "~/.codex/managed_config.toml sets features.shell_tool"),
+        ("codex", ("-s", "read-only", "-c", "features.shell_tool=false"), {}, ""),
+        ("gemini", ("--admin-policy", "x.toml"), {}, "--admin-policy"),
+        ("gemini", ("-y", "--policy", "x.toml"), {}, ""),
+        ("opencode", ("run", "--pure"), {}, "--pure"),
+        ("opencode", ("attach", "http://localhost:4096"), {}, "attaches"),
+        ("opencode", ("run", "--agent", "mine"), {}, ""),
+        ("goose", ("run", "--with-builtin=developer"), {}, "--with-builtin"),
+        ("goose", ("session", "--resume"), {}, "--resume"),
+        ("goose", ("run", "-t", "hello"), {}, ""),
+        ("claude", ("--tools", "default", "--dangerously-skip-permissions"), {}, ""),
+        ("pi", ("--tools", "bash"), {}, ""),
+    ],
+)
+def test_what_brings_its_own_tools_back_is_said(
+    agent: str, args: tuple[str, ...], settings: dict[str, str], said: str
+) -> None:
+    """Only where it does; what Codex keeps whatever is typed is said in any case."""
+    beside = plan(agent, args=args, settings=settings, builtins="instead").beside
+    kept = [each for each in beside if "apply_patch" in each]
+    assert len(kept) == (agent == "codex")
+    others = [each for each in beside if each not in kept]
+    assert len(others) == bool(said)
+    assert all(said in each and each.endswith("is not gated.") for each in others)
+
+
+def test_ones_own_opencode_plugins_stay_beside_ours() -> None:
+    """The list in the person's variable is not replaced."""
+    env = {"OPENCODE_CONFIG_CONTENT": '{"plugin": ["mine"]}'}
+    found = plan("opencode", env=env, builtins="instead")
+    assert json.loads(found.env["OPENCODE_CONFIG_CONTENT"])["plugin"] == [
+        "mine",
+        "file:///p/aileron-opencode.mjs",
+    ]
+
+
+def test_ones_own_goose_extensions_stay_less_what_acts() -> None:
+    """All of the person's settings count, the system's under them; their values are not for a dry run."""
+    settings = {
+        "~/.config/goose/config.yaml": (
+            "extensions:\n  developer: {type: builtin, enabled: true}\n"
+            "  mine: {type: stdio, cmd: mine, enabled: true, envs: {KEY: secret}}\n"
+            "  todo: {type: platform, enabled: true}\n  theirs: {enabled: false}\n"
+        ),
+        "/etc/goose/config.yaml": "extensions:\n  theirs: {type: stdio, cmd: x, enabled: true}\n",
+    }
+    found = plan("goose", args=("session",), settings=settings, builtins="instead")
+    extensions = json.loads(found.env["EXTENSIONS"])
+    assert {name: each["enabled"] for name, each in extensions.items()} == {
+        "mine": True,
+        "todo": True,
+        "theirs": False,
+    }
+    assert found.private_variables == {"EXTENSIONS"}
+    # `goose configure` would keep the list in the person's configuration.
+    assert "EXTENSIONS" not in plan("goose", args=("configure",), builtins="instead").env

@@ -1,6 +1,8 @@
 """What a project's settings may ask of a launch, and when they count as already accepted."""
 
 import contextlib
+import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.errors import FileProblems, Forbidden
+from aileron_core.errors import FileProblems, Forbidden, NotFound
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.project import (
     denied_argument,
@@ -17,6 +19,8 @@ from aileron_core.launch.project import (
     read_project_settings,
 )
 from aileron_core.settings import LaunchSettings
+from aileron_tui.cli.check import validate_project
+from aileron_tui.cli.output import EXIT, CommandContext
 
 CODEX = AGENTS["codex"]
 
@@ -48,6 +52,89 @@ def test_a_project_may_hide_and_name_no_other_path(project: Path) -> None:
     ):
         with pytest.raises(FileProblems, match=f"aileron.toml: launch.{text.split()[0]}: "):
             hidden_by_project(says(project, f"[launch]\n{text}\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "builtins"),
+    [
+        ("enable = true", "beside"),
+        ("intercept_builtins = true", "instead"),
+        ("enable = true\nintercept_builtins = true", "instead"),
+        ("enable = false\nintercept_builtins = true", None),
+    ],
+)
+def test_builtin_tools_may_be_asked_for(project: Path, text: str, builtins: str | None) -> None:
+    """As a person is shown it, for every agent alike."""
+    asked = read_project_settings(says(project, f"[mcp_proxy]\n{text}\n"), CODEX)
+    assert (asked.proxy.builtins if asked else None) == builtins
+    assert not asked or "built-in tools" in asked.lines()[0]
+
+
+def test_ops_of_a_connector_may_be_asked_for_and_are_named(project: Path) -> None:
+    text = "[mcp_proxy]\nenable = {}\nplugin_tools = [{{plugin = 'mail', expose = ['a', 'b_c']}}]\n"
+    asked = read_project_settings(says(project, text.format("true")), CODEX)
+    assert asked is not None
+    assert [each.names for each in asked.proxy.plugin_tools] == [("mail.a", "mail.b_c")]
+    assert asked.lines()[1].endswith("ops of the connector mail as tools: a, b_c.")
+    assert read_project_settings(says(project, text.format("false")), CODEX) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "key"),
+    [
+        ("enable = true\nmore = []", "USER.MCP_PROXY.UNKNOWN_KEY", "mcp_proxy.more"),
+        (
+            "enable = true\nplugin_tools = [{plugin = 'a', expose = []}]",
+            "USER.MCP_PROXY.EMPTY_PROXY",
+            "mcp_proxy.plugin_tools[0].expose",
+        ),
+        (
+            "enable = true\nplugin_tools = [{plugin = 'a/b', expose = ['c']}]",
+            "validation_error",
+            "mcp_proxy.plugin_tools[0].plugin",
+        ),
+        (
+            "enable = true\nplugin_tools = [{plugin = 'a', expose = ['c.d']}]",
+            "validation_error",
+            "mcp_proxy.plugin_tools[0].expose",
+        ),
+        ("enable = 1", "validation_error", "mcp_proxy.enable"),
+        ("", "USER.MCP_PROXY.EMPTY_PROXY", "mcp_proxy"),
+        ("intercept_builtins = false", "USER.MCP_PROXY.EMPTY_PROXY", "mcp_proxy"),
+        ("enable = true\n[launch.pi]\nargs = ['-e=x']", "validation_error", "launch.pi.args"),
+    ],
+)
+def test_what_a_launch_would_refuse_is_found_without_one(
+    project: Path, capsys: pytest.CaptureFixture[str], text: str, code: str, key: str
+) -> None:
+    """By `aileron validate`; of any agent's section, since nobody says which will be launched."""
+    path = says(project, f"[mcp_proxy]\n{text}\n") / "aileron.toml"
+    for as_json in (True, False):
+        context = CommandContext(home=project / "home", json=as_json, color=False)
+        assert validate_project(context, path) == EXIT.FAILED
+    body, line, counts = capsys.readouterr().out.splitlines()
+    assert [(each["class"], each["key"]) for each in json.loads(body)["problems"]] == [(code, key)]
+    assert line.startswith(f"✗ aileron.toml: {key}: ")
+    assert line.endswith(f"({code})")
+    assert counts == "1 file checked: 1 error, 0 warnings."
+    with pytest.raises(FileProblems, match=re.escape(f"aileron.toml: {key}: ")):
+        read_project_settings(project, AGENTS["pi"])
+
+
+def test_a_file_that_a_launch_takes_is_valid(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = says(project, "[mcp_proxy]\nintercept_builtins = true\n") / "aileron.toml"
+    context = CommandContext(home=project / "home", json=False, color=False)
+    assert validate_project(context, path) == EXIT.DONE
+    warning, counts = capsys.readouterr().out.splitlines()
+    assert warning.startswith(
+        "! aileron.toml: mcp_proxy.intercept_builtins: Codex keeps apply_patch"
+    )
+    assert warning.endswith("(USER.MCP_PROXY.UNSUPPORTED_PROVIDER)")
+    assert counts == "1 file checked: 0 errors, 1 warning."
+    with pytest.raises(NotFound):
+        validate_project(context, project / "none.toml")
 
 
 def test_looks_language_and_model_may_be_set(project: Path) -> None:

@@ -1,0 +1,200 @@
+"""The sandboxes of the built-in tools, in real launches as an ordinary user: what they contain, and when they end."""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.containment.git.hidden_repositories import README
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.prepare import LaunchRequest
+from aileron_core.launch.tools.frozen import frozen
+from aileron_core.launch.tools.sandboxes import tool_networks
+from tests.support.ordinary import AS_ORDINARY, OWNS, give, ordinary_folder
+from tests.support.tool_console import ToolConsole, tool_console, until
+
+CHILD = Path(__file__).with_name("launch_with_tools.py")
+AGENT = "#!/bin/sh\ndate +%s.%N > started\nuntil [ -e go ]; do sleep 0.05; done\n"
+KINDS = ("files", "commands")
+
+
+@dataclass
+class Launched:
+    folder: Path
+    console: ToolConsole
+    process: "subprocess.Popen[str]"
+
+    @property
+    def project(self) -> Path:
+        return self.folder / "project"
+
+    def run(self, kind: str, script: str) -> str:
+        """Run *script* where a worker runs; return what it prints."""
+        return self.console.ask(kind, "run", command=script)["result"]["stdout"].strip()
+
+    def pids(self, text: str = "") -> list[int]:
+        """Return the processes whose command line has *text* and this project in it."""
+        found: list[int] = []
+        for each in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (each / "cmdline").read_bytes().decode("utf-8", "replace")
+                if text in words and str(self.project) in words:
+                    found.append(int(each.name))
+        return found
+
+
+@contextlib.contextmanager
+def launched(sandbox: str) -> Iterator[Launched]:
+    if shutil.which("bwrap", path="/usr/bin:/bin") is None:
+        pytest.skip("needs bubblewrap")
+    with ordinary_folder() as folder:
+        for name in ("project/.git", "person/.codex", "person/notes", "person/bin", "aileron/run"):
+            (folder / name).mkdir(parents=True)
+        (folder / "project" / ".git").rmdir()
+        subprocess.run(["git", "init", "-q", folder / "project"], check=True)
+        for name, text in {
+            "project/.envrc": "mine",
+            "project/secret": "password",
+            "project/aileron.toml": '[launch]\nhide = ["secret"]\n',
+            "person/.codex/auth.json": "login",
+            "person/.gitconfig": "[user]\nname = Ada\nemail = a@b\n",
+            "person/notes/today": "milk",
+            "person/bin/mine": "#!/bin/sh\necho my own tool\n",
+            "person/bin/codex": AGENT,
+        }.items():
+            (folder / name).write_text(text)
+        for each in (folder / "person" / "bin").iterdir():
+            each.chmod(0o755)
+        give(folder)
+        (folder / "aileron").chmod(0o700)
+        env = {
+            "PATH": f"{folder}/person/bin:/usr/bin:/bin", "HOME": f"{folder}/person", "LANG": "C.UTF-8",
+            "OPENAI_API_KEY": "a key", "AILERON_TOKEN": "a token", OWNS: str(folder),
+        }  # fmt: skip
+        with tool_console(folder / "aileron") as console:
+            process = subprocess.Popen(
+                [*AS_ORDINARY, sys.executable, str(CHILD), str(folder), sandbox],
+                env=env, cwd=CHILD.parents[3], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            try:
+                until(lambda: console.attached.is_set() or process.poll() is not None)
+                assert process.poll() is None, process.communicate()[1]
+                attached = time.time()
+                until((folder / "project" / "started").exists)
+                until((folder / "project" / "started").read_text)
+                assert attached < float((folder / "project" / "started").read_text()) + 0.05
+                yield Launched(folder, console, process)
+            finally:
+                process.kill()
+                process.communicate(timeout=30)
+                launch = Launched(folder, console, process)
+                until(lambda: not launch.pids())  # however it ends, nothing of it stays
+
+
+@pytest.fixture(scope="module")
+def there() -> Iterator[Launched]:
+    with launched("on") as launch:
+        yield launch
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        ("ls -A {folder}", "person\nproject"),  # no home of Aileron's
+        ("ls -A ~/.codex || echo none", "none"),
+        ("ls -AR /run | grep -e sock -e relay -e token || echo none", "none"),
+        ("env | grep -e AILERON -e KEY || echo none", "none"),
+        ("grep -l -x -e codex /proc/[0-9]*/comm || echo none", "none"),
+        ("ls -A /tmp", "{name}"),
+        ("cat secret", ""),
+        ("cat .envrc; echo theirs > .envrc || echo protected", "mineprotected"),
+        ("ls .git/hooks > /dev/null; touch .git/hooks/x || echo protected", "protected"),
+        ("echo ours > made; cat made", "ours"),
+        ("cat ~/notes/today; touch ~/notes/x || echo read-only", "milkread-only"),
+        ("mine", "my own tool"),
+        ("git config user.name", "Ada"),
+        ("grep -c -e '^CapEff:.0*$' -e '^Seccomp:.2$' /proc/self/status", "2"),
+    ],
+)
+def test_both_have_what_the_session_may_use_and_nothing_of_its_agents(
+    there: Launched, kind: str, script: str, output: str
+) -> None:
+    found = there.run(kind, script.replace("{folder}", str(there.folder)))
+    assert found == output.replace("{name}", there.folder.name)
+
+
+def test_only_commands_have_a_network(there: Launched) -> None:
+    outside = Path("/proc/net/dev").read_text().count(":")
+    assert [there.run(kind, "grep -c : /proc/net/dev") for kind in KINDS] == ["1", str(outside)]
+
+
+def test_git_goes_on_in_a_repository_that_a_command_makes(there: Launched) -> None:
+    """It is hidden from the person's git meanwhile, as one of the agent's is, but from no command."""
+    hidden = there.project / "hidden"
+    script = "git init -q sub; cd sub; git commit -qm one --allow-empty; until [ -e ../hidden ]; do sleep 0.02; done"
+    command = f"{script}; git commit -qm two --allow-empty"
+    there.console.send("commands", {"id": 902, "op": "run", "args": {"command": command}})
+    until(lambda: {each.name for each in (there.project / "sub" / ".git").glob("*")} == {README})
+    hidden.touch()
+    by, frame = there.console.results.get(timeout=30)
+    assert (by, frame["result"]["exit_code"]) == ("commands", 0)
+    assert there.run("commands", "cd sub; git log --format=%s%an") == "twoAda\noneAda"
+
+
+def test_a_command_runs_until_the_launcher_is_gone(there: Launched) -> None:
+    """It is killed at the end of these tests, and all processes are looked for then."""
+    command = f"sleep 999; : {there.project}"
+    there.console.send("commands", {"id": 901, "op": "run", "args": {"command": command}})
+    until(lambda: there.pids("sleep 999"))
+
+
+def test_without_a_sandbox_the_workers_are_processes_with_nothing_of_aileron() -> None:
+    with launched("off") as launch:
+        assert launch.console.opened["builtins"] == "beside"
+        for kind in KINDS:
+            assert launch.run(kind, "env | grep AILERON || pwd") == str(launch.project)
+            assert launch.pids(kind)
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "shared"), [("on", True), ("hosts", False), ("offline", False)]
+)
+def test_commands_share_the_sessions_network_where_it_is_all_of_this_machines(
+    sandbox: Any, shared: bool
+) -> None:
+    folder = Path("/nonexistent")
+    request = LaunchRequest(
+        agent=AGENTS["codex"], args=(), project=folder, home=folder, aileron_home=folder, env={},
+        relay={}, sandbox=sandbox,
+    )  # fmt: skip
+    assert tool_networks(request) == {"files": False, "commands": shared}
+
+
+def test_what_runs_is_stopped_and_goes_on() -> None:
+    """However often it forks."""
+    counting = "n=0; while :; do n=$((n+1)); (echo $n); done"
+    with subprocess.Popen(
+        ["sh", "-c", f"sh -c '{counting}' & wait"], start_new_session=True, stdout=subprocess.PIPE
+    ) as at:
+        assert at.stdout is not None
+        try:
+            at.stdout.readline()
+            with frozen([at.pid]):
+                while select.select([at.stdout], [], [], 0.05)[0]:  # what was said before
+                    os.read(at.stdout.fileno(), 65536)
+                assert not select.select([at.stdout], [], [], 0.1)[0]
+            assert select.select([at.stdout], [], [], 5)[0]
+        finally:
+            os.killpg(at.pid, signal.SIGKILL)
