@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.plan import Agent, PlanContext
+from aileron_core.launch.plan import Agent, Builtins, Plan, PlanContext
 from aileron_core.launch.project import DENIED_WORDS
 from aileron_core.launch.routes import Route
 
@@ -44,6 +44,7 @@ def _page(agent: Agent) -> Iterator[str]:
     yield from (f"* {sentence}" for sentence in (*agent.not_controlled, agent.bypasses_gateway))
     yield ""
     yield from _wiring(agent)
+    yield from _own_tools(agent)
     yield from _traffic(agent)
     yield from _folders(agent)
     yield from _routes(agent)
@@ -51,18 +52,35 @@ def _page(agent: Agent) -> Iterator[str]:
     yield from _undo(agent)
 
 
-def _wiring(agent: Agent) -> Iterator[str]:
-    relay = str(PRIVATE / "bin" / "aileron-mcp")
-    plan = agent.plan(
+def _plan(agent: Agent, builtins: Builtins = "off") -> Plan:
+    return agent.plan(
         PlanContext(
-            relay=relay,
+            relay=str(PRIVATE / "bin" / "aileron-mcp"),
             launch_dir=PRIVATE,
-            env=EXAMPLE_KEYS,
+            env={**EXAMPLE_KEYS},
             settings=EXAMPLE_SETTINGS.get(agent.name, {}),
             gateway=GATEWAY,
             contained=True,
+            builtins=builtins,
         )
     )
+
+
+def _own_tools(agent: Agent) -> Iterator[str]:
+    usual, instead = _plan(agent), _plan(agent, "instead")
+    yield "## Its own tools"
+    yield ""
+    yield f"With `--intercept-builtins`, Aileron's Read, Write, Edit, Bash, Glob and Grep stand in place of {agent.title}'s own tools:"
+    yield ""
+    yield from (f"* {sentence}" for sentence in agent.own_tools)
+    yield ""
+    if words := [word for word in instead.argv if word not in usual.argv]:
+        yield f"The command has these arguments in addition: `{shlex.join(words)}`"
+        yield ""
+
+
+def _wiring(agent: Agent) -> Iterator[str]:
+    plan = _plan(agent)
     yield "## What Aileron sets"
     yield ""
     yield f"Everything below applies to this run only. `aileron launch {agent.name} --dry-run` prints it for your machine. `{PRIVATE}` is the launch's private folder."

@@ -170,7 +170,7 @@ class AgentJob:
             return True
         self._front = self._terminal_group() or self._front
         if self._freezes_sandbox:
-            self._stopped_before = {pid for pid in _others() if _is_stopped(pid)}
+            self._stopped_before = {pid for pid in _others() if is_stopped(pid)}
             _stop_all()
         else:
             _signal_group(self._agent, signal.SIGSTOP)
@@ -201,7 +201,7 @@ class AgentJob:
             return False
         # Twice: one that was looked at may have been continued by one that was not yet.
         return not self._freezes_sandbox or all(
-            _is_stopped(pid) for _ in range(2) for pid in _others()
+            is_stopped(pid) for _ in range(2) for pid in _others()
         )
 
     def _go_on(self) -> None:
@@ -261,7 +261,7 @@ def _stop_all() -> None:
         os.kill(-1, signal.SIGSTOP)
 
 
-def _is_stopped(pid: int) -> bool:
+def is_stopped(pid: int) -> bool:
     """Return whether no thread of the process runs."""
     return _thread_states(pid) <= _STOPPED_STATES
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from aileron_core.containment.bubblewrap import PROTECTED_NAMES
 from aileron_core.containment.git.repository import scan_project
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.programs import SYSTEM_FOLDERS, own_code_folders
+from aileron_core.containment.protected_names import PROTECTED_NAMES
 from aileron_core.errors import Forbidden, NotFound
 from aileron_core.settings import LaunchPaths
 

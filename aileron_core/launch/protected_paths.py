@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from aileron_core.containment.bubblewrap import PROTECTED_NAMES
+from aileron_core.containment.protected_names import PROTECTED_NAMES
 from aileron_core.containment.safe_paths import (
     open_folder,
     open_folder_beneath,

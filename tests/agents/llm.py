@@ -257,6 +257,11 @@ def _text_of(content: Any) -> str:
     return json.dumps(content)
 
 
+def offered(seen: Seen) -> frozenset[str]:
+    """Return the full names of the tools that a request offers the model."""
+    return frozenset(_conversation(seen).tools)
+
+
 def _conversation(seen: Seen) -> Conversation:
     body = seen.body if isinstance(seen.body, dict) else {}
     path = seen.path.partition("?")[0]
@@ -295,21 +300,38 @@ def _conversation(seen: Seen) -> Conversation:
     return Conversation(tools=tuple(tools), results=tuple(tool_results))
 
 
+def _given(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the tools of a request, wherever it has them."""
+    items = body.get("input")
+    given = list(body.get("tools") or [])
+    for item in items if isinstance(items, list) else []:
+        if item.get("type") == "additional_tools":
+            given += item.get("tools") or []
+    return given
+
+
+def _is_custom(body: dict[str, Any], name: str) -> bool:
+    """Return whether *name*, a full name, takes free text instead of JSON."""
+    namespace, _, name = name.rpartition(".")
+    inside = [inner for each in _given(body) if each.get("name") == namespace
+              for inner in each.get("tools") or []]  # fmt: skip
+    tools = inside if namespace else _given(body)
+    return any(each.get("name") == name and each["type"] == "custom" for each in tools)
+
+
 def _from_responses(body: dict[str, Any]) -> Conversation:
     names: list[str] = []
     items = body.get("input")
     items = items if isinstance(items, list) else []
-    given = list(body.get("tools") or [])
-    for item in items:
-        if item.get("type") == "additional_tools":
-            given += item.get("tools") or []
-    for each in given:
+    for each in _given(body):
         if each.get("type") == "namespace":
             names += [f"{each['name']}.{inner['name']}" for inner in each.get("tools", [])]
         elif "name" in each:
             names.append(each["name"])
     tool_results = [
-        _text_of(item.get("output")) for item in items if item.get("type") == "function_call_output"
+        _text_of(item.get("output"))
+        for item in items
+        if item.get("type") in ("function_call_output", "custom_tool_call_output")
     ]
     return Conversation(tools=tuple(names), results=tuple(tool_results))
 
@@ -362,6 +384,8 @@ def _responses(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
             "arguments": json.dumps(step.args),
             "status": "completed",
         }
+        if _is_custom(body, step.name):
+            item |= {"type": "custom_tool_call", "input": step.args["input"]}
         if namespace:
             item["namespace"] = namespace
         started = {**item, "arguments": "", "status": "in_progress"}

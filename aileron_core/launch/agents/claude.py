@@ -39,6 +39,17 @@ _LOGINS = ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 _MODES = ("default", "manual", "plan", "acceptEdits", "auto", "dontAsk")
 """Permission modes that settings may choose; the one that bypasses permissions is left to its own option."""
 
+_KEPT_TOOLS = (
+    "Agent", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "ListAgents", "ReportFindings",
+    "SendMessage", "Skill", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate",
+    "TodoWrite", "WebFetch", "WebSearch",
+)  # fmt: skip
+"""Its tools that act on no file and run no command; its sub-agents get no others either."""
+_DENIED_TOOLS = (
+    "Bash", "Edit", "EnterWorktree", "ExitWorktree", "Glob", "Grep", "LSP", "Monitor", "NotebookEdit",
+    "Read", "Workflow", "Write",
+)  # fmt: skip
+"""Its tools that do, refused as well: more may be added to those kept, by `--tools`, but none of these."""
 _GOES_ON = ("--continue", "-c", "--resume", "-r", "--from-pr")
 """Options that bring an earlier conversation back."""
 
@@ -116,6 +127,18 @@ class _Claude:
             "connected to its MCP servers."
         ),
     )
+    own_tools: tuple[str, ...] = (
+        (
+            "Its tools for files and commands are off, for its sub-agents and for commands in skills "
+            "too. `--tools`, your settings and the project's cannot bring them back."
+        ),
+        (
+            "These stay: sub-agents (which have Aileron's tools), skills, to-do lists, plans and questions, and "
+            "WebFetch and WebSearch, which reach the network and no file."
+        ),
+        "Commands that you type with `!`, hooks and MCP servers of your own run outside the gate.",
+    )
+    kept_tools: str = ""
     passes_gateway: str = (
         "Its model traffic goes through the gateway, with an Anthropic API key or account."
     )
@@ -154,6 +177,12 @@ class _Claude:
         )
         if context.contained and (mode := _chosen_mode(context)):
             flags = (*flags, f"--permission-mode={mode}")
+        if context.builtins == "instead":
+            flags = (
+                *flags,
+                f"--tools={','.join(_KEPT_TOOLS)}",
+                f"--disallowedTools={','.join(_DENIED_TOOLS)}",
+            )
         return Plan(
             argv=(self.program, *flags, *context.all_args),
             files={

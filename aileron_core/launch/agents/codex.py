@@ -7,6 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, Literal, cast
 
+from aileron_core.launch.agents.codex_own_tools import (
+    PLAIN_TOOLS,
+    STAYS,
+    WITHOUT_OWN_TOOLS,
+    brought_back,
+)
 from aileron_core.launch.agents.codex_programs import CODEX_SYSTEM, codex_programs
 from aileron_core.launch.agents.codex_routes import CODEX_ROUTES
 from aileron_core.launch.agents.settings_files import (
@@ -104,6 +110,27 @@ class _Codex:
             "action still needs its own approval."
         ),
     )
+    own_tools: tuple[str, ...] = (
+        (
+            "Its shell, view_image and its tools for images, browsers and other programs are off, for its sub-agents "
+            "too, whatever their roles say."
+        ),
+        (
+            "apply_patch stays with gpt-5.5 and newer models, and models in code mode call it from their programs. "
+            "Codex's own sandbox is read-only, so `codex exec` refuses each patch; a terminal session asks you in "
+            "Codex, and a patch that you allow there is not gated."
+        ),
+        (
+            "These stay as well: sub-agents (which have Aileron's tools), goals, questions, the resources of MCP servers, "
+            "and its web search. A program of code mode has no files and no network but through tools."
+        ),
+        "Aileron's tools are offered by name to each model from the start, without a search and outside code mode.",
+        (
+            "`--sandbox`, `-c`, `--enable` and a managed_config.toml count over this, and the launch says so. Commands that "
+            "you type with `!`, hooks and MCP servers of your own run outside the gate."
+        ),
+    )
+    kept_tools: str = STAYS
     passes_gateway: str = "With an OpenAI API key, its model traffic goes through the gateway."
     bypasses_gateway: str = (
         "With a ChatGPT account or another provider, its model traffic bypasses the gateway."
@@ -120,6 +147,8 @@ class _Codex:
             # Codex does not wait for a server's tools on the first turn without it.
             "required": True,
         }
+        if context.builtins != "off":
+            server["omit_tools_from"] = PLAIN_TOOLS
         settings = [f"mcp_servers.{MCP_SERVER_NAME}={_toml(server)}"]
         if context.gateway is not None and self.traffic(context).providers:
             provider: dict[str, object] = {
@@ -146,11 +175,15 @@ class _Codex:
             "features.plugins=false",
             "features.apps=false",
         ]
+        if context.builtins == "instead":
+            settings += WITHOUT_OWN_TOOLS
         if context.contained and (policy := _chosen_approval(context)):
             settings.insert(0, f'approval_policy="{policy}"')
         flags = [word for setting in settings for word in ("-c", setting)]
         return Plan(
-            argv=(self.program, *flags, *context.all_args), call_seconds=float(context.call_seconds)
+            argv=(self.program, *flags, *context.all_args),
+            call_seconds=float(context.call_seconds),
+            beside=_beside(context) if context.builtins == "instead" else (),
         )
 
     def settings_paths(
@@ -229,6 +262,16 @@ class _Codex:
                 if key in table
             ]
         return tuple(found)
+
+
+def _beside(context: PlanContext) -> tuple[str, ...]:
+    managed = {
+        path: toml_table(text) or {}
+        for path, text in context.settings.items()
+        if path.endswith("/managed_config.toml")
+    }
+    args = context.all_args
+    return (STAYS, *brought_back(args, _typed_settings(args), managed))
 
 
 def _elsewhere(context: PlanContext) -> str | None:

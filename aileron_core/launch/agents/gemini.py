@@ -181,6 +181,11 @@ _ROUTES = (
     ),
 )
 
+_OWN_TOOLS = (
+    "glob", "grep_search", "list_background_processes", "list_directory", "read_background_output",
+    "read_file", "read_many_files", "replace", "run_shell_command", "write_file",
+)  # fmt: skip
+"""Its tools that act on files or run commands."""
 _POLICY = f"""\
 [[rule]]
 mcpName = "{MCP_SERVER_NAME}"
@@ -188,6 +193,14 @@ toolName = "*"
 decision = "allow"
 priority = 950
 """
+_WITHOUT_OWN_TOOLS = f"""{_POLICY}
+[[rule]]
+toolName = {json.dumps(_OWN_TOOLS)}
+decision = "deny"
+priority = 999
+denyMessage = "This tool is off in this session. Call the tool of Aileron's that does the same."
+"""
+"""For sub-agents too, and over what is always allowed, which has the priority 950."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +263,21 @@ class _Gemini:
         ),
         "Usage statistics: your own settings.json decides whether they are sent.",
     )
+    own_tools: tuple[str, ...] = (
+        (
+            "Its tools for files and commands are denied by Aileron's policy, for its sub-agents and in every approval "
+            "mode; only a policy of your system's, or one that you pass with `--admin-policy`, counts over it."
+        ),
+        (
+            "These stay: sub-agents (which have Aileron's tools), skills, plans and to-do lists, and web_fetch and "
+            "google_web_search, which reach the network."
+        ),
+        (
+            "Commands that you type with `!`, files that you name with `@`, hooks, MCP servers and "
+            "`tools.discoveryCommand` of your own run outside the gate."
+        ),
+    )
+    kept_tools: str = ""
     passes_gateway: str = "With an API key, its model traffic goes through the gateway."
     bypasses_gateway: str = (
         "With a Google account, Vertex AI or a proxy, its model traffic bypasses the gateway."
@@ -278,7 +306,11 @@ class _Gemini:
                 *context.all_args,
             ),
             env=env,
-            files={"gemini-policy.toml": _POLICY},
+            files={
+                "gemini-policy.toml": _WITHOUT_OWN_TOOLS
+                if context.builtins == "instead"
+                else _POLICY
+            },
             injected_files=(
                 InjectedFile(
                     path=PurePosixPath(
@@ -288,6 +320,7 @@ class _Gemini:
                 ),
             ),
             call_seconds=float(context.call_seconds),
+            beside=_beside(context),
             lost_key=_lost_key(context),
         )
 
@@ -403,6 +436,14 @@ def _chosen_login(context: PlanContext) -> str:
         login = table_at(json_table(text) or {}, "security", "auth")
         chosen = str(login.get("selectedType") or chosen)
     return chosen
+
+
+def _beside(context: PlanContext) -> tuple[str, ...]:
+    if context.builtins != "instead" or option_value(context.all_args, "--admin-policy") is None:
+        return ()
+    return (
+        "Gemini CLI may use tools of its own, because the arguments contain --admin-policy. What they do is not gated.",
+    )
 
 
 def _lost_key(context: PlanContext) -> str:

@@ -5,6 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from aileron_core.launch.agents.goose_conversations import GOOSE_CONVERSATIONS
+from aileron_core.launch.agents.goose_extensions import (
+    EXTENSIONS,
+    brought_back,
+    extensions_without_own_tools,
+)
 from aileron_core.launch.agents.goose_routes import (
     CHOSEN,
     GOOSE_ROUTES,
@@ -120,6 +125,18 @@ class _Goose:
             "and check_action_status returns the result."
         ),
     )
+    own_tools: tuple[str, ...] = (
+        (
+            "Its extensions that act on files or run commands are off: developer, analyze, summon, apps, the extension "
+            "manager and its other built-in ones. Your extensions that are programs of their own or servers stay."
+        ),
+        "These stay: the to-do list, skills, earlier conversations, and what top of mind adds to each turn.",
+        (
+            "Sub-agents and recipes within a session are off with summon, since a recipe may bring its own extensions. "
+            "`--with-builtin`, `--recipe` and `--resume` bring tools back, and the launch says so."
+        ),
+    )
+    kept_tools: str = ""
     passes_gateway: str = (
         "Traffic to models of Anthropic, OpenAI and Google goes through the gateway."
     )
@@ -143,8 +160,17 @@ class _Goose:
                 _HOSTS[provider]: context.gateway
                 for provider in sorted(self.traffic(context).providers)
             }
+        # Any other command, `goose configure` say, could keep our list in the person's configuration.
+        instead = context.builtins == "instead" and args[0] in _TAKES_EXTENSIONS
+        if instead:
+            env[EXTENSIONS] = extensions_without_own_tools(context.settings, context.env)
         return Plan(
-            argv=(self.program, *args), env=env, call_seconds=300.0, lost_key=_lost_key(context)
+            argv=(self.program, *args),
+            env=env,
+            private_variables=frozenset((EXTENSIONS,)) if instead else frozenset(),
+            call_seconds=300.0,
+            beside=brought_back(args) if instead else (),
+            lost_key=_lost_key(context),
         )
 
     def settings_paths(

@@ -5,8 +5,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any, cast
+from urllib.parse import quote
 
 from aileron_core.errors import InvalidRequest
 from aileron_core.launch.agents.opencode_conversations import OPENCODE_CONVERSATIONS
@@ -42,6 +44,9 @@ from aileron_core.launch.plan import (
 )
 from aileron_core.launch.routes import Route, RouteSetting, flat, is_in_effect
 
+_PLUGIN = "aileron-opencode.mjs"
+_OWN_TOOLS = ("bash", "edit", "glob", "grep", "list", "lsp", "read")
+"""The permissions of its tools that act on files or run commands; `edit` is that of all that write."""
 _VERSIONS = {"anthropic": "v1", "openai": "v1", "google": "v1beta"}
 """What stands between a provider's address and the paths that OpenCode puts behind it."""
 
@@ -136,6 +141,21 @@ class _OpenCode:
             "has no setting against that."
         ),
     )
+    own_tools: tuple[str, ...] = (
+        (
+            "Its tools for files and commands are off, for each of its agents: bash, edit, write, patch, read, glob, grep, "
+            "list and lsp. A plugin of Aileron's sees to it, whatever your configuration and the project's say."
+        ),
+        (
+            "These stay: sub-agents (which have Aileron's tools), skills, to-do lists and questions, and webfetch and "
+            "websearch, which reach the network and no file."
+        ),
+        (
+            "Commands that you type with `!`, commands and language servers that your configuration names, plugins "
+            "and MCP servers of your own run outside the gate."
+        ),
+    )
+    kept_tools: str = ""
     passes_gateway: str = (
         "With an API key, traffic to models of Anthropic, OpenAI and Google goes through the "
         "gateway."
@@ -164,15 +184,26 @@ class _OpenCode:
                 for name, provider in PROVIDER_NAMES.items()
                 if provider in through
             }
+        own_files: dict[str, str] = {}
+        own_env: dict[str, str] = {}
+        if context.builtins == "instead":
+            own_files[_PLUGIN] = _plugin()
+            # Before it loads a plugin it waits for its package of npm's, over a minute where there is no network.
+            own_env["npm_config_fetch_retries"] = "0"
+            settings["plugin"] = [f"file://{quote(f'{context.launch_dir}/{_PLUGIN}')}"]
+            settings["permission"] |= dict.fromkeys(_OWN_TOOLS, "deny")
         own_place = {"OPENCODE_DB": str(OPENCODE_CONVERSATIONS.path)} if context.contained else {}
         return Plan(
             argv=(self.program, *context.all_args),
             env={
                 **own_place,
+                **own_env,
                 CONFIG_VARIABLE: _merged(context.env.get(CONFIG_VARIABLE, ""), settings),
                 "OPENCODE_DISABLE_AUTOUPDATE": "1",
                 "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
             },
+            files=own_files,
+            beside=_beside(context),
             call_seconds=float(context.call_seconds),
         )
 
@@ -270,6 +301,26 @@ class _OpenCode:
                 f"{name} sets {key}" for key in ("baseURL", "api", "plugin") if f'"{key}"' in text
             ]
         return tuple(found)
+
+
+def _beside(context: PlanContext) -> tuple[str, ...]:
+    if context.builtins != "instead":
+        return ()
+    named = {word.partition("=")[0] for word in context.all_args}
+    found: list[str] = []
+    if "--pure" in named or names_in_effect(context.env, ("OPENCODE_PURE",)):
+        found.append("--pure leaves Aileron's plugin out, so an agent's own permissions count")
+    if not named.isdisjoint(("attach", "--attach")):
+        found.append("it attaches to a server that was not started by this launch")
+    return tuple(
+        f"OpenCode may use tools of its own, because {clause}. What they do is not gated."
+        for clause in found
+    )
+
+
+def _plugin() -> str:
+    text = files("aileron_core.launch.agents").joinpath("opencode_plugin.mjs").read_text("utf-8")
+    return text.replace("__OFF__", json.dumps(_OWN_TOOLS), 1)
 
 
 _Tables = Mapping[str, Mapping[str, Any]]
@@ -388,7 +439,11 @@ def _merged(person: str, ours: Mapping[str, Any]) -> str:
         raise InvalidRequest(
             f"Your own {CONFIG_VARIABLE} is not a JSON object. Fix it, or unset it."
         )
-    return json.dumps(merged(cast("dict[str, Any]", table), ours))
+    theirs = cast("dict[str, Any]", table)
+    both = merged(theirs, ours)
+    if isinstance(theirs.get("plugin"), list) and "plugin" in ours:
+        both["plugin"] = [*theirs["plugin"], *ours["plugin"]]
+    return json.dumps(both)
 
 
 OPENCODE = _OpenCode()

@@ -44,6 +44,7 @@ from aileron_core.launch.plan import (
 from aileron_core.launch.routes import Choice, Condition, Route, RouteSetting, flat
 
 _FILE = "aileron-pi.mjs"
+_OWN_TOOLS = ("bash", "edit", "find", "grep", "ls", "powershell", "read", "write")
 _SUFFIXES = {"anthropic": "", "openai": "/v1", "google": "/v1beta"}
 """What stands between a provider's address and the paths that Pi puts behind it."""
 
@@ -238,6 +239,17 @@ class _Pi:
             "alongside Aileron's."
         ),
     )
+    own_tools: tuple[str, ...] = (
+        (
+            "All of its own tools are off: read, bash, edit, write, grep, find and ls. Aileron's extension "
+            "takes them away again whoever adds them, and refuses a call to one."
+        ),
+        (
+            "A tool of an extension of yours by one of these names is refused alike. Your extensions, and the "
+            "commands that you type with `!`, run outside the gate."
+        ),
+    )
+    kept_tools: str = ""
     passes_gateway: str = (
         "Traffic to models of Anthropic, OpenAI and Google goes through the gateway."
     )
@@ -256,12 +268,20 @@ class _Pi:
             if provider in through
         }
         text = text.replace("__BASES__", json.dumps(bases), 1)
+        instead = context.builtins == "instead"
+        text = text.replace("__REFUSED__", json.dumps(_OWN_TOOLS if instead else ()), 1)
         env = {"PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"}
         if bases:
             host = urlsplit(context.gateway or "").hostname or ""
             env |= bypass_proxies({**context.env, "HTTP_PROXY": _proxy(context)}, host)
         return Plan(
-            argv=(self.program, "-e", f"{context.launch_dir}/{_FILE}", *context.all_args),
+            argv=(
+                self.program,
+                "-e",
+                f"{context.launch_dir}/{_FILE}",
+                *(("--no-builtin-tools",) if instead else ()),
+                *context.all_args,
+            ),
             env=env,
             files={_FILE: text},
             call_seconds=float(context.call_seconds),

@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 
 const RELAY = __RELAY__;
 const BASES = __BASES__; // provider -> base URL of its models, where that is not its own
+const REFUSED = __REFUSED__; // tools of Pi's own that Aileron's stand for
 const PREFIX = "mcp__aileron__";
 const START_SECONDS = 60;
 
@@ -114,8 +115,16 @@ export default function (pi) {
     await list();
   });
 
-  pi.on("before_agent_start", (event) =>
-    instructions ? { systemPrompt: `${event.systemPrompt}\n\n${instructions}` } : undefined,
+  pi.on("before_agent_start", (event) => {
+    const active = pi.getActiveTools();
+    if (active.some((name) => REFUSED.includes(name))) // by `--tools`, or another extension
+      pi.setActiveTools(active.filter((name) => !REFUSED.includes(name)));
+    return instructions ? { systemPrompt: `${event.systemPrompt}\n\n${instructions}` } : undefined;
+  });
+  pi.on("tool_call", (event) =>
+    REFUSED.includes(event.toolName)
+      ? { block: true, reason: `${event.toolName} is off in this session: call the tool of Aileron's that does the same` }
+      : undefined,
   );
 
   pi.on("session_shutdown", () => {

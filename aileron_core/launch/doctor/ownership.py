@@ -9,6 +9,7 @@ from aileron_core.containment.hard_links import hard_linked_files, reinstall_hin
 from aileron_core.errors import FileProblems
 from aileron_core.home.layout import Home
 from aileron_core.launch.doctor import Finding
+from aileron_core.library.policy_in_force import load_policy
 from aileron_core.settings import load_settings
 
 
@@ -94,10 +95,11 @@ def check_home(home: Home, *, uid: int) -> Iterator[Finding]:
         yield Finding(level="broken", topic="home", text=text)
     if not loose:
         yield Finding(level="ok", topic="home", text=f"{home.path} is ready; only you can read it.")
-    try:
-        load_settings(home.config)
-    except FileProblems as error:
-        yield Finding(level="broken", topic="settings", text=error.message)
+    for load, path in ((load_settings, home.config), (load_policy, home.policy)):
+        try:
+            load(path)
+        except FileProblems as error:
+            yield Finding(level="broken", topic="settings", text=error.message)
 
 
 def _kept(home: Home) -> Iterator[Path]:

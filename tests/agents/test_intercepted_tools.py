@@ -1,0 +1,213 @@
+"""What each real agent offers its model: its own tools, and Aileron's in place of them.
+
+With Codex; with all six in `make test-all`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.agents.agents_bench import Bench, CallTool, Say, ScriptedLlm, workbench
+from tests.agents.llm import Conversation, Script, offered
+from tests.support.variants import variants
+
+pytestmark = pytest.mark.timeout(300)
+
+ACTIONS = (
+    *("Read", "Write", "Edit", "Bash", "Glob", "Grep"),
+    "check_action_status",
+    "get_draft",
+    "list_drafts",
+    "send_draft",
+    "withdraw_action",
+)
+PATCH = "*** Begin Patch\n*** Add File: made.txt\n+hello\n*** End Patch"
+CLAUDES_OWN = """\
+---
+name: mine
+description: Runs commands.
+tools: Bash, Read, mcp__aileron__list_drafts
+permissionMode: bypassPermissions
+---
+Run commands.
+"""
+OPENCODES_OWN = {
+    "permission": {"bash": {"*": "allow"}, "*": "allow"},
+    "agent": {
+        "mine": {
+            "description": "Runs commands.",
+            "mode": "all",
+            "permission": {"bash": "allow", "read": "allow", "edit": "allow"},
+        }
+    },
+}
+PIS_OWN = """\
+export default (pi) =>
+  pi.on("session_start", () => pi.setActiveTools([...pi.getActiveTools(), "bash", "read"]));
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One agent, with settings and arguments that would bring its own tools back."""
+
+    prefix: str
+    """What stands before the name of an action."""
+    own: frozenset[str]
+    """Its tools that act on files or run commands, as its model is offered them usually."""
+    stays: frozenset[str]
+    """What it keeps, all of it."""
+    args: tuple[str, ...]
+    granting: tuple[str, ...] = ()
+    """Further arguments of the launch that switches them off."""
+    home: Mapping[str, str] = field(default_factory=dict[str, str])
+    project: Mapping[str, str] = field(default_factory=dict[str, str])
+    calls: CallTool | None = None
+    """What its model calls first: a sub-agent, whose tools count too, or what must be refused."""
+    told: str = ""
+    """Part of what that call returns."""
+
+
+def named(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+CASES: Mapping[str, Case] = {
+    "codex": Case(
+        prefix="mcp__aileron.",
+        own=named("exec_command write_stdin view_image"),
+        stays=named(
+            "apply_patch create_goal get_goal list_mcp_resource_templates list_mcp_resources "
+            "read_mcp_resource request_user_input update_goal"
+        ),
+        args=("exec", "--skip-git-repo-check", "-m", "gpt-5.5", "go"),
+        home={
+            ".codex/config.toml": (
+                'sandbox_mode = "danger-full-access"\n[features]\nshell_tool = true\nunified_exec = true\n'
+            )
+        },
+        calls=CallTool(name="apply_patch", args={"input": PATCH}),
+        told="blocked by read-only sandbox",
+    ),
+    "opencode": Case(
+        prefix="aileron_",
+        own=named("bash edit glob grep read write"),
+        stays=named("skill task todowrite webfetch"),
+        args=("run", "--agent", "mine", "go"),
+        project={"opencode.json": json.dumps(OPENCODES_OWN)},
+        calls=CallTool(
+            name="task", args={"description": "x", "prompt": "go", "subagent_type": "mine"}
+        ),
+        told="FINAL",
+    ),
+    "claude": Case(
+        prefix="mcp__aileron__",
+        own=named("Bash Edit EnterWorktree ExitWorktree Monitor NotebookEdit Read Workflow Write"),
+        stays=named(
+            "Agent ListAgents ReportFindings SendMessage Skill TaskCreate TaskGet TaskList TaskStop "
+            "TaskUpdate WebFetch WebSearch"
+        ),
+        args=("-p", "go"),
+        granting=("--tools", "default,Bash,Read"),
+        home={".claude/settings.json": '{"permissions": {"allow": ["Bash", "Read", "Agent"]}}'},
+        project={".claude/agents/mine.md": CLAUDES_OWN},
+        calls=CallTool(
+            name="Agent",
+            args={
+                "description": "x",
+                "prompt": "go",
+                "subagent_type": "mine",
+                "run_in_background": False,
+            },
+        ),
+        told="FINAL",
+    ),
+    "goose": Case(
+        prefix="aileron-mcp__",
+        own=named(
+            "analyze apps__create_app apps__delete_app apps__iterate_app apps__list_apps delegate edit "
+            "extensionmanager__list_resources extensionmanager__manage_extensions "
+            "extensionmanager__read_resource extensionmanager__search_available_extensions load "
+            "shell tree write"
+        ),
+        stays=named("load_skill todo__todo_write"),
+        args=("run", "--quiet", "--no-session", "-t", "go"),
+        home={
+            ".config/goose/config.yaml": (
+                "GOOSE_PROVIDER: openai\nGOOSE_MODEL: gpt-4o\nGOOSE_DISABLE_SESSION_NAMING: true\n"
+                "extensions:\n"
+                "  developer: {enabled: true, type: builtin, name: developer}\n"
+                "  todo: {enabled: true, type: platform, name: todo, description: x}\n"
+                "  skills: {enabled: true, type: platform, name: skills, description: x}\n"
+            )
+        },
+    ),
+    "pi": Case(
+        prefix="mcp__aileron__",
+        own=named("bash edit read write"),
+        stays=frozenset(),
+        args=("-p", "--provider", "anthropic", "--model", "claude-sonnet-4-5", "go"),
+        home={".pi/agent/extensions/mine.js": PIS_OWN},
+    ),
+    "gemini": Case(
+        prefix="mcp_aileron_",
+        own=named("glob grep_search list_directory read_file replace run_shell_command write_file"),
+        stays=named(
+            "activate_skill enter_plan_mode google_web_search invoke_agent update_topic web_fetch write_todos"
+        ),
+        args=("--skip-trust", "-y", "-m", "gemini-2.5-flash", "-p", "go"),
+        granting=("--allowed-tools", "run_shell_command"),
+        project={".gemini/settings.json": '{"tools": {"allowed": ["run_shell_command", "glob"]}}'},
+        calls=CallTool(name="invoke_agent", args={"agent_name": "generalist", "prompt": "go"}),
+        told="finished",
+    ),
+}
+
+
+def calls_once(call: CallTool | None) -> Script:
+    def script(conversation: Conversation) -> Say | CallTool:
+        offers = call is not None and conversation.tool(call.name) is not None
+        return call if call and offers and not conversation.results else Say(text="FINAL")
+
+    return script
+
+
+def tools_in(
+    bench: Bench, agent: str, args: Sequence[str], options: Sequence[str] = ()
+) -> list[frozenset[str]]:
+    """Launch *agent* until it ends; return the tools of each request that had any."""
+    bench.llm.seen.clear()
+    with bench.launched(agent, *args, options=options) as running:
+        ended = running.end()
+    assert ended.code == 0, ended.output
+    assert "FINAL" in ended.output
+    return [tools for tools in map(offered, bench.llm.seen) if tools]
+
+
+@pytest.mark.parametrize("agent", variants(CASES))
+def test_an_agents_own_tools_give_way_to_ailerons(agent: str, tmp_path: Path) -> None:
+    """For sub-agents too, whatever settings of the person's and the project's, or arguments, grant."""
+    case = CASES[agent]
+    with workbench(tmp_path, ScriptedLlm(calls_once(case.calls))) as bench:
+        bench.configure(agent)
+        for name, text in case.home.items():
+            bench.write(name, text)
+        for name, text in case.project.items():
+            (bench.project / name).parent.mkdir(parents=True, exist_ok=True)
+            (bench.project / name).write_text(text)
+        bench.llm.script = calls_once(None)
+        usual, *_ = tools_in(bench, agent, case.args, ["--no-sandbox"])
+        assert case.own <= usual
+        bench.llm.script = calls_once(case.calls)
+        options = ["--intercept-builtins"]
+        first, *others = tools_in(bench, agent, (*case.args, *case.granting), options)
+        assert first == case.stays | {f"{case.prefix}{name}" for name in ACTIONS}
+        for tools in others:
+            assert not tools & case.own, json.dumps(sorted(tools))
+        if case.calls is not None:
+            assert others
+            assert any(case.told in result for result in bench.llm.results), bench.llm.results
+        assert not (bench.project / "made.txt").exists()
