@@ -15,6 +15,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.head import JOURNAL, HeadFile, SystemJournal
 from aileron_core.audit.read import head_contradiction
 from aileron_core.clock import Clock, SystemClock
+from aileron_core.connectors.builtin.channel import ToolChannels
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
@@ -39,13 +40,16 @@ from aileron_core.events import EventBus
 from aileron_core.history.keys import HistoryKeys
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.home.layout import Home, HomeLock
-from aileron_core.library.accepted_settings import AcceptedSettings
+from aileron_core.library.accepted_settings import POLICY, AcceptedSettings
 from aileron_core.library.authenticated_records import (
     accepted_files,
     accepted_projects,
 )
 from aileron_core.library.home_library import HomeLibrary
+from aileron_core.library.policy_in_force import PolicyInForce
 from aileron_core.library.project_trust import ProjectTrust
+from aileron_core.library.session_library import SessionLibrary
+from aileron_core.policy.model import Policy
 from aileron_core.runs import ApprovalService, Gate, GateSettings, LiveRun
 from aileron_core.runs.account_waits import AccountWaits
 from aileron_core.runs.approved import ApprovedRunner
@@ -61,16 +65,20 @@ from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.read_back import ReadBackService
 from aileron_core.runs.recovery import Recovery, restore_claims
 from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.remembered_calls import RememberedCalls
 from aileron_core.runs.retention import Retention
 from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.store import RunStore
+from aileron_core.runs.tool_rules import ToolRules
+from aileron_core.runs.undo import UndoService
 from aileron_core.runs.unknown_outcomes import UnknownOutcomeService
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.sessions.service import SessionService, unknown_session
 from aileron_core.sessions.traffic import TrafficMeter
-from aileron_core.settings import Settings
+from aileron_core.settings import Rehearse, Settings
 from aileron_core.storage.database import Database
+from aileron_core.tracing.spans import NO_TRACER, Tracer
 from aileron_core.vault.history_keys import VaultHistoryKeys
 from aileron_core.vault.os_keyring import OsKeyring
 from aileron_core.vault.secret import Secret
@@ -96,6 +104,7 @@ class AppOptions:
     routes: tuple[Route, ...] = ()
     accept_installed: bool = False
     settings: Settings = field(default_factory=Settings)
+    policy: Policy = field(default_factory=Policy)
     failpoint: Failpoint = no_failpoint
     history_keys: HistoryKeys | None = None
     """None: the vault's own."""
@@ -107,6 +116,7 @@ class AppOptions:
     """None: the one that runs."""
     make_outgoing: MakeOutgoing | None = None
     """What sends connectors' requests, in place of the real client; for tests in this process only."""
+    tracer: Tracer = NO_TRACER
 
     def routes_shown(self) -> tuple[str, ...]:
         """Return `host:port -> address:port` of each route."""
@@ -128,6 +138,8 @@ class _Base:
         self.registry = RunRegistry()
         self.run_changed: EventBus[LiveRun] = EventBus()
         self.sessions = SessionRegistry(clock)
+        self.tool_channels = ToolChannels()
+        self.remembered_calls = RememberedCalls()
         # It changes on threads of its own; whoever listens runs on the core's loop.
         self.vault = Vault(
             home.path,
@@ -153,6 +165,10 @@ class _Base:
         self.accepted_settings = AcceptedSettings(
             database, self.vault, clock, options.settings.text, home.path
         )
+        self.accepted_policy = AcceptedSettings(
+            database, self.vault, clock, options.policy.text, home.path, POLICY
+        )
+        self.policy = PolicyInForce(self.accepted_policy, options.policy)
         self.accounts = AccountService(
             self.vault,
             self.bindings,
@@ -171,6 +187,16 @@ class _Base:
             return "locked"
         return None if self.accepted_settings.count else "settings"
 
+    def has_tools(self, session_id: str) -> bool:
+        """Return whether the session is open and has the built-in tools."""
+        session = self.sessions.get(session_id)
+        return session is not None and bool(session.builtins)
+
+    def plugin_tools(self, session_id: str) -> tuple[str, ...]:
+        """Return the ops of connectors that the session was launched with, if it is open."""
+        session = self.sessions.get(session_id)
+        return session.plugin_tools if session is not None else ()
+
     def expires_seconds(self) -> float:
         """Return `approval.expires_seconds`; no more than the default before a person accepted it."""
         return self._in_force(self.options.settings.expires_seconds, Settings().expires_seconds)
@@ -179,6 +205,11 @@ class _Base:
         """Return `vault.lock_minutes`; no more than the default before a person accepted it."""
         own, usual = self.options.settings.vault, Settings().vault
         return self._in_force(own.lock_minutes, usual.lock_minutes)
+
+    def rehearse(self) -> Rehearse:
+        """Return `builtin.bash.rehearse`; not `never` before a person accepted it."""
+        own = self.options.settings.rehearse
+        return own if self.accepted_settings.count or own != "never" else "ask"
 
     def _in_force(self, own: float, usual: float) -> float:
         """Return *own*, where 0 is "never", or less: another program may have written it."""
@@ -251,6 +282,7 @@ class _Files:
             registry=self.connectors,
             accepted=base.accepted_files,
             settings=base.accepted_settings,
+            policy=base.accepted_policy,
             alarms=base.alarms,
             database=base.database,
             clock=base.clock,
@@ -259,6 +291,14 @@ class _Files:
             guard=self.stop_signal.make_stoppable,
         )
         self.project_trust = ProjectTrust(base.accepted_projects, base.clock)
+        self.session_library = SessionLibrary(
+            home=self.library,
+            channels=base.tool_channels,
+            has_tools=base.has_tools,
+            plugin_tools=base.plugin_tools,
+            guard=self.stop_signal.make_stoppable,
+            rehearse=base.rehearse,
+        )
 
 
 def _outgoing(options: AppOptions, clock: Clock, routes: Sequence[Route]) -> "OutgoingClient":
@@ -288,7 +328,7 @@ def _engine(base: _Base) -> "WasmEngine":
 class _Runs:
     """The gate, and what a run goes through behind it."""
 
-    def __init__(self, base: _Base, library: HomeLibrary) -> None:
+    def __init__(self, base: _Base, library: SessionLibrary) -> None:
         clock, database = base.clock, base.database
         registry, settings = base.registry, base.settings
         executor = Executor(clock)
@@ -312,12 +352,14 @@ class _Runs:
             pause=base.pause,
             accounts=base.accounts,
             contents=self.contents,
+            tool_rules=ToolRules(base.policy.rules, base.remembered_calls, library.connectors),
             argument_quota=ArgumentQuota(
                 database, registry, self.store, clock, max_bytes=settings.argument_bytes
             ),
             nonce_of=base.nonce_of,
             expires_seconds=base.expires_seconds,
             is_session_open=lambda session_id: base.sessions.get(session_id) is not None,
+            tracer=base.options.tracer,
         )
         self.account_waits = AccountWaits(
             accounts=base.accounts,
@@ -363,7 +405,10 @@ class _Runs:
             unknown_outcomes=UnknownOutcomeService(
                 store=self.store, registry=registry, previews=self.previews, library=library
             ),
+            remembered=base.remembered_calls,
         )
+        self.undo = UndoService(base.tool_channels, database, clock)
+        base.run_changed.subscribe(self.undo.run_changed)
         self.retention = Retention(
             database, registry, self.store, clock, days=days, backups=backups
         )
@@ -373,12 +418,17 @@ class _Commands:
     """What a person's commands and the agents' sessions are carried out by."""
 
     def __init__(self, base: _Base, reports: _Reports, files: _Files, runs: _Runs) -> None:
+        def session_ended(session_id: str) -> None:
+            base.tool_channels.close(session_id)
+            runs.undo.forget_session(session_id)
+            runs.approvals.requester_ended(session_id)
+
         self.session_service = SessionService(
             registry=base.sessions,
             database=base.database,
             clock=base.clock,
             changed=reports.publisher.sessions_changed,
-            ended=runs.approvals.requester_ended,
+            ended=session_ended,
             containment_changed=runs.approvals.requester_changed,
         )
         self.emergency_stop = EmergencyStop(
@@ -416,11 +466,13 @@ class _Commands:
             calls=CallReader(
                 database=base.database,
                 registry=base.registry,
-                library=files.library,
+                library=files.session_library,
                 publisher=reports.publisher,
                 screens=base.screens,
                 contents=runs.contents,
+                undo=runs.undo,
             ),
+            undo=runs.undo,
             screens=base.screens,
             vault=reports.vault,
         )
@@ -447,6 +499,8 @@ class App:
         self.model_keys = base.model_keys
         self.accounts = base.accounts
         self.accepted_settings = base.accepted_settings
+        self.accepted_policy = base.accepted_policy
+        self.policy = base.policy
         self.signing = base.signing
         self._nonce_of = base.nonce_of
         self._following: set[asyncio.Task[None]] = set()
@@ -467,7 +521,9 @@ class App:
         self.library = files.library
         self.project_trust = files.project_trust
 
-        runs = _Runs(base, self.library)
+        self.session_library = files.session_library
+        self.tool_channels = base.tool_channels
+        runs = _Runs(base, self.session_library)
         self.run_store = runs.store
         self.previews = runs.previews
         self.gate = runs.gate
@@ -521,6 +577,7 @@ class App:
             await self.vault_service.unlock(self.options.passphrase, way="unattended")
         await self._look_at_signed_head()
         await self.accepted_settings.load()
+        await self.accepted_policy.load()
         await self.project_trust.load()
         await self.library.load()
         if self.options.accept_installed:
@@ -534,10 +591,11 @@ class App:
             registry=self.registry,
             store=self.run_store,
             previews=self.previews,
-            library=self.library,
+            library=self.session_library,
             database=self.database,
             clock=self.clock,
             accounts=self.accounts,
+            judge=self.gate.tool_rules.judge,
             nonce_of=self._nonce_of,
             get_session=lambda session_id: known.get(session_id) or unknown_session(session_id),
         )
@@ -571,6 +629,7 @@ class App:
             if self.vault.state == "unlocked":
                 await self.library.prepare()
                 await self.accepted_settings.load()
+                await self.accepted_policy.load()
                 await self.project_trust.load()
                 await self.library.load()
                 await self.contents.reveal()
@@ -662,6 +721,7 @@ async def open_vault(home: Home, clock: Clock | None = None) -> AsyncGenerator[V
             accepted_files(database, vault, clock),
             accepted_projects(database, vault, clock),
             AcceptedSettings(database, vault, clock, _text_of(home.config), home.path),
+            AcceptedSettings(database, vault, clock, _text_of(home.policy), home.path, POLICY),
         )
         for each in sets:
             await each.load()

@@ -11,9 +11,11 @@ from urllib.parse import urlsplit
 
 from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.errors import FileProblems, Problem
+from aileron_core.proxy_settings import NO_TOOLS, ProxySettings, read_proxy_settings
 
 Glyphs = Literal["auto", "unicode", "ascii"]
 Osc9 = Literal["auto", "always", "never"]
+Rehearse = Literal["ask", "always", "never"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -78,6 +80,17 @@ class LaunchPaths:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectFile:
+    """What a project's `aileron.toml` says."""
+
+    launch: Mapping[str, LaunchSettings]
+    """By the agent's name."""
+    hide: tuple[str, ...] = ()
+    """Paths in the project."""
+    proxy: ProxySettings = NO_TOOLS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
     """`[gateway]`: where model traffic goes. Empty: the provider's own address."""
 
@@ -129,6 +142,8 @@ class Settings:
     """`host:port`, or `host` for port 443: what `--sandbox=hosts` reaches besides the agent's own hosts."""
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     vault: VaultSettings = field(default_factory=VaultSettings)
+    rehearse: Rehearse = "ask"
+    """`[builtin.bash]`: which commands are rehearsed: those that a person is asked about, all, or none."""
     text: str = field(default="", compare=False, repr=False)
     """Of the file, as it was read; empty where there is none."""
     history_days: int = 30
@@ -140,6 +155,7 @@ class Settings:
 
 
 _KEYS: Mapping[str, frozenset[str]] = {
+    "builtin": frozenset({"bash"}),
     "server": frozenset({"listen"}),
     "approval": frozenset({"expires_seconds"}),
     "mcp": frozenset({"hold_seconds", "tools"}),
@@ -154,6 +170,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
 _LEVELS: tuple[LogLevel, ...] = ("debug", "info", "warning", "error")
 _GLYPHS: tuple[Glyphs, ...] = ("auto", "unicode", "ascii")
 _OSC9: tuple[Osc9, ...] = ("auto", "always", "never")
+_REHEARSE: tuple[Rehearse, ...] = ("ask", "always", "never")
 MAX_HOSTS = 200
 """Entries of `launch.hosts` at most."""
 MAX_COMMAND = 64
@@ -288,6 +305,7 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
         vault=VaultSettings(
             lock_minutes=vault.whole_number("lock_minutes", 60, *LOCK_MINUTES_RANGE)
         ),
+        rehearse=_rehearse(_SettingsTable(path, "builtin", content, problems)),
         history_days=history.whole_number("days", 30, 0, MAX_HISTORY_DAYS),
     )
 
@@ -303,12 +321,10 @@ def _tools(table: _SettingsTable) -> tuple[str, ...]:
 _PATH_KEYS: Final = ("read", "write", "hide")
 
 
-def parse_project_settings(
-    path: Path, text: str
-) -> tuple[Mapping[str, LaunchSettings], tuple[str, ...]]:
-    """Return what a project's `aileron.toml` says: settings by agent, and the paths that it hides.
+def parse_project_settings(path: Path, text: str) -> ProjectFile:
+    """Return what a project's `aileron.toml` says.
 
-    `[launch.<agent>]` and `[launch] hide` are all that it may hold.
+    `[launch.<agent>]`, `[launch] hide` and `[mcp_proxy]` are all that it may hold.
 
     Raises:
         FileProblems: it is not TOML, or says something else.
@@ -319,8 +335,9 @@ def parse_project_settings(
         raise FileProblems(
             [_problem(path, f"cannot be read: {error}", class_="parse_error")]
         ) from error
-    only = "is not allowed in a project's aileron.toml; only [launch.<agent>] and [launch] hide are"
-    problems = [_problem(path, only, key) for key in content if key != "launch"]
+    only = "is not allowed in a project's aileron.toml; only [launch.<agent>], [launch] hide and [mcp_proxy] are"
+    allowed = ("launch", "mcp_proxy")
+    problems = [_problem(path, only, key) for key in content if key not in allowed]
     problems += _unknown(path, {key: each for key, each in content.items() if key == "launch"})
     found = _launch(path, content.get("launch", {}), problems)
     table = _SettingsTable(path, "launch", content, problems)
@@ -331,9 +348,10 @@ def parse_project_settings(
     if not _are_words(hidden) or not all(map(_is_below, hidden)):
         table.refuse("hide", 'must be a list of paths in the project, such as [".env", "secrets"]')
         hidden = []
+    proxy = read_proxy_settings(content, problems)
     if problems:
         raise FileProblems(problems)
-    return found, tuple(hidden)
+    return ProjectFile(launch=found, hide=tuple(hidden), proxy=proxy)
 
 
 def _is_below(name: str) -> bool:
@@ -435,6 +453,21 @@ def _notify(table: _SettingsTable) -> NotifySettings:
 
 def _is_word(found: object) -> bool:
     return isinstance(found, str) and "\0" not in found
+
+
+def _rehearse(table: _SettingsTable) -> Rehearse:
+    bash = table.value("bash", {})
+    if not isinstance(bash, Mapping):
+        table.refuse("bash", "must be a table with rehearse")
+        return "ask"
+    values = cast("Mapping[str, Any]", bash)
+    for key in sorted(values.keys() - {"rehearse"}):
+        table.refuse(f"bash.{key}", "is not a key here; the key is rehearse")
+    found = values.get("rehearse", "ask")
+    if found not in _REHEARSE:
+        table.refuse("bash.rehearse", f"must be one of {', '.join(_REHEARSE)}")
+        return "ask"
+    return found
 
 
 def _gateway(table: _SettingsTable) -> GatewaySettings:

@@ -26,6 +26,7 @@ from mcp.shared.subscriptions import ToolsListChanged
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from aileron_core.actions.model import is_builtin, op_tool_name
 from aileron_core.canonical import JsonObject
 from aileron_core.errors import AileronError, Failure, NotFound
 from aileron_core.server.agent_api import AgentApi
@@ -35,6 +36,7 @@ from aileron_core.server.error_responses import STATUS, error_response, failure_
 from aileron_core.server.request_parsing import require_session
 from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
+from aileron_core.tracing.spans import RemoteSpan, remote_span
 from aileron_mcp.client_claims import call_claims, client_claims
 from aileron_mcp.error_bodies import with_json_errors
 from aileron_mcp.metadata_limits import limit_metadata
@@ -122,6 +124,8 @@ class McpMount:
             # list all tools before every call of the new era.
             get_tool_input_schema=_no_parameter_headers,
         )
+        # Its own spans are named by what clients send, and quote errors; the gate's are ours.
+        server.middleware.clear()
         server.add_notification_handler(
             "notifications/initialized", types.NotificationParams, self._initialized
         )
@@ -242,9 +246,16 @@ class McpMount:
         A name only: whether it may run is asked at each run.
         """
         listed = self._agents.list_actions(_caller(ctx).session, _claims(ctx))["items"]
-        items = [item for item in listed if self._is_tool(item["name"], item["tool"])]
+        items = [
+            item
+            for item in listed
+            if is_builtin(item["name"]) or self._is_tool(item["name"], item["tool"])
+        ]
         # What left the list stays known: the gate says why it may not run any more.
-        self._action_names |= {item["tool"]: item["name"] for item in items}
+        own = _caller(ctx).session.plugin_tools
+        self._action_names |= {
+            item["tool"]: item["name"] for item in items if item["name"] not in own
+        }
         self._stale = False
         return items
 
@@ -276,6 +287,9 @@ class McpMount:
         return await self._wait(ctx, answer["approval_id"], hold, answer)
 
     def _action(self, ctx: Context, name: str) -> str:
+        for own in _caller(ctx).session.plugin_tools:
+            if op_tool_name(own) == name and self._is_tool(own, name):
+                return own
         if self._stale or name not in self._action_names:
             self._refresh_tools(ctx)
         if name not in self._action_names:
@@ -339,7 +353,15 @@ def _claims(ctx: Context) -> ClientClaims:
     return ClientClaims(
         client=bounded_claims(client_claims(info.name, info.version) if info else {}),
         call=bounded_claims(call_claims(ctx.meta)),
+        parent=_parent(ctx),
     )
+
+
+def _parent(ctx: Context) -> RemoteSpan | None:
+    """Return the span of the client's own trace that a message names, in its `_meta` or else its header."""
+    if ctx.meta and "traceparent" in ctx.meta:
+        return remote_span([ctx.meta["traceparent"]])
+    return remote_span(cast("Request", ctx.request).headers.getlist("traceparent"))
 
 
 def _headers(scope: Mapping[str, Any]) -> dict[str, str]:

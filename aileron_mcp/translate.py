@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from aileron_core.actions.model import is_builtin
 from aileron_core.canonical import JsonObject
 from aileron_core.errors import Failure, InvalidArguments
 from aileron_core.ids import APPROVAL_ID
@@ -256,6 +257,9 @@ def _completed(
     names: Iterable[str],
     note: str | None = None,
 ) -> ToolResult:
+    if is_builtin(fields.get("action", "")) and note is None:
+        # The text alone, as an agent's own tool returns it: an edit has to quote it exactly.
+        return {"content": [{"type": "text", "text": str(fields.get("output"))}], "isError": False}
     content = {"status": fields["status"], **_present(fields, names)}
     text = _visible_json(content)
     return _result(content, text if note is None else f"{note}\n{text}", is_error=False)

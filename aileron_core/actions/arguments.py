@@ -31,7 +31,7 @@ def input_schema(action: Action) -> dict[str, Json]:
         "type": "object",
         "properties": {entry.name: _property(entry) for entry in action.inputs},
         "required": [entry.name for entry in action.inputs if entry.required],
-        "additionalProperties": False,
+        "additionalProperties": action.takes_any_arguments,
     }
 
 
@@ -44,11 +44,14 @@ def check_arguments(action: Action, args: Json) -> dict[str, Json]:
     if not isinstance(args, Mapping):
         raise _invalid(action, [_problem("", f"must be an object, not {_kind(args)}")])
     declared = {entry.name: entry for entry in action.inputs}
-    problems = [
-        _problem(name, f"is unknown; {_known(action)}") for name in args if name not in declared
-    ]
+    others = [name for name in args if name not in declared]
+    inputs, problems = action.inputs, list[dict[str, str]]()
+    if action.takes_any_arguments:
+        inputs = (*inputs, *(Input(name=name, type=ANY, description="") for name in others))
+    else:
+        problems += (_problem(name, f"is unknown; {_known(action)}") for name in others)
     taken: dict[str, Json] = {}
-    for entry in action.inputs:
+    for entry in inputs:
         value = args.get(entry.name)
         if value is None and not (entry.required and entry.name in args and _takes_null(entry)):
             if entry.required:

@@ -132,6 +132,8 @@ def op_arguments(
     A step with an `inputs` table states its arguments fully; the call adds nothing to it. See
     `interpolate` for *outputs*, *unknown* and for what is raised.
     """
+    if step.takes_any:
+        return dict(args)
     if step.inputs is None:
         return {name: args[name] for name in declared if name in args}
     return interpolate(step.inputs, args, outputs, declared=declared, unknown=unknown)

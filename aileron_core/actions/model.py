@@ -32,7 +32,11 @@ GATED_NOTE = (
     "then use check_action_status."
 )
 
+BUILTIN_PREFIX = "builtin."
+"""Begins the names of the built-in tools' actions; no file's action may have it."""
+
 _NOT_TOOL = re.compile(r"[^a-z0-9_]")
+_NOT_OP_TOOL = re.compile(r"[^A-Za-z0-9_-]")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 
@@ -89,6 +93,8 @@ class Step:
     idempotent: bool | None = None
     inputs: JsonObject | None = None
     """None: the file has no `inputs` table, and the op gets the call's arguments as they are."""
+    takes_any: bool = False
+    """The op gets every argument of the call, declared or not; never of a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +112,8 @@ class Preview:
     """Label of a shown field, and what its text is written in, one of `FORMATS`."""
     changes: tuple[tuple[str, str], ...] = ()
     """Label of a shown field, and a template over the arguments for the value that it gets."""
+    omits_missing: bool = False
+    """A field that the answer lacks is left out, where others show that it is not there."""
     read_back: JsonObject | None = None
     """The op's arguments when it is asked after the run, where they hold a step's output; None: `args`."""
 
@@ -145,6 +153,8 @@ class Action:
     body: str = ""
     sha256: str = ""
     file: str = ""
+    tool: str = ""
+    """The name of its MCP tool; empty for that of a file, which is made from `name`."""
 
     @property
     def gated(self) -> bool:
@@ -164,8 +174,8 @@ class Action:
 
     @property
     def tool_name(self) -> str:
-        """The name as an MCP tool: what is not in `[a-z0-9_]` is `_`."""
-        return _NOT_TOOL.sub("_", self.name)[:TOOL_NAME_LENGTH]
+        """The name as an MCP tool; of a file's action what is not in `[a-z0-9_]` is `_`."""
+        return self.tool or _NOT_TOOL.sub("_", self.name)[:TOOL_NAME_LENGTH]
 
     @property
     def title(self) -> str:
@@ -177,6 +187,11 @@ class Action:
         """What agents read: the body without its leading heading, else the intent."""
         text = _without_leading_heading(self.body) or self.intent
         return f"{text}\n\n{GATED_NOTE}" if self.gated else text
+
+    @property
+    def takes_any_arguments(self) -> bool:
+        """Whether a call may have arguments that are not declared."""
+        return any(step.takes_any for step in self.steps)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -191,6 +206,17 @@ class Action:
         """The steps whose op is not among the capabilities that the file lists: with one it cannot run."""
         granted = {entry.fqn: frozenset(entry.capabilities) for entry in self.requires}
         return tuple(step for step in self.steps if step.op not in granted.get(step.connector, ()))
+
+
+def op_tool_name(name: str) -> str:
+    """Return the MCP tool's name of `<plugin>.<op>`: `<plugin>_<op>`, with `_` for what no tool's name may hold."""
+    plugin, _, op = name.rpartition(".")
+    return _NOT_OP_TOOL.sub("_", f"{plugin}_{op}")[:TOOL_NAME_LENGTH]
+
+
+def is_builtin(name: str) -> bool:
+    """Return whether *name* is that of a built-in tool's action."""
+    return name.startswith(BUILTIN_PREFIX)
 
 
 def _heading(line: str) -> str | None:

@@ -19,6 +19,15 @@ def is_semver(text: str) -> bool:
     return _SEMVER.fullmatch(text) is not None
 
 
+def semver_order(version: str) -> tuple[object, ...]:
+    """Return what a strict Semantic Version is compared by (SemVer 2.0.0, 11)."""
+    core, _, pre = version.partition("+")[0].partition("-")
+    parts = tuple(
+        (0, int(part), "") if part.isdecimal() else (1, 0, part) for part in pre.split(".") if part
+    )
+    return (*map(int, core.split(".")), not pre, parts)
+
+
 def fqn_problem(text: str) -> str | None:
     """Return why *text* is not `<scheme>://<owner>/<path>`, or None."""
     scheme, separator, rest = text.partition("://")

@@ -59,7 +59,7 @@ def _all_problems(action: Action) -> _Problems:
     yield from _requirements(action.requires)
     if not action.intent.strip():
         yield ("match", "intent"), "is required: one line that says what the action is for"
-    yield from _inputs(action.inputs)
+    yield from input_problems(action.inputs)
     if not action.steps:
         yield ("execute",), "is required: at least one [[execute]] step"
     declared = dict.fromkeys(action.input_names)  # in their order, and found at once in a long list
@@ -124,7 +124,8 @@ def _requirements(requires: tuple[ConnectorRequirement, ...]) -> _Problems:
                 yield (*path, "capabilities", place), "is empty"
 
 
-def _inputs(inputs: tuple[Input, ...]) -> _Problems:
+def input_problems(inputs: tuple[Input, ...]) -> _Problems:
+    """Yield what is wrong with single inputs, with its place."""
     for index, entry in enumerate(inputs):
         path = ("inputs", index)
         if not entry.name:

@@ -22,6 +22,10 @@ class AuditEvent(StrEnum):
     RUN_COMPLETED = "run.completed"
     RUN_FAILED = "run.failed"
     RUN_UNKNOWN = "run.unknown"
+    RUN_DENIED_BY_RULE = "run.denied_by_rule"
+    """A rule denied a call of a built-in tool; no person was asked."""
+    RUN_UNDONE = "run.undone"
+    """A person took back what a call of a built-in tool had written."""
     RUN_ACKNOWLEDGED = "run.acknowledged"
     """A person took note that nobody knows how it ended; until then it waits for one (`OUTCOME_CLOSED`)."""
     RUN_NEEDS_ACCOUNT = "run.needs_account"
@@ -150,6 +154,7 @@ _OF_PEOPLE = frozenset(
         AuditEvent.READ_BACK_SEEN,
         AuditEvent.RUN_ACKNOWLEDGED,
         AuditEvent.RUN_STOPPED,
+        AuditEvent.RUN_UNDONE,
         AuditEvent.BINDING_CREATED,
         AuditEvent.BINDING_REBOUND,
         AuditEvent.BINDING_REVOKED,

@@ -27,6 +27,7 @@ from aileron_core.connectors.manifest_rules import (
     url,
     version,
 )
+from aileron_core.connectors.op_schemas import OpSchema, op_schemas, read_op_schemas
 from aileron_core.errors import FileProblems, Problem
 
 CredentialKind: TypeAlias = Literal["api_key", "oauth2", "aws_sigv4", "basic"]
@@ -87,7 +88,7 @@ _SCHEMA: Mapping[str, Mapping[str, ValueRule | None]] = {
         "max_stdout_bytes": positive_output_limit,
         "max_stderr_bytes": positive_output_limit,
     },
-    "provides": {"intents": string_list},
+    "provides": {"intents": string_list, "ops": op_schemas},
 }
 _REQUIRED = {
     "": ("connector",),
@@ -151,6 +152,8 @@ class Manifest:
     wall_seconds: Mapping[str, int] = field(default_factory=dict[str, int])
     """By op, how long one call of it may take; only of those that need longer than usual."""
     intents: tuple[str, ...] = ()
+    ops: Mapping[str, OpSchema] = field(default_factory=dict[str, OpSchema])
+    """What its ops do and take, all of them or none; for agents that get one as a tool."""
     credential: CredentialRequirement | None = None
     idempotent: bool = True
     """Whether a step that does not say counts as idempotent in upstream; ours asks the step."""
@@ -306,6 +309,7 @@ def _to_manifest(document: Mapping[str, Any]) -> Manifest:
         imports=tuple(_table(document, "capabilities.runtime").get("imports", ())),
         wall_seconds=dict(_table(document, "capabilities.runtime").get("wall_seconds", {})),
         intents=tuple(_table(document, "provides").get("intents", ())),
+        ops=read_op_schemas(_table(document, "provides.ops")),
         credential=_to_credential(_table(document, "capabilities.credential")),
         idempotent=default == "idempotent",
         wants_spawn=bool(_table(document, "capabilities.spawn")) or "forwarder" in connector,

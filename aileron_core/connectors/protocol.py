@@ -75,6 +75,8 @@ class OpResult:
     """What a preview tried to read by POST and nobody accepted, as `posted_reads` names it."""
     unanswered_host: str = ""
     """The `host:port` that had not responded, or failed to, by the end of the call."""
+    undo: str = ""
+    """What a worker of the built-in tools takes this back by, as `WORKER:NAME`; empty where nothing can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,12 @@ from aileron_core.runs import Library, LiveRun, PreviewResult, ResolvedAction, r
 from aileron_core.runs.live_run import Look, ReadBack
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.read_back import recorded_read_backs
+from aileron_core.runs.recovery import recorded_rule
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.row_records import matches_record
 from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.transitions import RunState
+from aileron_core.runs.undo import UndoService
 from aileron_core.runs.unknown_outcomes import recorded_settlements
 from aileron_core.sessions import session_table
 from aileron_core.sessions.model import Session
@@ -35,6 +37,7 @@ class _Stored:
     accounts: tuple[AccountView, ...]
     """By their names alone: the person's own words for them are not on record."""
     look: Look | None
+    rule: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,7 @@ class CallReader:
     publisher: EventPublisher
     screens: SealedScreens
     contents: SealedContents
+    undo: UndoService
 
     async def read(self, run_id: str) -> CallRead:
         """Return the call of *run_id* with its records.
@@ -84,6 +88,7 @@ class CallReader:
             approval=view,
             gated=row.gated,
             result=result_fields(run),
+            can_undo=self.undo.can_undo(run_id),
             edited=edited,
             records=records,
             screens=screens,
@@ -108,6 +113,7 @@ class CallReader:
             acknowledged=stored.row.state is RunState.UNKNOWN,
             read_back=stored.read_back,
             look=stored.look,
+            recorded_rule=stored.rule,
         )
 
     def _resolved(self, row: RunRecord) -> ResolvedAction | None:
@@ -131,6 +137,7 @@ def _stored(connection: sqlite3.Connection, run_id: str) -> _Stored | None:
         read_back=recorded_read_backs(connection, [run_id]).get(run_id),
         accounts=_recorded_accounts(connection, run_id),
         look=recorded_settlements(connection, [run_id]).get(run_id),
+        rule=recorded_rule(connection, run_id),
     )
 
 

@@ -58,6 +58,7 @@ from aileron_core.console_port import (
     StopEverything,
     StopRun,
     TouchVault,
+    UndoRun,
     UnlockVault,
     UnlockVaultWithKeyring,
     VaultRefused,
@@ -77,6 +78,7 @@ from aileron_core.runs.emergency_stop import EmergencyStop
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.transitions import RunState
+from aileron_core.runs.undo import UndoService
 from aileron_core.sessions.service import SessionService
 from aileron_core.storage.database import Database
 from aileron_core.vault.vault import Unlocked
@@ -112,6 +114,7 @@ class ConsoleService:
     emergency_stop: EmergencyStop
     audit: AuditReader
     calls: CallReader
+    undo: UndoService
     screens: SealedScreens
     vault: VaultService
 
@@ -209,6 +212,7 @@ class ConsoleService:
                 | Acknowledge()
                 | ChooseAccount()
                 | StopRun()
+                | UndoRun()
             ):
                 await self._about_a_call(intent)
             case MarkReadBackSeen():
@@ -285,7 +289,8 @@ class ConsoleService:
         | RefetchPreview
         | Acknowledge
         | ChooseAccount
-        | StopRun,
+        | StopRun
+        | UndoRun,
     ) -> None:
         approvals = self.approvals
         match intent:
@@ -301,6 +306,8 @@ class ConsoleService:
                 await self.account_waits.choose(
                     intent.approval_id, intent.connector, intent.binding, remember=intent.remember
                 )
+            case UndoRun():
+                await self.undo.undo(intent.run_id)
             case StopRun():
                 await approvals.stop(intent.run_id)
 
@@ -311,7 +318,10 @@ class ConsoleService:
         shown = self.publisher.view(run) if run is not None and on_screen else None
         if isinstance(intent, Approve):
             await self.approvals.approve(
-                intent.approval_id, intent.digest, unseen_lines=intent.unseen_lines
+                intent.approval_id,
+                intent.digest,
+                unseen_lines=intent.unseen_lines,
+                remember=intent.remember,
             )
         else:
             await self.approvals.deny(intent.approval_id, intent.reason)

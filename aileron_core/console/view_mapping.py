@@ -118,6 +118,8 @@ def approval_view(
         started_at=run.started_at if row.state is RunState.EXECUTING else None,
         seconds_allowed=run.seconds_allowed if row.state not in FINAL else None,
         waits_for=_run_ahead(run),
+        rule=run.rule,
+        can_be_remembered=run.can_be_remembered,
         gated=row.gated,
         accounts=_accounts(run),
         account_need=_account_need(run.account_need) if run.account_need is not None else None,

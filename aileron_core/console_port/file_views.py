@@ -6,6 +6,10 @@ from typing import Literal
 ChangeKind = Literal[
     "asks_no_more",
     "setting",
+    "rule_allows",
+    "secret_except",
+    "rule_denies",
+    "rule_asks",
     "ops",
     "hosts",
     "effect",

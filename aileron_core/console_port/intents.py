@@ -14,6 +14,8 @@ class Approve:
     approval_id: str
     digest: str
     unseen_lines: int = 0
+    remember: bool = False
+    """Equal calls of the session run without asking from then on (`ApprovalView.can_be_remembered`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ class MarkReadBackSeen:
 class Accept:
     """Accept the file as it is, by the digest that was shown."""
 
-    kind: Literal["action", "connector", "preview", "settings"]
+    kind: Literal["action", "connector", "preview", "settings", "policy"]
     name: str
     digest: str
     run_seconds: int = 0
@@ -103,7 +105,7 @@ class AcceptSuite:
 class WithdrawAcceptance:
     """Stop offering what was accepted; agents stop seeing it at once. It can be accepted again."""
 
-    kind: Literal["action", "connector", "preview", "settings"]
+    kind: Literal["action", "connector", "preview", "settings", "policy"]
     name: str
     digest: str
 
@@ -117,6 +119,13 @@ class SetPause:
     """
 
     paused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoRun:
+    """Take back what a call of a built-in tool wrote (`CallView.can_undo`)."""
+
+    run_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +238,7 @@ Intent: TypeAlias = (
     | WithdrawAcceptance
     | SetPause
     | StopRun
+    | UndoRun
     | StopEverything
     | EndSession
     | AllowHost

@@ -325,6 +325,10 @@ class ApprovalView:
     """How long they may run, without what they have used up before; None once it is over."""
     waits_for: RunAheadView | None = None
     """The run that it waits for, while its state is `checking`."""
+    rule: str = ""
+    """Why the rules for built-in tools had it asked, run or denied, as a clause; empty where none apply."""
+    can_be_remembered: bool = False
+    """A yes can cover equal calls of its session too."""
     gated: bool = True
     """Whether a person is asked before it runs; one that is not may still wait for an account."""
     accounts: tuple[AccountView, ...] = ()
@@ -461,11 +465,11 @@ class RunTimeView:
 class NotAcceptedView:
     """A file of the home that nobody has accepted, or not with these bytes.
 
-    `settings` are those of `config.toml`. Of the kind `preview` it is what a connector's previews tried to read by POST: its name is the
+    `settings` are those of `config.toml`, `policy` the rules of `policy.toml`. Of the kind `preview` it is what a connector's previews tried to read by POST: its name is the
     connector's and, after a blank, what it would read (`posted_reads`); its digest the connector's.
     """
 
-    kind: Literal["action", "connector", "preview", "settings"]
+    kind: Literal["action", "connector", "preview", "settings", "policy"]
     name: str
     file: str
     digest: str
@@ -534,6 +538,8 @@ class CallView:
     result: tuple[FieldView, ...] = ()
     """What a completed run returned: the last step's output, and of several steps each one's.
     The service's words, under labels of the accepted action file or of ours."""
+    can_undo: bool = False
+    """What it wrote may be taken back."""
     edited: bool = False
     """Its row is not what its last record says: another program changed it."""
     records: tuple[RecordView, ...] = ()

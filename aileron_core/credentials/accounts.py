@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from aileron_core.canonical import JsonObject
+from aileron_core.connectors.builtin.connector import FQN
 from aileron_core.connectors.manifest import CredentialRequirement
 from aileron_core.connectors.protocol import (
     Connector,
@@ -176,7 +177,8 @@ class AccountService:
             if isinstance(found, AccountNeed):
                 return connectors, found
             assigned[fqn] = ConnectorWithAccount(plain, found, self._bindings)
-        if (why := self._unverified()) is not None:
+        # What is part of the program was accepted with it; of files only the vault's key can tell.
+        if FQN not in assigned and (why := self._unverified()) is not None:
             return connectors, AccountNeed(reason=why, connector=next(iter(connectors)), kind="")
         return assigned, None
 

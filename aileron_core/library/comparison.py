@@ -7,6 +7,7 @@ from typing import get_args
 from aileron_core.actions.model import ANY, Action, Input, Preview, Step
 from aileron_core.canonical import Json
 from aileron_core.connectors.manifest import CredentialRequirement, Manifest
+from aileron_core.connectors.op_schemas import OpSchema
 from aileron_core.console_port import AcceptanceChangeView, ChangeDirection, ChangeKind
 
 _RANK = {kind: rank for rank, kind in enumerate(get_args(ChangeKind))}
@@ -76,6 +77,7 @@ def compare_manifests(
         *_other("text", "publisher", old.publisher, new.publisher),
         *_other("text", "provenance_hash", old.provenance_hash, new.provenance_hash),
         *_other("text", "intents", ", ".join(old.intents), ", ".join(new.intents)),
+        *_op_schemas(old.ops, new.ops),
     ]
     return _ranked(found)
 
@@ -131,6 +133,22 @@ def _op_seconds(old: Mapping[str, int], new: Mapping[str, int]) -> Iterator[Acce
         before, after = old.get(op, 0), new.get(op, 0)
         direction: ChangeDirection = "wider" if after > before else "narrower"
         yield from _change("wall_seconds", direction, op, str(before or ""), str(after or ""))
+
+
+def _op_schemas(
+    old: Mapping[str, OpSchema], new: Mapping[str, OpSchema]
+) -> Iterator[AcceptanceChangeView]:
+    for op in _in_order(old, new):
+        before, after = (_described(ops[op]) if op in ops else "" for ops in (old, new))
+        yield from _other("text", f"op {op}", before, after)
+
+
+def _described(op: OpSchema) -> str:
+    inputs = (
+        f"{each.name} ({each.type}{'' if each.required else ', optional'}): {each.description}"
+        for each in op.inputs
+    )
+    return "; ".join((op.description, *inputs))
 
 
 def _asking(old: Action, new: Action) -> Iterator[AcceptanceChangeView]:

@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from aileron_core.connectors.availability import availability_problems
 from aileron_core.connectors.posted_reads import acceptance_name
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Route
 from aileron_core.connectors.registry import ConnectorRegistry
-from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.console_port import LibraryItemView, NotAcceptedView
 from aileron_core.errors import (
     AileronError,
@@ -36,13 +37,14 @@ from aileron_core.library import preview_reads, removal, run_time
 from aileron_core.library.acceptance import AcceptanceRecord, load_digests
 from aileron_core.library.acceptances import Acceptances
 from aileron_core.library.accepted_contents import AcceptedContents
-from aileron_core.library.accepted_settings import KIND as SETTINGS
 from aileron_core.library.accepted_settings import AcceptedSettings
 from aileron_core.library.authenticated_records import AuthenticatedRecords
 from aileron_core.library.file_contents import FileContents
 from aileron_core.library.home_files import HomeFiles
+from aileron_core.library.plugin_tools import accepted_plugin, op_action, plugin_tool_problems
 from aileron_core.library.preview_reads import accepted_reads, reads_of
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
+from aileron_core.proxy_settings import PluginTools
 from aileron_core.runs import ResolvedAction
 from aileron_core.runs.run_table import calls_by_action
 from aileron_core.storage.database import Database
@@ -66,6 +68,7 @@ class HomeLibrary:
         registry: ConnectorRegistry,
         accepted: AuthenticatedRecords,
         settings: AcceptedSettings,
+        policy: AcceptedSettings,
         alarms: Callable[[], Sequence[str]],
         database: Database,
         clock: Clock,
@@ -89,6 +92,7 @@ class HomeLibrary:
         self._guard = guard
         self._alarms = alarms
         self._settings = settings
+        self._settings_files = {each.file.kind: each for each in (settings, policy)}
         self._registry = registry
         self._files = HomeFiles(actions, registry)
         self._copies = AcceptedContents(actions.parent)
@@ -123,6 +127,25 @@ class HomeLibrary:
             action = replace(action, limits=replace(action.limits, wall_seconds=seconds))
         return ResolvedAction(action=action, connectors=connectors, routed=self._routed(connectors))
 
+    def find_op(self, name: str) -> ResolvedAction:
+        """Return the op `<plugin>.<op>` of an accepted connector, as an action of its own.
+
+        Raises:
+            Conflict: no accepted connector has that name, or several do.
+        """
+        found = accepted_plugin(name.rpartition(".")[0], self._accepted_in_store())
+        connector = self._files.connectors[found.identity.hash]
+        connectors = {found.identity.fqn: self._guard(connector)}
+        action = op_action(name, found, self.ready())
+        return ResolvedAction(action=action, connectors=connectors, routed=self._routed(connectors))
+
+    def plugin_tool_problems(self, exposed: Sequence[PluginTools]) -> tuple[Problem, ...]:
+        """Return why a session cannot get the tools *exposed*."""
+        return plugin_tool_problems(exposed, self._accepted_in_store(), self.ready())
+
+    def _accepted_in_store(self) -> tuple[InstalledConnector, ...]:
+        return tuple(self._files.stored[each.identity.hash] for each in self.accepted_connectors())
+
     def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
         return accepted_reads(self._accepted.records.values(), identity.ref, identity.hash)
 
@@ -156,12 +179,22 @@ class HomeLibrary:
         return await asyncio.to_thread(self._compare, resolved)
 
     def _compare(self, resolved: ResolvedAction) -> str:
+        if resolved.action.tool:  # an op of a connector, which no file names
+            return self._compare_connectors(resolved)
         try:
             digest = sha256_hex(read_file(self._folder, resolved.action.file))
         except OSError:
             return f"the action file {resolved.action.file} was removed or cannot be read"
         if digest != resolved.action.sha256:
             return f"the action file {resolved.action.file} was changed"
+        if changed := self._compare_connectors(resolved):
+            return changed
+        if self._accepted.digest("action", resolved.action.file) != digest:
+            ended = self._accepted.end_reason("action", resolved.action.file)
+            return f"the action file {resolved.action.file} {ended}"
+        return ""
+
+    def _compare_connectors(self, resolved: ResolvedAction) -> str:
         for connector in resolved.connectors.values():
             identity = connector.identity
             try:
@@ -171,9 +204,6 @@ class HomeLibrary:
             if self._accepted.digest("connector", identity.ref) != identity.hash:
                 ended = self._accepted.end_reason("connector", identity.ref)
                 return f"the connector {identity.ref} {ended}"
-        if self._accepted.digest("action", resolved.action.file) != digest:
-            ended = self._accepted.end_reason("action", resolved.action.file)
-            return f"the action file {resolved.action.file} {ended}"
         return ""
 
     def _missing(self, name: str) -> AileronError:
@@ -226,7 +256,8 @@ class HomeLibrary:
 
     def not_accepted(self) -> tuple[NotAcceptedView, ...]:
         """Return what is not accepted, or not with these bytes."""
-        return (*self._settings.not_accepted(), *not_accepted_views(self._state()))
+        settings = (each.not_accepted() for each in self._settings_files.values())
+        return (*chain.from_iterable(settings), *not_accepted_views(self._state()))
 
     def items(self) -> tuple[LibraryItemView, ...]:
         """Return all actions and connectors, whatever their state."""
@@ -374,8 +405,8 @@ class HomeLibrary:
         Raises:
             Conflict: the bytes are no longer those that were shown.
         """
-        if kind == SETTINGS:
-            await self._settings.accept(digest)
+        if kind == "settings" or kind == "policy":
+            await self._settings_files[kind].accept(digest)
             self._changed()
             return
         await self._rescan()

@@ -218,6 +218,7 @@ class ApprovedRunner:
             halt_before=run.halting_steps(),
             elapsed=before.elapsed if before else 0.0,
             stop=run.stop,
+            span=run.span,
         )
         outcome = await self._executor.run(plan, before_retry=still_holds)
         async with run.lock:
@@ -343,6 +344,7 @@ async def write_outcome(store: RunStore, run: LiveRun, outcome: RunOutcome, now:
     action = run.row.action
     asked = f"; it contacted {short_hosts(outcome.hosts_asked)}" if outcome.hosts_asked else ""
     if outcome.kind == "completed":
+        run.undo = outcome.undo
         await store.transition_with_retries(
             run,
             RunEvent.COMPLETE,

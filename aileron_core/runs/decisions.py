@@ -8,6 +8,7 @@ from typing import Any
 
 from aileron_core import tasks
 from aileron_core.audit.events import AuditEvent
+from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.errors import AileronError, Conflict, NotFound, StorageUnavailable
 from aileron_core.runs import run_table
@@ -19,6 +20,7 @@ from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.read_back import ReadBackService
 from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.remembered_calls import RememberedCall, RememberedCalls
 from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
@@ -45,15 +47,23 @@ class ApprovalService:
     accounts_may_have_changed: Callable[[], object]
     """Called when a run that a person had said yes to waits again: its accounts were not looked at meanwhile."""
     unknown_outcomes: UnknownOutcomeService
+    remembered: RememberedCalls
 
-    async def approve(self, approval_id: str, digest: str, *, unseen_lines: int = 0) -> None:
+    async def approve(
+        self, approval_id: str, digest: str, *, unseen_lines: int = 0, remember: bool = False
+    ) -> None:
         """Take a person's yes to exactly *digest*, durably, and carry it out in the background.
+
+        Args:
+            remember: equal calls of the session run without asking from then on.
 
         Raises:
             NotFound: no such approval in this console.
-            Conflict: it was answered, is still being looked at, or is not what the person saw.
+            Conflict: it was answered, is still being looked at, is not what the person saw, or cannot be remembered.
         """
         run = self._live_run(approval_id)
+        if remember and not run.can_be_remembered:
+            raise Conflict("Only a call of a built-in tool can be approved for the session.")
         async with run.lock:
             self._require_waiting(run)
             self.pause.require_approvals_allowed()
@@ -75,20 +85,28 @@ class ApprovalService:
                     details={"outcome": "expired"},
                 )
             drift, run.drift = run.drift, None
+            details: dict[str, Json] = {
+                "unseen_lines": unseen_lines,
+                "preview": run.preview.status,
+            }
+            at = self.clock.now()
             try:
                 await self.store.transition(
                     run,
                     RunEvent.APPROVE,
                     AuditEvent.APPROVAL_APPROVED,
                     f"A person approved {run.row.action}",
-                    {"unseen_lines": unseen_lines, "preview": run.preview.status},
-                    decided_at=self.clock.now(),
+                    details | {"remembered": True} if remember else details,
+                    decided_at=at,
                     decided_by="person",
                     note="",
                 )
             except AileronError:
                 run.drift = drift
                 raise
+            if remember:
+                yes = RememberedCall(run_id=run.row.run_id, at=at)
+                self.remembered.add(run.row.session_id, run.row.action, run.args_sha256, yes)
         tasks.spawn(self._run_approved(run), name=f"approved {run.row.run_id}")
 
     async def _run_approved(self, run: LiveRun) -> None:
@@ -97,6 +115,8 @@ class ApprovalService:
             self.read_backs.begin(run)
             self.registry.mark_finished(run)
         elif run.is_waiting:
+            # What they said yes to is no longer what would happen: an equal call is asked about as well.
+            self.remembered.forget(run.row.session_id, run.row.action, run.args_sha256)
             self.accounts_may_have_changed()
 
     async def deny(self, approval_id: str, reason: str) -> None:
@@ -234,6 +254,7 @@ class ApprovalService:
     def requester_ended(self, session_id: str) -> None:
         """Handle the end of a session: its approvals stay open, and the screen says that the session has ended."""
         self.previews.forget_session(session_id)
+        self.remembered.forget_session(session_id)
         self.requester_changed(session_id)
 
     def requester_changed(self, session_id: str) -> None:

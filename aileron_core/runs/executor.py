@@ -29,6 +29,7 @@ from aileron_core.errors import (
     InternalError,
     ResourceLimitExceeded,
 )
+from aileron_core.tracing.spans import NO_SPAN, Span
 
 _log = logging.getLogger(__name__)
 _RETRY_DELAYS = (1.0, 2.0, 4.0)
@@ -51,6 +52,8 @@ class RunPlan:
     """Seconds of the wall time that were used up before it halted."""
     stop: StopRequest = field(default_factory=StopRequest)
     """A person may make it at any time; the step that runs ends then, and no other begins."""
+    span: Span = NO_SPAN
+    """Of the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,8 @@ class RunOutcome:
     next_step: str | None = None
     elapsed: float = 0.0
     """Seconds of the wall time used up so far; for `differs` and `halted`."""
+    undo: str = ""
+    """`OpResult.undo` of its last step that has one."""
 
 
 class Executor:
@@ -122,6 +127,7 @@ class Executor:
         began = self._clock.monotonic() - plan.elapsed
         deadline = began + plan.action.limits.wall_seconds
         status: int | None = None
+        undo = ""
         denied = capability_refusal(plan.action)
         if denied is not None:  # before the first step, whichever it is about
             step = plan.action.steps_without_capability[0]
@@ -141,12 +147,14 @@ class Executor:
             if result is None:
                 spent = self._clock.monotonic() - began
                 return RunOutcome(kind="differs", steps=outputs, elapsed=spent)
-            status = result.last_status or status
+            status, undo = result.last_status or status, result.undo or undo
             if result.failure is not None:
                 return _failed_outcome(step, result, outputs)
             outputs[step.id] = result.output
         last = outputs[plan.action.steps[-1].id]
-        return RunOutcome(kind="completed", steps=outputs, output=last, last_status=status)
+        return RunOutcome(
+            kind="completed", steps=outputs, output=last, last_status=status, undo=undo
+        )
 
     async def _step(
         self,
@@ -165,7 +173,10 @@ class Executor:
                 return OpResult(failure=_wall_limit_exceeded(plan.action).to_failure())
             limits = Limits(wall_seconds=remaining, memory_mib=plan.action.limits.memory_mib)
             call = partial(connector.call, stop=plan.stop)
-            result = await _call(connector, call, step.op, args, limits)
+            with plan.span.child("op") as span:
+                result = await _call(connector, call, step.op, args, limits)
+                state = "completed" if result.failure is None else "failed"
+                span.end(state=state, status=result.last_status)
             asked.update(dict.fromkeys(result.hosts_asked))
             wait = None
             if retried < len(_RETRY_DELAYS):

@@ -7,19 +7,21 @@ from dataclasses import dataclass, field, replace
 
 from aileron_core import tasks
 from aileron_core.actions.arguments import check_arguments
+from aileron_core.actions.model import is_builtin
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.credentials.accounts import AccountNeed, AccountService
-from aileron_core.errors import AileronError, Conflict, RateLimited, Unauthorized
+from aileron_core.errors import AileronError, Conflict, Forbidden, RateLimited, Unauthorized
 from aileron_core.ids import new_approval_id, new_run_id
 from aileron_core.runs import run_table
 from aileron_core.runs.account_waits import WAITS, need_members
 from aileron_core.runs.approved import write_outcome
 from aileron_core.runs.argument_quota import ArgumentQuota
+from aileron_core.runs.call_end import log_refusal
 from aileron_core.runs.executor import Executor, RunPlan, capability_refusal
-from aileron_core.runs.interfaces import GateSettings, Library, ResolvedAction
+from aileron_core.runs.interfaces import RULE_KEY, GateSettings, Library, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
 from aileron_core.runs.locks import ConnectorLocks, SessionLimiter
 from aileron_core.runs.model import RunRecord, args_hash, new_content_key
@@ -28,9 +30,11 @@ from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.store import RunStore
+from aileron_core.runs.tool_rules import ToolRules
 from aileron_core.runs.transitions import FINAL, RunEvent, RunState
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Database
+from aileron_core.tracing.spans import NO_TRACER, RemoteSpan, Tracer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,8 @@ class Call:
     idempotency_key: str | None = None
     claims: tuple[tuple[str, str], ...] = ()
     """What the agent's client claims about this call, as (our label, its text)."""
+    parent: RemoteSpan | None = None
+    """Of the agent's own trace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +76,14 @@ class Gate:
     argument_quota: ArgumentQuota
     accounts: AccountService
     contents: SealedContents
+    tool_rules: ToolRules
     is_session_open: Callable[[str], bool]
     """Whether the session with this id has not ended."""
     expires_seconds: Callable[[], float]
     """How long a call that comes now waits; 0: until it is answered."""
     nonce_of: NonceSource = random_nonce
     session_limiter: SessionLimiter = field(default_factory=SessionLimiter)
+    tracer: Tracer = NO_TRACER
 
     async def run(self, call: Call) -> GateAnswer:
         """Run an ungated action to its end, or put a gated one before a person and return at once.
@@ -84,6 +92,7 @@ class Gate:
             NotFound: no such accepted action.
             InvalidArguments: the arguments do not fit its inputs.
             CapabilityDenied: it is gated, and a step's op is not among its capabilities.
+            Forbidden: it is a built-in tool's, and its worker refused it.
             Conflict: it is not accepted, or the idempotency key belongs to another call.
             RateLimited: too many of this session wait already, or it holds too many arguments.
             Unauthorized: its session ended before it could begin.
@@ -91,6 +100,10 @@ class Gate:
         """
         try:
             resolved, args = self._resolve(call)
+            if is_builtin(resolved.action.name):
+                session_id = call.session.session_id
+                resolved = await self.tool_rules.judge(resolved, args, session_id)
+                resolved = await self._rehearsed(call, resolved, args)
         except AileronError as error:
             await self._refuse(call, error)
             raise
@@ -98,7 +111,20 @@ class Gate:
         answer = self._answer(call, resolved, self._draft(call, resolved, args))
         return await tasks.uninterrupted(answer, name=f"call {resolved.action.name}")
 
+    async def _rehearsed(
+        self, call: Call, resolved: ResolvedAction, args: JsonObject
+    ) -> ResolvedAction:
+        """Have a command rehearsed that a rule may allow by what it changes, unless it joins an earlier call."""
+        if resolved.verdict is None or resolved.verdict.before_rehearsal is None:
+            return resolved
+        if await self._find_earlier(call, self._draft(call, resolved, args)) is not None:
+            return resolved
+        async with self.session_limiter.slot(call.session.session_id):
+            return await self.tool_rules.judge_rehearsed(resolved, args)
+
     async def _answer(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
+        if resolved.verdict is not None and resolved.verdict.decision == "deny":
+            return await self._deny(call, resolved, row, resolved.verdict.text)
         known = await self._find_earlier(call, row)
         if known is not None:
             return await self._attach(known, call)
@@ -107,7 +133,7 @@ class Gate:
             if need is not None:
                 return await self._wait_for_account(call, resolved, row, need)
             # It was found before the vault was unlocked, perhaps, and does not verify.
-            self.library.find(call.action)
+            self.library.find(call.action, call.session.session_id)
             resolved = replace(resolved, connectors=connectors)
             if resolved.action.gated:
                 return await self._ask_person(call, resolved, row)
@@ -117,7 +143,7 @@ class Gate:
             raise
 
     def _resolve(self, call: Call) -> tuple[ResolvedAction, JsonObject]:
-        resolved = self.library.find(call.action)
+        resolved = self.library.find(call.action, call.session.session_id)
         args = check_arguments(resolved.action, call.args)
         if resolved.action.gated and (denied := capability_refusal(resolved.action)) is not None:
             raise denied  # a person is not asked for what would fail after their yes
@@ -134,6 +160,7 @@ class Gate:
             extra={"class": error.class_},
         )
         await self.store.write_record(record)
+        log_refusal(record)
 
     def _draft(self, call: Call, resolved: ResolvedAction, args: JsonObject) -> RunRecord:
         now, gated = self.clock.now(), resolved.action.gated
@@ -213,6 +240,9 @@ class Gate:
             claims=call.claims,
             account_need=need,
             nonce=self.nonce_of(row),
+            span=self.tracer.begin(
+                "run", call.parent, action=row.action, run=row.run_id, session=row.session_id
+            ),
         )
         run.admission = asyncio.get_running_loop().create_future()
         # Nobody may be waiting for it; an unread exception is not an event of its own.
@@ -230,6 +260,8 @@ class Gate:
             extra["routed"] = list(run.resolved.routed)
         if run.resolved.accounts:
             extra["accounts"] = list(run.resolved.accounts)
+        if run.resolved.verdict is not None:
+            extra[RULE_KEY] = run.resolved.verdict.reason
         extra |= need_members(run.account_need)
         if event is RunEvent.START:
             extra |= run.start_details()
@@ -241,10 +273,29 @@ class Gate:
                 self.argument_quota.release(run.row)
                 raise
         except AileronError as error:
-            self.registry.discard(run)
-            run.admission.set_exception(error)
+            self._discard(run, error)
             raise
         run.admission.set_result(None)
+
+    def _discard(self, run: LiveRun, error: AileronError) -> None:
+        """Forget a run that did not become a row."""
+        assert run.admission is not None
+        self.registry.discard(run)
+        run.admission.set_exception(error)
+        run.span.end(state="refused")
+
+    async def _deny(
+        self, call: Call, resolved: ResolvedAction, row: RunRecord, reason: str
+    ) -> GateAnswer:
+        """Put on record that a rule denies the call; nobody is asked."""
+        refused = Forbidden(f"A rule denies this call: {reason}. Nothing ran.")
+        row = replace(row, failure=refused.to_failure(row.run_id), ended_at=self.clock.now())
+        run = self._register(call, resolved, row, PreviewResult(status="none"))
+        summary = f"A rule denied {row.action}"
+        await self._admit(run, RunEvent.RULE_DENY, AuditEvent.RUN_DENIED_BY_RULE, summary)
+        run.ended.set()
+        self.registry.mark_finished(run)
+        return GateAnswer(row=run.row, attached=False)
 
     def _require_room(self, session_id: str) -> None:
         limit = self.settings.pending_per_session
@@ -363,8 +414,7 @@ class Gate:
         except AileronError as error:
             assert run.admission is not None
             if not run.admission.done():  # nothing of it is a row
-                self.registry.discard(run)
-                run.admission.set_exception(error)
+                self._discard(run, error)
                 if not isinstance(error, RateLimited):  # which goes on record where it is caught
                     await self._refuse(call, error)
             raise
@@ -394,7 +444,9 @@ class Gate:
         assert run.resolved is not None
         assert run.row.args is not None
         action, connectors = run.resolved.action, run.resolved.connectors
-        plan = RunPlan(action=action, args=run.row.args, connectors=connectors, stop=run.stop)
+        plan = RunPlan(
+            action=action, args=run.row.args, connectors=connectors, stop=run.stop, span=run.span
+        )
         outcome = await self.executor.run(plan)
         try:
             async with run.lock:  # that a person stopped it may be on its way to disk
@@ -439,7 +491,7 @@ class Gate:
     def refusal(self, run: LiveRun) -> AileronError | None:
         """Return why a call that waited must not go on: its action does not count as it was then."""
         try:
-            found = self.library.find(run.row.action)
+            found = self.library.find(run.row.action, run.row.session_id)
         except AileronError as error:
             return error
         if found.action.sha256 == run.row.action_sha256:

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from aileron_core.actions.model import Action, ActionLimits
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity
 from aileron_core.credentials.accounts import ConnectorWithAccount
 from aileron_core.credentials.binding import ActionFile
+from aileron_core.policy.model import Verdict
 
+RULE_KEY: Final = "rule"
+"""The member of a run's first record that says why the rules had it asked, run or denied."""
 Failpoint = Callable[[str], None]
 """Called with the name of each step of a run's life. Tests of crashes stop the process in it."""
 
@@ -25,6 +28,8 @@ class ResolvedAction:
     action: Action
     connectors: Mapping[str, Connector]
     """By FQN, exactly the version and hash that the action names."""
+    verdict: Verdict | None = None
+    """What the rules say of this call of a built-in tool; None for every other."""
     routed: tuple[str, ...] = ()
     """Those of its hosts that `--route` sends elsewhere, as `host:port -> address:port`."""
 
@@ -63,8 +68,11 @@ class ResolvedAction:
 class Library(Protocol):
     """The actions and connectors that a person accepted."""
 
-    def find(self, name: str) -> ResolvedAction:
+    def find(self, name: str, session_id: str = "") -> ResolvedAction:
         """Return the accepted action *name*.
+
+        Args:
+            session_id: whose call it is. Only with it a built-in tool can run.
 
         Raises:
             NotFound: there is none.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from aileron_core.actions.interpolate import op_arguments, uses_earlier_output
-from aileron_core.actions.model import Step
+from aileron_core.actions.model import Step, is_builtin
 from aileron_core.canonical import Json, JsonObject, encode_large_integers
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.stop_request import StopRequest
@@ -29,6 +29,7 @@ from aileron_core.runs.preview.plan import plan_preview
 from aileron_core.runs.preview.resolve import PreviewField
 from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.sessions.model import Session
+from aileron_core.tracing.spans import NO_SPAN, Span
 
 NonceSource: TypeAlias = Callable[[RunRecord], str]
 """Returns the digest's nonce of a run, 32 hexadecimal digits.
@@ -171,6 +172,10 @@ class LiveRun:
     """Why it waits for the vault or for an account; None unless it does."""
     account_choices: dict[str, str] = field(default_factory=dict[str, str])
     """By FQN, the binding that a person picked for this call."""
+    undo: str = ""
+    """How what it did is taken back (`OpResult.undo`), until `UndoService` has it."""
+    recorded_rule: str = ""
+    """Of a run of an earlier process: what its record says that the rules said."""
     claims: tuple[tuple[str, str], ...] = ()
     """What the agent's client claims about the call, as (our label, its text)."""
     args_sha256: str = field(init=False, default="")
@@ -178,6 +183,9 @@ class LiveRun:
     admission: "asyncio.Future[None] | None" = None
     stop: StopRequest = field(default_factory=StopRequest)
     """Made when a person stops it while its steps run."""
+    span: Span = NO_SPAN
+    wait_span: Span = NO_SPAN
+    """Of its last wait for a person."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held from reading the state to writing the next one, never while waiting for a service."""
@@ -198,6 +206,17 @@ class LiveRun:
     def awaits_acknowledgement(self) -> bool:
         """Whether its outcome is unknown, and no person has taken note of that or settled it."""
         return self.row.state is RunState.UNKNOWN and not self.acknowledged
+
+    @property
+    def rule(self) -> str:
+        """Why the rules had it asked, run or denied; empty where none apply."""
+        verdict = self.resolved.verdict if self.resolved is not None else None
+        return verdict.text if verdict is not None else self.recorded_rule
+
+    @property
+    def can_be_remembered(self) -> bool:
+        """Whether a yes can cover equal calls of the session too."""
+        return is_builtin(self.row.action) and bool(self.args_sha256)
 
     @property
     def is_settled(self) -> bool:
@@ -367,4 +386,6 @@ class LiveRun:
     def lock_keys(self) -> list[tuple[str, str | None]]:
         if self.resolved is None:
             return []
+        if is_builtin(self.row.action):  # the files of one session's project
+            return [(fqn, self.row.session_id) for fqn in self.resolved.connectors]
         return [(fqn, each.account or None) for fqn, each in self.resolved.connectors.items()]

@@ -3,18 +3,19 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from aileron_core import tasks
+from aileron_core.actions.model import is_builtin
 from aileron_core.audit.events import AuditEvent
-from aileron_core.canonical import Json
+from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
 from aileron_core.credentials.accounts import AccountService
 from aileron_core.errors import AileronError, OutcomeUnknown
 from aileron_core.runs import run_table
-from aileron_core.runs.interfaces import Library, ResolvedAction
+from aileron_core.runs.interfaces import RULE_KEY, Library, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.preview.fetcher import PreviewFetcher
@@ -54,6 +55,8 @@ class Recovery:
     clock: Clock
     accounts: AccountService
     get_session: Callable[[str], Session]
+    judge: Callable[[ResolvedAction, JsonObject, str], Awaitable[ResolvedAction]]
+    """Asks the rules about a call of a built-in tool: action, arguments, session (`ToolRules.judge`)."""
     nonce_of: NonceSource = random_nonce
     _known: dict[tuple[str, str], ResolvedAction | None] = field(
         default_factory=dict[tuple[str, str], ResolvedAction | None]
@@ -171,7 +174,7 @@ class Recovery:
         if row.state is RunState.AWAITING_VAULT or self._needs_account(run):
             # Whoever looks at the accounts puts it before a person, or has it wait for one.
             run.preview = PreviewResult(status="none", fetched_at=self.clock.now())
-        elif run.resolved is not None and not run.has_preview:
+        elif run.resolved is not None and not (run.has_preview or run.resolved.action.tool):
             # There is nothing to fetch: what a yes covers is known, and goes into the same record.
             run.preview = PreviewResult(status="none", fetched_at=self.clock.now())
             digest, words = run.consent(run.preview)
@@ -196,7 +199,25 @@ class Recovery:
             run.preview = before
             raise
         if run.preview.status == "fetching":
-            tasks.spawn(self.previews.fetch_first(run), name=f"preview {row.run_id}")
+            tasks.spawn(self._look(run), name=f"preview {row.run_id}")
+
+    async def _look(self, run: LiveRun) -> None:
+        if run.resolved is not None and run.resolved.action.tool:
+            await self._judge_again(run, run.resolved)
+        await self.previews.fetch_first(run)
+
+    async def _judge_again(self, run: LiveRun, resolved: ResolvedAction) -> None:
+        """Have the rules say what a call of a built-in tool may touch, which no row remembers.
+
+        Where they deny it now, or nobody can tell, there is nothing left that a yes could run.
+        """
+        assert run.row.args is not None
+        try:
+            judged = await self.judge(resolved, run.row.args, run.row.session_id)
+        except AileronError:
+            judged = None
+        denied = judged is None or judged.verdict is None or judged.verdict.decision == "deny"
+        run.resolved = None if denied else judged
 
     def _needs_account(self, run: LiveRun) -> bool:
         """Give *run* its accounts; return whether it has to wait for one."""
@@ -208,15 +229,19 @@ class Recovery:
 
     def _resolved(self, row: RunRecord) -> ResolvedAction | None:
         """Return the action that was asked for, if exactly those bytes are still accepted."""
+        if is_builtin(row.action):
+            return self._found(row)  # its connector is of this call alone
         asked = (row.action, row.action_sha256)
         if asked not in self._known:
-            try:
-                resolved = self.library.find(row.action)
-            except AileronError:
-                resolved = None
-            same = resolved is not None and resolved.action.sha256 == row.action_sha256
-            self._known[asked] = resolved if same else None
+            self._known[asked] = self._found(row)
         return self._known[asked]
+
+    def _found(self, row: RunRecord) -> ResolvedAction | None:
+        try:
+            resolved = self.library.find(row.action, row.session_id)
+        except AileronError:
+            return None
+        return resolved if resolved.action.sha256 == row.action_sha256 else None
 
 
 def _accounted_runs(connection: sqlite3.Connection) -> list[RunRecord]:
@@ -249,12 +274,14 @@ def _unseen_differences(connection: sqlite3.Connection) -> list[RunRecord]:
 
 
 async def restore_claims(registry: RunRegistry, database: Database) -> None:
-    """Give every call that waits what its agent's client said of it before the restart."""
-    waiting = [run for run in registry if run.row.approval_id and not run.is_final]
-    ids = [run.row.run_id for run in waiting]
-    claims = await database.read(lambda connection: _recorded_claims(connection, ids))
-    for run in waiting:
-        run.claims = claims.get(run.row.run_id, ())
+    """Give every call that waits what its agent's client said of it before the restart, and all what the rules said."""
+    runs = [*registry]
+    waiting = [run.row.run_id for run in runs if run.row.approval_id and not run.is_final]
+    claims = await database.read(lambda connection: _recorded_claims(connection, waiting))
+    rules = await database.read(lambda c: [recorded_rule(c, run.row.run_id) for run in runs])
+    for run, rule in zip(runs, rules, strict=True):
+        run.claims = claims.get(run.row.run_id, run.claims)
+        run.recorded_rule = rule
 
 
 def _recorded_claims(
@@ -273,12 +300,26 @@ def _recorded_claims(
     return by_run
 
 
-def _claims(body: object) -> tuple[tuple[str, str], ...]:
+def recorded_rule(connection: sqlite3.Connection, run_id: str) -> str:
+    """Return why the rules had a run asked, run or denied, as its first record says; empty if none does."""
+    row = connection.execute(
+        "SELECT body FROM audit WHERE run = ? ORDER BY seq LIMIT 1", (run_id,)
+    ).fetchone()
+    rule = _member(row[0], RULE_KEY) if row is not None else None
+    return rule if isinstance(rule, str) else ""
+
+
+def _member(body: object, name: str) -> Any:
+    """Return a member of a record, None if it has none."""
     try:
         content: Any = json.loads(str(body))
     except (ValueError, RecursionError):  # another program spoilt it
-        return ()
-    claims = cast("dict[str, Any]", content).get("claims") if isinstance(content, dict) else None
+        return None
+    return cast("dict[str, Any]", content).get(name) if isinstance(content, dict) else None
+
+
+def _claims(body: object) -> tuple[tuple[str, str], ...]:
+    claims = _member(body, "claims")
     try:
         return tuple((str(label), str(text)) for label, text in claims or ())
     except (ValueError, TypeError):

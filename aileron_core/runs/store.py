@@ -13,6 +13,7 @@ from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.events import EventBus
 from aileron_core.runs import run_table
+from aileron_core.runs.call_end import follow
 from aileron_core.runs.interfaces import Failpoint
 from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.model import RunRecord
@@ -176,6 +177,7 @@ class RunStore:
             tx.record(_with_tampering(record, edited))
             return written, edited
 
+        before = run.row.state
         self._failpoint(f"before {audit_event}")
         try:
             run.row, edited = await self._database.write(unit)
@@ -187,6 +189,7 @@ class RunStore:
             ) from error
         run.tampered_columns |= set(edited)
         self._failpoint(f"after {audit_event}")
+        follow(run, before, self._clock.now())
         if run.is_final:
             run.ended.set()
         self._publish(run, rearm=rearm)

@@ -22,6 +22,7 @@ from aileron_core.server.bodies import (
     PendingBody,
     ResultBody,
     action_body,
+    load_error,
 )
 from aileron_core.server.client_claims import NO_CLAIMS, ClientClaims
 from aileron_core.server.responses import completed_body, pending_body, result_body
@@ -66,18 +67,13 @@ class AgentApi:
             self._require_open(session)
             self._note_client(session, claims)
         library = self._app.library
+        tools = self._app.session_library.tools(session.session_id) if session is not None else ()
+        # An action that was accepted since the launch does not push out a tool of the session's.
+        own = {action.tool_name for action in tools}
+        actions = [action for action in library.ready() if action.tool_name not in own]
         return {
-            "items": [action_body(action) for action in library.ready()],
-            "load_errors": [
-                {
-                    "file": problem.file,
-                    "line": problem.line,
-                    "key": problem.key,
-                    "class": problem.class_,
-                    "message": problem.message,
-                }
-                for problem in library.problems()
-            ],
+            "items": [action_body(action) for action in (*tools, *actions)],
+            "load_errors": [load_error(problem) for problem in library.problems()],
         }
 
     def action(self, name: str) -> ActionBody:
@@ -94,7 +90,7 @@ class AgentApi:
         )
 
     def watch_actions(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call *changed* whenever the set of accepted actions differs; return a function that stops it."""
+        """Call *changed* whenever what sessions have as tools differs; return a function that stops it."""
         known = self._accepted()
 
         def on_event(event: CoreEvent) -> None:
@@ -106,7 +102,12 @@ class AgentApi:
         return self._app.events.subscribe(on_event)
 
     def _accepted(self) -> tuple[tuple[str, str], ...]:
-        return tuple((action.name, action.sha256) for action in self._app.library.ready())
+        library = self._app.library
+        actions = tuple((action.name, action.sha256) for action in library.ready())
+        if not any(session.plugin_tools for session in self._app.sessions.all()):
+            return actions
+        connectors = (each.identity for each in library.accepted_connectors())
+        return (*actions, *((each.ref, each.hash) for each in connectors))
 
     async def run(
         self,
@@ -132,6 +133,7 @@ class AgentApi:
             args=args,
             idempotency_key=idempotency_key,
             claims=(*claims.client, *claims.call),
+            parent=claims.parent,
         )
         answer = await self._app.gate.run(call)
         row = answer.row

@@ -27,6 +27,8 @@ from aileron_core.server.error_responses import error_response
 from aileron_core.sessions.model import Session
 
 MAX_BODY = 1024 * 1024
+MAX_RESULT_BODY = 5 * 1024 * 1024
+"""Of a result of a built-in tool, which the person's own launcher carries."""
 SESSION_SOCKET = "aileron.own_socket"
 """Scope extension: the id of the session whose own socket the request came over."""
 ASSIGN_CONNECTION = "aileron.admit"
@@ -70,11 +72,11 @@ def challenge_proof(token_hash: str, nonce: str, address: str) -> str:
     return hmac.new(token_hash.encode(), f"{nonce}:{address}".encode(), hashlib.sha256).hexdigest()
 
 
-def _check_length(stated: bytes) -> None:
+def _check_length(stated: bytes, limit: int) -> None:
     if not stated.isdigit():
         raise InvalidRequest("Content-Length is not a number.")
-    if len(stated) > 9 or int(stated) > MAX_BODY:
-        raise PayloadTooLarge(f"The body is larger than {MAX_BODY} bytes.")
+    if len(stated) > 9 or int(stated) > limit:
+        raise PayloadTooLarge(f"The body is larger than {limit} bytes.")
 
 
 def check_address(scope: Scope, hosts: Collection[str]) -> None:
@@ -121,9 +123,11 @@ class Guard:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         peer = _peer(scope)
         own = session_socket_of(scope)
+        is_result = peer is not None and scope["path"].endswith("/tool-results")
+        limit = MAX_RESULT_BODY if is_result else MAX_BODY
         try:
             check_address(scope, self._hosts())
-            _check_length(headers.get(b"content-length", b"0"))
+            _check_length(headers.get(b"content-length", b"0"), limit)
         except AileronError as error:
             await error_response(error)(scope, receive, send)
             return
@@ -136,7 +140,7 @@ class Guard:
         if principal.session is not None:
             assign_connection(scope, principal.session)
         if principal.session is None or scope.get("server") is None:
-            await self._app(scope, _Bounded(receive), send)
+            await self._app(scope, _Bounded(receive, limit), send)
         else:
             await self._counted(principal.session, scope, receive, send)
 
@@ -151,7 +155,7 @@ class Guard:
             return
         self._open[key] += 1
         try:
-            await self._app(scope, _Bounded(receive), send)
+            await self._app(scope, _Bounded(receive, MAX_BODY), send)
         finally:
             self._open[key] -= 1
             if not self._open[key]:
@@ -209,14 +213,15 @@ def session_socket_of(scope: Scope) -> str | None:
 class _Bounded:
     """A `receive` that refuses a body over the limit, for requests without a Content-Length."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, limit: int) -> None:
         self._receive = receive
+        self._limit = limit
         self._seen = 0
 
     async def __call__(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
             self._seen += len(message.get("body", b""))
-            if self._seen > MAX_BODY:
-                raise PayloadTooLarge(f"The body is larger than {MAX_BODY} bytes.")
+            if self._seen > self._limit:
+                raise PayloadTooLarge(f"The body is larger than {self._limit} bytes.")
         return message

@@ -20,6 +20,8 @@ from typing import (
 from aileron_core.actions.arguments import input_schema
 from aileron_core.actions.model import Action
 from aileron_core.canonical import Json, JsonObject
+from aileron_core.errors import Problem
+from aileron_core.proxy_settings import MAX_OPS, MAX_PLUGINS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +128,21 @@ class StatusBody(TypedDict):
     ]
 
 
+class PluginToolsBody(TypedDict):
+    """Ops of one accepted connector that a session gets as tools."""
+
+    plugin: Annotated[
+        str, SchemaKeywords(max_length=128, description="The last word of the connector's name.")
+    ]
+    expose: Annotated[Sequence[str], SchemaKeywords(max_items=MAX_OPS)]
+
+
+class CheckPluginToolsBody(TypedDict):
+    """What `POST /v1/plugin-tools` is sent."""
+
+    plugin_tools: Annotated[Sequence[PluginToolsBody], SchemaKeywords(max_items=MAX_PLUGINS)]
+
+
 class OpenSessionBody(TypedDict):
     """What `POST /v1/sessions` is sent."""
 
@@ -144,6 +161,23 @@ class OpenSessionBody(TypedDict):
             SchemaKeywords(
                 description="Providers whose keys in the vault its model requests may use, where there are any.",
                 max_items=3,
+            ),
+        ]
+    ]
+    builtins: NotRequired[
+        Annotated[
+            Literal["beside", "instead"],
+            SchemaKeywords(
+                description="It has the built-in tools, beside its agent's own or instead of them."
+            ),
+        ]
+    ]
+    plugin_tools: NotRequired[
+        Annotated[
+            Sequence[PluginToolsBody],
+            SchemaKeywords(
+                description="Ops of accepted connectors that it gets as tools; only with `launched`.",
+                max_items=MAX_PLUGINS,
             ),
         ]
     ]
@@ -516,11 +550,43 @@ LoadErrorBody = TypedDict(
 """A problem in a file that cannot be used as it is."""
 
 
+def load_error(problem: Problem) -> LoadErrorBody:
+    return {
+        "file": problem.file,
+        "line": problem.line,
+        "key": problem.key,
+        "class": problem.class_,
+        "message": problem.message,
+    }
+
+
 class ActionsBody(TypedDict):
     """`GET /v1/actions`."""
 
     items: Sequence[ActionBody]
     load_errors: Sequence[LoadErrorBody]
+
+
+class PluginToolProblemsBody(TypedDict):
+    """Why a session would not get the tools that were asked about."""
+
+    problems: Sequence[LoadErrorBody]
+
+
+class ToolsBody(TypedDict):
+    """What `POST /v1/sessions/{id}/tools` is sent: what the workers can do."""
+
+    files: JsonObject
+    commands: JsonObject
+
+
+class ToolResultBody(TypedDict):
+    """What `POST /v1/sessions/{id}/tool-results` is sent."""
+
+    worker: Annotated[
+        str, SchemaKeywords(max_length=16, description="`files` or `commands`: who answered.")
+    ]
+    frame: JsonObject
 
 
 class RunBody(TypedDict):
@@ -537,6 +603,8 @@ class CompletedBody(TypedDict):
     audit_id: str
     output: Json
     steps: NotRequired[Steps]
+    action: NotRequired[str]
+    """With a built-in tool."""
 
 
 class PendingBody(TypedDict):

@@ -1,11 +1,13 @@
 """What an agent's client claims about itself and a call. It is shown, within bounds, and decides nothing.
 
-The MCP server of this process passes it on as a value; the routes have no field or header for it.
+The MCP server of this process passes it on as a value; the routes read the header `traceparent` alone.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from aileron_core.tracing.spans import RemoteSpan
 
 Claims: TypeAlias = tuple[tuple[str, str], ...]
 """(our label, the client's text), bounded; the text is as hostile as any."""
@@ -21,6 +23,8 @@ class ClientClaims:
 
     client: Claims = ()
     call: Claims = ()
+    parent: RemoteSpan | None = None
+    """Of the call, in the client's own trace."""
 
 
 NO_CLAIMS = ClientClaims()

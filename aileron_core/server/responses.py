@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
+from aileron_core.actions.model import is_builtin
 from aileron_core.canonical import Json
 from aileron_core.clock import rfc3339
 from aileron_core.errors import Failure
@@ -31,6 +32,8 @@ def completed_body(row: RunRecord) -> CompletedBody:
     body: CompletedBody = {"status": "completed", "audit_id": row.run_id, "output": output}
     if steps is not None:
         body["steps"] = steps
+    if is_builtin(row.action):
+        body["action"] = row.action
     return body
 
 

@@ -16,10 +16,17 @@ from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.app import App
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import is_small
-from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound
+from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound, Problem
 from aileron_core.ids import APPROVAL_ID, SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
-from aileron_core.server import authorization_routes, binding_routes, model_key_routes, vault_routes
+from aileron_core.proxy_settings import PluginTools, plugin_tools
+from aileron_core.server import (
+    authorization_routes,
+    binding_routes,
+    model_key_routes,
+    tool_routes,
+    vault_routes,
+)
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.auth import bearer_token, challenge_proof, request_principal
 from aileron_core.server.bodies import (
@@ -27,11 +34,13 @@ from aileron_core.server.bodies import (
     AcceptProjectBody,
     ActionBody,
     ActionsBody,
+    CheckPluginToolsBody,
     CompletedBody,
     HealthBody,
     OpenedSessionBody,
     OpenSessionBody,
     PendingBody,
+    PluginToolProblemsBody,
     ProjectBody,
     ProjectsBody,
     RefusedHostBody,
@@ -39,7 +48,9 @@ from aileron_core.server.bodies import (
     RunBody,
     StatusBody,
     WithdrawBody,
+    load_error,
 )
+from aileron_core.server.client_claims import ClientClaims
 from aileron_core.server.error_responses import failure_response
 from aileron_core.server.gateway.upstreams import base_urls
 from aileron_core.server.model_key_routes import find_provider
@@ -54,6 +65,7 @@ from aileron_core.server.request_parsing import (
 from aileron_core.server.route_spec import RouteSpec
 from aileron_core.server.session_sockets import SessionSockets
 from aileron_core.tasks import spawn
+from aileron_core.tracing.spans import remote_span
 
 _HEARTBEAT = 15.0
 
@@ -113,6 +125,14 @@ async def open_session(request: Request) -> Response:
     network = body.content.get("network", "")
     if network not in ("", "all", "hosts", "offline") or (network and not contained):
         raise InvalidRequest("'network' is all, hosts or offline, together with `contained`.")
+    builtins = body.content.get("builtins", "")
+    if builtins not in ("", "beside", "instead") or (builtins and not launched):
+        raise InvalidRequest("'builtins' is beside or instead, together with `launched`.")
+    exposed = _plugin_tools(body.content)
+    if exposed and not launched:
+        raise InvalidRequest("'plugin_tools' is only allowed together with `launched`.")
+    if problems := _app(request).library.plugin_tool_problems(exposed):
+        raise InvalidRequest("\n".join(map(str, problems)))
     providers = {find_provider(each) for each in _strings(body.content, "key_providers", 3)}
     keys = _app(request).model_keys.usable(base_urls(_app(request).options.settings.gateway))
     key_providers = tuple(each for each in keys if each in providers)
@@ -126,6 +146,8 @@ async def open_session(request: Request) -> Response:
         opened_by="contained" if contained else "launch" if launched else "relay",
         key_providers=key_providers,
         network=str(network),
+        builtins=str(builtins),
+        plugin_tools=tuple(name for each in exposed for name in each.names),
         hosts=_strings(body.content, "hosts", 256),
         writes=_strings(body.content, "writes", 64),
     )
@@ -143,6 +165,27 @@ async def open_session(request: Request) -> Response:
         answer["key_providers"] = key_providers
         answer["placeholder"] = opened.placeholder
     return _json(answer, 201, cache_control="no-store")
+
+
+def _plugin_tools(content: Mapping[str, Any]) -> tuple[PluginTools, ...]:
+    """Return the list `plugin_tools` of a body, empty if it is not there.
+
+    Raises:
+        InvalidRequest: it is something else.
+    """
+    problems: list[Problem] = []
+    found = plugin_tools(content.get("plugin_tools", []), problems)
+    if problems:
+        raise InvalidRequest("\n".join(map(str, problems)))
+    return found
+
+
+async def check_plugin_tools(request: Request) -> Response:
+    """Return why a session would not get these ops of connectors as tools."""
+    require_peer(request)
+    body = await read_body(request, CheckPluginToolsBody)
+    problems = _app(request).library.plugin_tool_problems(_plugin_tools(body.content))
+    return _json({"problems": [load_error(each) for each in problems]})
 
 
 def _strings(content: Mapping[str, Any], key: str, limit: int) -> tuple[str, ...]:
@@ -304,7 +347,8 @@ async def run_action(request: Request) -> Response:
         )
     name: str = request.path_params["name"]
     args = body.content["args"]
-    answer = await _agents(request).run(session, name, args, idempotency_key=key)
+    claims = ClientClaims(parent=remote_span(request.headers.getlist("traceparent")))
+    answer = await _agents(request).run(session, name, args, idempotency_key=key, claims=claims)
     if isinstance(answer, Failure):
         return failure_response(answer)
     if answer["status"] == "pending_approval":
@@ -395,6 +439,14 @@ ROUTES: tuple[RouteSpec, ...] = (
         {204: None},
         request_body=RefusedHostBody,
     ),
+    RouteSpec(
+        "POST",
+        "/v1/plugin-tools",
+        "socket",
+        check_plugin_tools,
+        {200: PluginToolProblemsBody},
+        request_body=CheckPluginToolsBody,
+    ),
     RouteSpec("GET", "/v1/projects", "socket", list_projects, {200: ProjectsBody}),
     RouteSpec(
         "POST",
@@ -408,6 +460,7 @@ ROUTES: tuple[RouteSpec, ...] = (
     *binding_routes.ROUTES,
     *authorization_routes.ROUTES,
     *model_key_routes.ROUTES,
+    *tool_routes.ROUTES,
     RouteSpec("GET", "/v1/actions", "session", list_actions, {200: ActionsBody}),
     RouteSpec("GET", "/v1/actions/{name}", "session", get_action, {200: ActionBody}),
     RouteSpec(

@@ -73,6 +73,10 @@ class Session:
     """With `hosts`: which. Kept there too, as are `writes` and `containment`."""
     writes: tuple[str, ...] = ()
     """What it can write besides its project."""
+    builtins: str = ""
+    """Whether it has the built-in tools: `beside` its agent's own, or `instead` of them; kept there too."""
+    plugin_tools: tuple[str, ...] = ()
+    """The ops of connectors that it has as tools, as `<plugin>.<op>`; kept there too."""
     containment: str = ""
     """The line of its last record that says what contained it."""
 

@@ -50,6 +50,8 @@ class SessionRegistry:
         opened_by: str = "relay",
         key_providers: tuple[str, ...] = (),
         network: str = "",
+        builtins: str = "",
+        plugin_tools: tuple[str, ...] = (),
         hosts: tuple[str, ...] = (),
         writes: tuple[str, ...] = (),
     ) -> OpenedSession:
@@ -72,6 +74,8 @@ class SessionRegistry:
             placeholder_hash=token_hash(placeholder) if placeholder else "",
             key_providers=key_providers,
             network=network,
+            builtins=builtins,
+            plugin_tools=plugin_tools,
             hosts=hosts,
             writes=writes,
         )

@@ -88,6 +88,8 @@ class SessionService:
         opened_by: Literal["relay", "launch", "contained"] = "relay",
         key_providers: tuple[str, ...] = (),
         network: str = "",
+        builtins: str = "",
+        plugin_tools: tuple[str, ...] = (),
         hosts: tuple[str, ...] = (),
         writes: tuple[str, ...] = (),
     ) -> OpenedSession:
@@ -98,6 +100,8 @@ class SessionService:
         Args:
             key_providers: those whose keys in the vault its model requests may use.
             network: what its sandbox reaches, as its launcher reports: `all`, `hosts` or `offline`.
+            builtins: whether it has the built-in tools, `beside` its agent's own or `instead` of them.
+            plugin_tools: the ops of connectors that it has as tools, as `<plugin>.<op>`.
             hosts: with `hosts`, which.
             writes: what it can write besides its project.
         """
@@ -113,6 +117,8 @@ class SessionService:
             opened_by=opened_by,
             key_providers=key_providers,
             network=network,
+            builtins=builtins,
+            plugin_tools=plugin_tools,
             hosts=hosts,
             writes=writes,
         )
@@ -169,6 +175,10 @@ class SessionService:
         """Return what a record keeps of the session's containment: a line for people, and what it is made from."""
         seen = self.registry.containment(session)
         found: dict[str, Any] = {"containment": containment_line(session, seen)}
+        if session.builtins:
+            found |= {"builtins": session.builtins}
+        if session.plugin_tools:
+            found |= {"plugin_tools": list(session.plugin_tools)}
         if session.network:
             found |= {"network": session.network}
             found |= {"hosts": list(session.hosts), "writes": list(session.writes)}

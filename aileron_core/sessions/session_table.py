@@ -10,8 +10,8 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.sessions.model import Process, Session
 from aileron_core.storage.database import Tx
 
-_LISTS = ("key_providers", "hosts", "writes")
-_TEXTS = ("placeholder_hash", "network", "containment")
+_LISTS = ("key_providers", "hosts", "writes", "plugin_tools")
+_TEXTS = ("placeholder_hash", "network", "builtins", "containment")
 _IN_RECORD = ("process", *_TEXTS, *_LISTS)
 """What the record of the opening keeps of a session, and its row does not."""
 _COLUMNS = tuple(field.name for field in fields(Session) if field.name not in _IN_RECORD)

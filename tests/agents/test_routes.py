@@ -23,7 +23,7 @@ from aileron_core.launch.routes import Route
 from tests.agents.agents_bench import CLI, KEYS, Bench
 from tests.agents.route_cases import CARRIED
 from tests.agents.routed import LLM, Case, desk, fresh, run_until_shown, started
-from tests.support.variants import variants
+from tests.support.variants import ALL, variants
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -303,6 +303,7 @@ def test_a_launch_without_the_key_that_the_keyring_may_have_ends_before_the_agen
         assert "started" in running.end().output
 
 
+@pytest.mark.skipif(not ALL, reason="one of the six agents that make test-all launches")
 def test_a_key_that_only_the_keyring_may_have_is_named_where_it_may_not_be_needed(
     shared: Bench,
 ) -> None:

@@ -43,6 +43,7 @@ def show(view: ApprovalView) -> None:
     say(
         {
             "approval_id": view.approval_id,
+            "action": view.action,
             "state": view.state,
             "digest": view.digest,
             "preview": view.preview.status,

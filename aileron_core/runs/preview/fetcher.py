@@ -209,7 +209,10 @@ class PreviewFetcher:
             wall_seconds=self._settings.preview_seconds, memory_mib=action.limits.memory_mib
         )
         connector = run.resolved.connectors[plan.connector.fqn]
-        result, reads = await self._call(connector, plan, limits)
+        with run.span.child("preview") as span:
+            result, reads = await self._call(connector, plan, limits)
+            state = "ready" if result.failure is None else "unavailable"
+            span.end(state=state, status=result.last_status)
         ref = connector.identity.ref
         output = await asyncio.to_thread(without_made_anew, result.output, result.hosts_asked)
         preview = PreviewResult(

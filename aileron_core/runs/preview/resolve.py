@@ -96,7 +96,8 @@ class OutputDifference:
 
 def resolve_fields(preview: Preview, output: Json) -> tuple[PreviewField, ...]:
     """Return the fields of *preview* as *output* has them, in the order of the action file."""
-    return tuple(_shown(preview, label, path, find(output, path)) for label, path in preview.render)
+    fields = (_shown(preview, label, path, find(output, path)) for label, path in preview.render)
+    return tuple(each for each in fields if not (preview.omits_missing and each.missing))
 
 
 def render_gist(preview: Preview, fields: Sequence[PreviewField]) -> str:

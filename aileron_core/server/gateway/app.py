@@ -29,6 +29,7 @@ from aileron_core.server.gateway.upstreams import Upstream, upstreams
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.traffic import GatewayRequest
 from aileron_core.settings import GatewaySettings
+from aileron_core.tracing.spans import remote_span
 
 Scope: TypeAlias = MutableMapping[str, Any]
 
@@ -100,6 +101,10 @@ class Gateway:
         passing = self._app.traffic.start_request(
             session.session_id, provider, client.method.decode("latin-1"), path.decode("latin-1")
         )
+        parent = [v.decode("latin-1") for n, v in client.headers if n.lower() == b"traceparent"]
+        span = self._app.options.tracer.begin(
+            "gateway_request", remote_span(parent), session=session.session_id
+        )
         try:
             if self._waits_for_vault:
                 raise GatewayError("locked", LOCKED)
@@ -111,6 +116,7 @@ class Gateway:
             passing.needs_vault = fault.kind == "locked"
         finally:
             self._app.traffic.end_request(passing)
+            span.end(status=passing.status)
 
     @property
     def _waits_for_vault(self) -> bool:

@@ -1,12 +1,15 @@
 """The official client in both protocol eras, straight at `/mcp` and through the relay."""
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx
 import pytest
 
 from tests.support.mcp_harness import TOKEN, ThreadConsole, official_client
+from tests.support.traced import TRACEPARENT, Traced, is_child_of_the_agent
 
 pytestmark = pytest.mark.anyio
 
@@ -258,3 +261,29 @@ async def test_calls_do_not_wait_for_a_held_one(patient: ThreadConsole, how: str
         # Between one long poll and the next there is none for an instant.
         await until(lambda: patient.control.state()["polls"] == 1)
         patient.control.approve()
+
+
+@pytest.mark.parametrize("era", [OLD, NEW])
+async def test_a_call_is_in_the_trace_that_its_client_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
+) -> None:
+    """By `_meta`, or else by the request's header; the `mcp` package, whose spans quote, has no part in it."""
+    monkeypatch.setattr("mcp.server._otel.otel_span", None)
+    traced = Traced()
+    console = ThreadConsole(tmp_path / "home", tracer=traced.tracer)
+    try:
+        for meta in ({"traceparent": TRACEPARENT}, {"traceparent": "canary"}):
+            async with official_client(console, "relay", era) as client:
+                await client.call_tool("read_inbox", {"text": "canary"}, meta=meta)
+        bearer = {"Authorization": f"Bearer {TOKEN}", "traceparent": TRACEPARENT}
+        base = f"http://127.0.0.1:{console.port}"
+        async with httpx.AsyncClient(base_url=base, headers=bearer) as agent:
+            ran = await agent.post("/v1/actions/read-inbox/run", json={"args": {"text": "canary"}})
+            assert ran.status_code == 200
+    finally:
+        console.stop()
+    runs = [span for span in traced.spans if span.name == "aileron.run"]
+    assert [is_child_of_the_agent(span) for span in runs] == [True, False, True]
+    assert runs[1].parent is None
+    assert {*traced.names} == {"aileron.run", "aileron.op"}
+    assert "canary" not in traced.text

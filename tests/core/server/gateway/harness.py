@@ -29,6 +29,7 @@ from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.sockets import bind_tcp
 from aileron_core.sessions.model import OpenedSession
 from aileron_core.settings import GatewaySettings, Settings
+from aileron_core.tracing.spans import NO_TRACER, Tracer
 
 PATIENCE = 60.0
 Loop = Callable[[], asyncio.AbstractEventLoop]
@@ -291,6 +292,7 @@ async def passing(
     dialer: Callable[[App], Dialer] | None = None,
     base: str = "",
     serving: Serving | None = None,
+    tracer: Tracer = NO_TRACER,
 ) -> AsyncGenerator[Gateway, None]:
     """Run a gateway over an upstream of the test's own.
 
@@ -307,7 +309,7 @@ async def passing(
         with tempfile.TemporaryDirectory(prefix="ail-") as folder:
             home = Path(folder) / "home"
             home.mkdir(mode=0o700)
-            options = AppOptions(settings=Settings(gateway=given))
+            options = AppOptions(settings=Settings(gateway=given), tracer=tracer)
             async with App.open(Home(home), options) as app:
                 tcp = bind_tcp("127.0.0.1", 0)
                 port: int = tcp.getsockname()[1]

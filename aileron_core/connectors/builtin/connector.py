@@ -1,0 +1,280 @@
+"""The connector of the built-in tools: one object for each call, whose ops a worker of the session does."""
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, cast
+
+from aileron_core import __version__
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.connectors.builtin.channel import (
+    ToolChannel,
+    WorkerLost,
+    WorkerName,
+    WorkerRefused,
+)
+from aileron_core.connectors.builtin.results import (
+    agent_text,
+    command_preview,
+    file_preview,
+    in_utf8,
+)
+from aileron_core.connectors.builtin.worker import NEEDED
+from aileron_core.connectors.manifest import CredentialRequirement
+from aileron_core.connectors.protocol import ConnectorIdentity, Credential, Limits, OpResult
+from aileron_core.connectors.stop_request import StopRequest, stopped_by_person
+from aileron_core.containment.module_copies import modules_of, source_of
+from aileron_core.errors import (
+    AileronError,
+    Conflict,
+    ConnectorRuntimeError,
+    Failure,
+    Forbidden,
+    InvalidArguments,
+    OutcomeUnknown,
+    PayloadTooLarge,
+    ResourceLimitExceeded,
+    Unavailable,
+)
+from aileron_core.settings import Rehearse
+
+FQN = "builtin://aileron/tools"
+
+_WORKER = "aileron_core.connectors.builtin.worker"
+_CHANGES = frozenset(("write", "edit", "bash"))
+_OF_COMMANDS = frozenset(("run", "rehearse", "check", "commit", "discard"))
+_ANSWER_SECONDS = 20.0
+"""How long an op of the files may take; a search ends by itself after 10 s."""
+_GRACE_SECONDS = 10.0
+"""How much longer than its own time limit a command's answer may take."""
+_REHEARSAL_SECONDS = 10
+_FOR_RULES = ("changes", "own_changes")
+_NOT_KEPT = "What the command's rehearsal did is not kept any more. Nothing ran. Call it again."
+DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS = 120_000, 600_000
+
+_ERRORS: Mapping[str, type[AileronError]] = {
+    "invalid_arguments": InvalidArguments,
+    "not_found": InvalidArguments,
+    "too_large": PayloadTooLarge,
+    "forbidden": Forbidden,
+    "conflict": Conflict,
+    "timed_out": ResourceLimitExceeded,
+}
+
+
+@functools.cache
+def identity() -> ConnectorIdentity:
+    """Return whose the tools are: the hash is that of the workers' programs."""
+    digest = hashlib.sha256()
+    for name, _ in modules_of(_WORKER, needed=NEEDED):
+        digest.update(f"{name}\0{source_of(name)}\0".encode())
+    return ConnectorIdentity(fqn=FQN, version=__version__, hash=f"sha256:{digest.hexdigest()}")
+
+
+class BuiltinConnector:
+    """The built-in tools as one call uses them.
+
+    It remembers what the call's last preview showed, so that the effect is that and nothing else.
+
+    Args:
+        channel: to the session's workers; None for a call of the past, of which nothing can run.
+        excluded: what a search leaves out (`path_patterns.HiddenPaths`).
+        known: what the worker said that the call is about. A file is read or changed only if it is still
+            that one, and a command of literal words runs as exactly these, by the program that was found.
+        rehearse: which commands are rehearsed, where that can be done: `always` also one that no person is asked
+            about.
+    """
+
+    hosts: tuple[str, ...] = ()
+    credential_requirement: CredentialRequirement | None = None
+    account = ""
+    prepared = True
+
+    def __init__(
+        self,
+        channel: ToolChannel | None,
+        *,
+        excluded: Sequence[str] = (),
+        known: Mapping[str, Any],
+        rehearse: Rehearse = "ask",
+    ) -> None:
+        self._channel = channel
+        self._excluded = list(excluded)
+        self._known = known
+        self._rehearse = rehearse
+        self._shown: dict[str, Any] = {}
+        self._rehearsal: str | None = None
+        self._rehearsed: dict[str, Any] = {}
+        self._undo = ""
+        self._only_commits = False
+        """What the rules were told of the rehearsal is all that may happen."""
+
+    @property
+    def identity(self) -> ConnectorIdentity:
+        return identity()
+
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        return ()
+
+    async def prepare(self) -> None:
+        pass
+
+    async def call(
+        self,
+        op: str,
+        args: JsonObject,
+        *,
+        limits: Limits,
+        read_only: bool = False,
+        accepted_reads: Collection[str] = (),
+        credential: Credential | None = None,
+        on_request: Callable[[], None] | None = None,
+        stop: StopRequest | None = None,
+    ) -> OpResult:
+        if read_only and op in _CHANGES:
+            refusal = Forbidden(f"A preview may not use {op}, which changes files.")
+            return OpResult(failure=refusal.to_failure())
+        try:
+            output = await self._do(op, args, stop)
+            # What the call is about is compared and asked for in the very bytes.
+            return OpResult(output=output if op == "inspect" else in_utf8(output), undo=self._undo)
+        except WorkerRefused as error:
+            return OpResult(failure=_failure(error, stop), reported_by_connector=True)
+        except WorkerLost as error:
+            if not error.sent:
+                return OpResult(failure=Unavailable(error.message).to_failure())
+            kind = OutcomeUnknown if op in _CHANGES else ConnectorRuntimeError
+            sent = int(op in _CHANGES)
+            return OpResult(
+                failure=kind(error.message).to_failure(), writes_sent=sent, writes_unanswered=sent
+            )
+
+    async def _do(self, op: str, args: JsonObject, stop: StopRequest | None) -> Json:
+        match op:
+            case "inspect":  # facts for the rules, never contents
+                of_call = cast("Mapping[str, Any]", args["args"])
+                if args["tool"] == "Bash":
+                    return await self._ask("resolve", {"command": of_call["command"]})
+                return await self._ask(op, args)
+            case "preview_write" | "preview_edit":
+                found = await self._ask(op, {**args, **self._place})
+                self._shown = {"expect": found.get("base")}
+                return file_preview(found)
+            case "write" | "edit":
+                found = await self._ask(op, {**args, **self._place, **self._shown}, stop)
+                self._undo = f"files:{found['undo']}" if found.get("undo") else ""
+            case "preview_bash":
+                return await self._preview_command(args)
+            case "bash":
+                found = await self._run_command(args, stop)
+            case "rehearse":  # for the rules
+                return await self._rehearse_for_rules(args)
+            case "glob" | "grep":
+                of_search = {**args, **self._place, "excluded": self._excluded}
+                found = await self._ask(op, of_search, stop)
+            case _:
+                found = await self._ask(op, {**args, **self._place}, stop)
+        return agent_text(op, found)
+
+    @property
+    def _place(self) -> Mapping[str, Any]:
+        """The argument of each op of the files by which it does nothing elsewhere than the rules were told."""
+        return {"expect_path": self._known.get("path")}
+
+    async def _preview_command(self, args: JsonObject) -> Json:
+        words = await self._ask("resolve", {"command": args["command"]})
+        if why := self._why_not_rehearsed:
+            return command_preview(args, words, {"fallback": why})
+        is_new, self._only_commits = self._only_commits, False
+        settled = is_new or "fallback" in self._rehearsed  # it would only take as long again
+        if not settled and (self._rehearsal is None or not await self._holds(self._rehearsal)):
+            await self._try_out(args)
+        return command_preview(args, words, self._rehearsed)
+
+    async def _rehearse_for_rules(self, args: JsonObject) -> Json:
+        """Rehearse a command before anybody is asked: unless a person is shown it after that, nothing else runs."""
+        if self._why_not_rehearsed:
+            return {}
+        self._only_commits = True
+        await self._try_out(args)
+        return {name: self._rehearsed[name] for name in _FOR_RULES if name in self._rehearsed}
+
+    async def _try_out(self, args: JsonObject, stop: StopRequest | None = None) -> None:
+        asked = {"command": args["command"], "seconds": _REHEARSAL_SECONDS}
+        self._rehearsed = await self._ask("rehearse", asked, stop)
+        self._rehearsal = self._rehearsed.get("rehearsal")
+
+    async def _holds(self, rehearsal: str) -> bool:
+        """Return whether what a command was rehearsed on is as it was; else the rehearsal is dropped.
+
+        It does not run again as long as it holds: two runs of one command differ.
+        """
+        try:
+            if (await self._ask("check", {"rehearsal": rehearsal})).get("holds"):
+                return True
+            await self._ask("discard", {"rehearsal": rehearsal})
+        except WorkerRefused:  # it was dropped for others
+            pass
+        return False
+
+    async def _run_command(self, args: JsonObject, stop: StopRequest | None) -> dict[str, Any]:
+        if self._rehearse == "always" and not self._rehearsed and not self._why_not_rehearsed:
+            await self._try_out(args, stop)
+        if self._rehearsal is not None:
+            number, self._rehearsal = self._rehearsal, None
+            return await self._commit(number, stop)
+        if self._only_commits:
+            raise WorkerRefused("conflict", _NOT_KEPT, {})
+        milliseconds = min(
+            int(cast("int", args.get("timeout") or DEFAULT_TIMEOUT_MS)), MAX_TIMEOUT_MS
+        )
+        words, program = self._known.get("argv"), self._known.get("program")
+        exact = {"argv": words, "program": program}
+        what = exact if words and program else {"command": args["command"]}
+        asked = {**what, "timeout_ms": milliseconds}
+        return await self._ask("run", asked, stop, seconds=milliseconds / 1000 + _GRACE_SECONDS)
+
+    async def _commit(self, rehearsal: str, stop: StopRequest | None) -> dict[str, Any]:
+        try:
+            found = await self._ask("commit", {"rehearsal": rehearsal}, stop)
+        except WorkerRefused as error:
+            if error.class_ == "not_found":
+                raise WorkerRefused("conflict", _NOT_KEPT, {}) from error
+            if error.class_ == "conflict":
+                message = f"{error.message} Call it again."
+                raise WorkerRefused(error.class_, message, error.details) from error
+            raise
+        self._undo = f"commands:{found['undo']}" if found.get("undo") else ""
+        return found
+
+    @property
+    def _why_not_rehearsed(self) -> str:
+        if self._rehearse == "never":
+            return "config.toml says never."
+        none: Mapping[str, Any] = {}
+        features = self._channel.features if self._channel is not None else none
+        if features.get("rehearsal"):
+            return ""
+        return str(features.get("why_not") or "This session cannot.")
+
+    async def _ask(
+        self,
+        op: str,
+        args: Mapping[str, Any],
+        stop: StopRequest | None = None,
+        *,
+        seconds: float = _ANSWER_SECONDS,
+    ) -> dict[str, Any]:
+        if self._channel is None:
+            raise WorkerLost("This session has no built-in tools any more.", sent=False)
+        worker: WorkerName = "commands" if op in _OF_COMMANDS else "files"
+        return await self._channel.call(worker, op, args, seconds=seconds, stop=stop)
+
+
+def _failure(error: WorkerRefused, stop: StopRequest | None) -> Failure:
+    if error.class_ == "stopped" and stop is not None and stop.is_made:
+        return stopped_by_person().to_failure()
+    kind = _ERRORS.get(error.class_, ConnectorRuntimeError)
+    details = in_utf8(json.loads(json.dumps(dict(error.details))))
+    return kind(in_utf8(error.message), details=details).to_failure()

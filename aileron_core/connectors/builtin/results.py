@@ -1,0 +1,143 @@
+"""What the workers' results look like to an agent, as text, and to a person, as fields of a preview. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from aileron_core.canonical import Json, JsonObject
+
+
+def in_utf8(value: Any) -> Any:
+    """Return JSON without what UTF-8 cannot hold: the bytes of a file's name that is none become escapes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {name: in_utf8(each) for name, each in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [in_utf8(each) for each in cast("list[Any]", value)]
+    return value
+
+
+def agent_text(op: str, result: Mapping[str, Any]) -> str:
+    """Return what an agent is told of an op that was done."""
+    match op:
+        case "read":
+            return _read_text(result)
+        case "glob":
+            paths: list[str] = result.get("paths", [])
+            more = "\n(More files match; only the newest are listed. Use a narrower pattern.)"
+            text = "\n".join(paths) or "No file matches."
+            return f"{text}{more if result.get('truncated') else ''}"
+        case "grep":
+            text = result.get("text") or "Nothing matches."
+            cut = "\n(More matches were left out. Use a narrower pattern or head_limit.)"
+            return f"{text}{cut if result.get('truncated') else ''}"
+        case "bash":
+            return _command_text(result)
+        case _:
+            path, size = result.get("path"), result.get("bytes", 0)
+            done = "Created" if result.get("created") else "Wrote"
+            return f"{done} {path} ({size:,} bytes)."
+
+
+def _read_text(result: Mapping[str, Any]) -> str:
+    if "text" not in result:
+        kind, size = result.get("type", "binary"), result.get("bytes", 0)
+        return f"{result.get('path')} is not text: {kind}, {size:,} bytes, SHA-256 {result.get('sha256')}."
+    text: str = result["text"]
+    if not result.get("lines"):
+        return f"{result.get('path')} is empty."
+    if result.get("truncated"):
+        text += f"\n(The file has {result['lines']:,} lines. Use offset and limit to read others.)"
+    return text
+
+
+def _command_text(result: Mapping[str, Any]) -> str:
+    parts = [str(result.get("stdout", "")).rstrip("\n")]
+    if errors := str(result.get("stderr", "")).rstrip("\n"):
+        parts.append(errors)
+    if result.get("timed_out"):
+        parts.append(
+            f"The command was ended after {result.get('duration_ms', 0) / 1000:.0f} s, its time limit."
+        )
+    elif result.get("signal"):
+        parts.append(f"The command was ended by signal {result['signal']}.")
+    elif result.get("exit_code"):
+        parts.append(f"Exit code {result['exit_code']}.")
+    return "\n".join(part for part in parts if part) or "The command printed nothing. Exit code 0."
+
+
+def file_preview(found: Mapping[str, Any]) -> Json:
+    """Return the preview of a change of a file, as its action's `render` names the fields."""
+    kind: Mapping[str, Any] | None = found.get("binary")
+    added, removed = found.get("added", 0), found.get("removed", 0)
+    preview: dict[str, Json] = {
+        "file": found.get("path"),
+        "change": f"{'changes' if found.get('exists') else 'creates'} the file: +{added} −{removed} lines",
+        "base": found.get("base"),
+    }
+    if kind is not None:
+        preview["contents"] = (
+            f"{kind.get('type')}, {kind.get('bytes'):,} bytes, SHA-256 {kind.get('sha256')}"
+        )
+    else:
+        preview["diff"] = found.get("diff", "")
+    return preview
+
+
+def command_preview(
+    args: JsonObject, words: Mapping[str, Any], rehearsed: Mapping[str, Any]
+) -> Json:
+    """Return the preview of a command, as its action's `render` names the fields.
+
+    Args:
+        rehearsed: what the command did on overlays, or why it was not rehearsed as `fallback`.
+    """
+    named: list[list[str]] = words.get("words", [])
+    preview: dict[str, Json] = {
+        "command": args["command"],
+        "folder": "the project",
+    }
+    if named:
+        preview["words"] = [f"{word}: {what}" for word, what in named]
+    if why := rehearsed.get("fallback"):
+        preview["rehearsal"] = f"Not rehearsed. {why}"
+        return preview
+    preview["rehearsal"] = _ended(rehearsed)
+    if output := "".join(str(rehearsed.get(each, "")) for each in ("stdout", "stderr")):
+        preview["output"] = output
+    changes: list[Mapping[str, Any]] = rehearsed.get("changes", [])
+    preview["changes"] = [*map(_change, changes), *_own_changes(rehearsed)] or ["none"]
+    if diff := rehearsed.get("diff"):
+        preview["diff"] = diff
+    return preview
+
+
+def _change(change: Mapping[str, Any]) -> str:
+    """Return all that is known of a change but the lines of its diff: a yes keeps exactly what is said here."""
+    parts = [f"{change.get('kind')} {change.get('path')}"]
+    for name, what in (("target", "leads to"), ("previous_target", "led to")):
+        if value := change.get(name):
+            parts.append(f"{what} {value}")
+    if mode := change.get("mode"):
+        previous = change.get("previous_mode")
+        parts.append(f"mode {mode}{f', was {previous}' if previous else ''}")
+    if binary := change.get("binary"):
+        parts.append(f"{binary.get('type')}, {binary.get('bytes'):,} bytes")
+        if digest := binary.get("sha256"):
+            parts.append(f"SHA-256 {digest}")
+    return "; ".join(parts)
+
+
+def _own_changes(rehearsed: Mapping[str, Any]) -> list[str]:
+    """Return what the command leaves in the home and /tmp of the tools, which later commands find there."""
+    named: list[str] = rehearsed.get("own_paths", [])
+    more = rehearsed.get("own_changes", 0) - len(named)
+    rest = [f"and {more:,} more in the tools' own folders"] if more > 0 else []
+    return [*(f"outside the project: {each}" for each in named), *rest]
+
+
+def _ended(result: Mapping[str, Any]) -> str:
+    how = f"exit code {result.get('exit_code')}"
+    if result.get("signal"):
+        how = f"ended by signal {result['signal']}"
+    return f"{how}. Approving keeps exactly these changes; the command does not run again."

@@ -1,0 +1,161 @@
+"""Tools that a project exposes of accepted connectors, one for each op. Pure.
+
+A call of one is asked, unless an accepted action lets the agent call that op with the same arguments unasked.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from aileron_core.actions.interpolate import whole_argument
+from aileron_core.actions.model import (
+    BUILT_IN_TOOLS,
+    Action,
+    Approval,
+    ConnectorRequirement,
+    Step,
+    is_builtin,
+    op_tool_name,
+)
+from aileron_core.actions.names import semver_order
+from aileron_core.canonical import canonical, sha256_hex
+from aileron_core.connectors.builtin.tools import builtin_actions
+from aileron_core.connectors.op_schemas import OpSchema
+from aileron_core.connectors.store import InstalledConnector
+from aileron_core.errors import Conflict, Problem
+from aileron_core.proxy_settings import CODE, PROJECT_FILE, PluginTools
+
+
+def accepted_plugin(plugin: str, accepted: Iterable[InstalledConnector]) -> InstalledConnector:
+    """Return the connector that *plugin*, the last word of its name, means; of several versions the newest.
+
+    Raises:
+        Conflict: none of *accepted* has this name, or several connectors do.
+    """
+    found = [each for each in accepted if each.identity.fqn.rpartition("/")[2] == plugin]
+    names = sorted({each.identity.fqn for each in found})
+    if len(names) == 1:
+        return max(found, key=lambda each: semver_order(each.identity.version))
+    if names:
+        message = f"{len(names)} accepted connectors are named {plugin!r}: {', '.join(names)}. Withdraw all but one"
+    else:
+        message = f"no accepted connector is named {plugin[:80]!r}. Install it, and accept it in the console"
+    raise Conflict(f"{message}.", details={"outcome": "held_back"})
+
+
+def op_action(name: str, connector: InstalledConnector, actions: Iterable[Action]) -> Action:
+    """Return the action of the tool *name*, `<plugin>.<op>`.
+
+    Args:
+        actions: the accepted ones.
+    """
+    plugin, _, op = name.rpartition(".")
+    whose = connector.identity
+    schema = connector.manifest.ops.get(op)
+    asked = schema is None or not any(_allows(each, op, whose.hash, schema) for each in actions)
+    body = (
+        schema.description
+        if schema is not None
+        else f"Calls the op {op} of the connector {plugin}, which does not say what it takes: an object of any arguments."
+    )
+    action = Action(
+        name=name,
+        tool=op_tool_name(name),
+        version=whose.version,
+        source=whose.ref,
+        requires=(
+            ConnectorRequirement(
+                fqn=whose.fqn, version=whose.version, hash=whose.hash, capabilities=(op,)
+            ),
+        ),
+        intent=body,
+        inputs=schema.inputs if schema is not None else (),
+        steps=(
+            Step(
+                id=op,
+                connector=whose.fqn,
+                op=op,
+                idempotent=not asked,
+                takes_any=schema is None,
+            ),
+        ),
+        approval=Approval(required=asked, effect=None if asked else "read"),
+        body=body,
+        file=name,
+    )
+    covered = canonical({"name": name, "connector": whose.ref, "hash": whose.hash, "asked": asked})
+    return replace(action, sha256=sha256_hex(covered))
+
+
+def _allows(action: Action, op: str, hash_: str, schema: OpSchema) -> bool:
+    """Return whether *action* lets an agent call *op* unasked with whatever arguments the schema has.
+
+    A step that gives the op something of its own is no such permission: with other arguments it may
+    do something else.
+    """
+    if action.gated:
+        return False
+    pinned = {each.fqn for each in action.requires if each.hash == hash_}
+    taken = {each.name for each in schema.inputs}
+    return any(
+        step.op == op
+        and step.connector in pinned
+        and step.idempotent is True
+        and (passed := _passed_on(action, step)) is not None
+        and taken <= passed
+        for step in action.steps
+    )
+
+
+def _passed_on(action: Action, step: Step) -> set[str] | None:
+    """Return the op's arguments, if each is an argument of the call as it is; else None."""
+    if step.inputs is None:
+        return {*action.input_names}
+    whole = [isinstance(each, str) and whole_argument(each) for each in step.inputs.values()]
+    return {*step.inputs} if all(whole) else None
+
+
+def plugin_tool_problems(
+    exposed: Sequence[PluginTools],
+    accepted: Sequence[InstalledConnector],
+    actions: Sequence[Action],
+) -> tuple[Problem, ...]:
+    """Return why a session cannot get the tools *exposed*.
+
+    Args:
+        accepted: the accepted connectors.
+        actions: the accepted actions.
+    """
+    return tuple(_problems(exposed, accepted, actions))
+
+
+def _problems(
+    exposed: Sequence[PluginTools],
+    accepted: Sequence[InstalledConnector],
+    actions: Sequence[Action],
+) -> Iterator[Problem]:
+    used = {each.tool_name: f"the action {each.name}" for each in actions}
+    used |= {each.tool_name: "a built-in tool" for each in builtin_actions().values()}
+    used |= dict.fromkeys(BUILT_IN_TOOLS, "a tool of Aileron's")
+    named = {each.name for each in actions}
+    for index, each in enumerate(exposed):
+        key = f"mcp_proxy.plugin_tools[{index}]"
+        known: Mapping[str, OpSchema] = {}
+        try:
+            known = accepted_plugin(each.plugin, accepted).manifest.ops  # empty where it names none
+        except Conflict as error:
+            yield _problem(f"{key}.plugin", error.message.removesuffix("."), "UNKNOWN_PLUGIN")
+        for place, name in enumerate(each.names):
+            op_key, op, tool = f"{key}.expose[{place}]", each.expose[place], op_tool_name(name)
+            if known and op not in known:
+                ops = ", ".join(sorted(known))
+                message = f"the connector {each.plugin} has no op {op!r}. Its ops are {ops}"
+                yield _problem(op_key, message, "UNKNOWN_OPERATION")
+            if tool in used or name in named or is_builtin(name):
+                other = used.get(tool, f"the action {name}")
+                message = f"the tool {tool} would have the name of {other}. Leave one of them out"
+                yield _problem(op_key, message, "NAME_COLLISION")
+            used.setdefault(tool, f"the tool of {name}")
+
+
+def _problem(key: str, message: str, code: str) -> Problem:
+    return Problem(file=PROJECT_FILE, key=key, message=message, class_=CODE + code)

@@ -1,0 +1,130 @@
+"""What the rules say of a call of a built-in tool, from what its session's worker knows about it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from aileron_core.canonical import JsonObject
+from aileron_core.connectors.builtin.results import in_utf8
+from aileron_core.connectors.builtin.tools import asked, builtin_actions
+from aileron_core.connectors.protocol import Connector, Limits, OpResult
+from aileron_core.errors import (
+    AileronError,
+    ConnectorRuntimeError,
+    Forbidden,
+    InvalidArguments,
+    PayloadTooLarge,
+    Unavailable,
+)
+from aileron_core.policy.evaluate import evaluate, hidden_paths
+from aileron_core.policy.model import COMMAND, WRITING, Facts, Rehearsal, Rule, Verdict
+from aileron_core.runs.interfaces import ResolvedAction
+from aileron_core.runs.model import args_hash
+from aileron_core.runs.remembered_calls import RememberedCalls
+
+_LIMITS = Limits(wall_seconds=15.0)
+_ERRORS: Mapping[str, type[AileronError]] = {
+    each.class_: each for each in (Forbidden, InvalidArguments, PayloadTooLarge, Unavailable)
+}
+
+
+class ToolRules:
+    """Judges calls of the built-in tools.
+
+    Args:
+        rules: the rules in force.
+        remembered: what a person allowed for the rest of a session.
+        restrict: gives the connector of a session's call that keeps to what was judged: globs that a
+            search leaves out, and what the call is about.
+    """
+
+    def __init__(
+        self,
+        rules: Callable[[], Sequence[Rule]],
+        remembered: RememberedCalls,
+        restrict: Callable[[str, Sequence[str], Mapping[str, Any]], Mapping[str, Connector]],
+    ) -> None:
+        self._rules = rules
+        self._remembered = remembered
+        self._restrict = restrict
+
+    async def judge(
+        self, resolved: ResolvedAction, args: JsonObject, session_id: str
+    ) -> ResolvedAction:
+        """Return *resolved* with its verdict; it is gated if a person is to be asked.
+
+        Raises:
+            Unavailable: the session's worker does not answer.
+            AileronError: the call cannot be done, as the worker says; no person is asked for it.
+        """
+        action = resolved.action
+        (connector,) = resolved.connectors.values()
+        found = await connector.call("inspect", {"tool": action.tool, "args": args}, limits=_LIMITS)
+        known = _output(found)
+        rules, facts = self._rules(), _facts(action.tool, args, known)
+        verdict = evaluate(rules, facts)
+        verdict = replace(verdict, about=in_utf8(verdict.about))
+        if verdict.decision == "ask":
+            yes = self._remembered.covers(session_id, action.name, args_hash(args, None))
+            if yes is not None:
+                verdict = Verdict(decision="allow", reason=f"allowed by {yes.allowed_by}")
+        if verdict.decision != "deny" and action.tool in WRITING:  # a text that is not there, say
+            _output(await connector.call(f"preview_{action.tool.lower()}", args, limits=_LIMITS))
+        connectors = self._restrict(session_id, hidden_paths(rules, facts), known)
+        if verdict.decision == "ask":
+            action = asked(action)
+        return replace(resolved, action=action, connectors=connectors, verdict=verdict)
+
+    async def judge_rehearsed(self, resolved: ResolvedAction, args: JsonObject) -> ResolvedAction:
+        """Rehearse a command that `judge` left to that, and return *resolved* with its verdict.
+
+        One that cannot be rehearsed is asked about. If it is allowed, its connector keeps what the rehearsal
+        changed, and runs nothing.
+        """
+        assert resolved.verdict is not None
+        assert resolved.verdict.before_rehearsal is not None
+        (connector,) = resolved.connectors.values()
+        found = await connector.call("rehearse", args, limits=_LIMITS)
+        rehearsal = _rehearsal(cast("Mapping[str, Any]", found.output or {}))
+        facts = replace(resolved.verdict.before_rehearsal, rehearsal=rehearsal)
+        verdict = evaluate(self._rules(), facts)
+        action = builtin_actions()[resolved.action.name]
+        if verdict.decision == "ask":
+            action = asked(action)
+        return replace(resolved, action=action, verdict=verdict)
+
+
+def _output(found: OpResult) -> Mapping[str, Any]:
+    failure = found.failure
+    if failure is not None:
+        raise _ERRORS.get(failure.class_, ConnectorRuntimeError)(failure.message)
+    return cast("Mapping[str, Any]", found.output)
+
+
+def _rehearsal(found: Mapping[str, Any]) -> Rehearsal:
+    if "changes" not in found:
+        return Rehearsal(done=False)
+    paths = tuple(str(each["path"]) for each in found["changes"])
+    return Rehearsal(done=True, paths=paths, own_changes=int(found["own_changes"]))
+
+
+def _facts(tool: str, args: JsonObject, known: Mapping[str, Any]) -> Facts:
+    if tool == COMMAND:
+        return Facts(
+            tool=tool,
+            command=str(args["command"]),
+            simple=bool(known.get("simple")),
+            argv=tuple(map(str, known.get("argv") or ())),
+            program=str(known.get("program") or ""),
+            program_writable=bool(known.get("program_writable", True)),
+            named=tuple(map(str, known.get("named") or ())),
+        )
+    return Facts(
+        tool=tool,
+        path=known.get("path"),
+        outside=bool(known.get("outside")),
+        target=str(known.get("target") or ""),
+        via_link=bool(known.get("via_link")),
+        kind=known.get("kind"),
+        exists=bool(known.get("exists")),
+    )

@@ -1,0 +1,76 @@
+"""The built-in tools in a launch: an agent's calls through the gate to the session's workers, and back."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.agents.agents_bench import Bench
+
+AGENT = Path(__file__).parent / "mcp_agent.py"
+
+
+def calls(bench: Bench, *made: tuple[str, dict[str, Any]], options: tuple[str, ...] = ()) -> Any:
+    """Launch an agent that makes these calls; a context manager of what runs."""
+    bin_ = bench.folder / "bin"
+    bin_.mkdir(exist_ok=True)
+    (bin_ / "codex").write_text(f"#!/usr/bin/env python3\n{AGENT.read_text()}")
+    (bin_ / "codex").chmod(0o755)
+    env = {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
+    return bench.launched("codex", json.dumps(made), options=options, env=env)
+
+
+def answers(output: str) -> list[dict[str, Any]]:
+    lines = [line for line in output.splitlines() if line.startswith("ANSWER ")]
+    assert lines, output
+    return [json.loads(line.removeprefix("ANSWER ")) for line in lines]
+
+
+def approve_next(bench: Bench, tool: str, before: Callable[[], bool] = lambda: True) -> None:
+    """Approve the next call of *tool* that waits for a person, once its preview is there and *before* holds."""
+    name = f"builtin.{tool.lower()}"
+
+    def waiting() -> list[dict[str, Any]]:
+        views = bench.console.views.values()
+        open_ = [each for each in views if each["action"] == name and each["state"] == "pending"]
+        return [each for each in open_ if each["digest"] and each["preview"] != "fetching"]
+
+    assert bench.console.until(lambda: bool(waiting()))
+    (view,) = waiting()
+    assert before()
+    bench.console.approve(view["approval_id"])
+
+
+def test_a_read_runs_unasked_a_write_is_asked_with_its_difference_and_a_secret_is_denied(
+    bench: Bench,
+) -> None:
+    bench.write(".codex/auth.json", '{"token": "x"}')
+    (bench.project / "a.txt").write_text("one\ntwo\n")
+    (bench.project / ".env").write_text("KEY=secret")
+    made = (
+        ("Read", {"file_path": "a.txt"}),
+        ("Read", {"file_path": ".env"}),
+        ("Grep", {"pattern": "secret|two", "output_mode": "content"}),
+        ("Write", {"file_path": "a.txt", "content": "one\nthree\n"}),
+        ("Bash", {"command": "cat a.txt; date +%s%N | tee made; ls -A $HOME"}),
+    )
+    with calls(bench, *made, options=("--builtins",)) as running:
+        approve_next(bench, "Write")
+        approve_next(bench, "Bash", lambda: not (bench.project / "made").exists())
+        approved = time.time_ns()
+        ended = running.end()
+    listed, read, secret, found, _wrote, ran = answers(ended.output)
+    assert {"Read", "Write", "Edit", "Bash", "Glob", "Grep"} <= {*listed["tools"]}
+    assert "two" in read["text"]
+    assert secret["failed"]
+    assert "KEY=secret" not in ended.output
+    assert "two" in found["text"]
+    assert (bench.project / "a.txt").read_text() == "one\nthree\n"
+    assert "three" in ran["text"]
+    # It ran once, in its rehearsal, before the yes; what was kept is what that printed.
+    assert (bench.project / "made").read_text().strip() in ran["text"]
+    assert int((bench.project / "made").read_text()) < approved
+    assert "auth.json" not in ran["text"]
+    assert ".codex" not in ran["text"]

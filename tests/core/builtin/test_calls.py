@@ -1,0 +1,184 @@
+"""Calls of built-in tools from the gate to their workers: what was judged and shown is what is done, and no more."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.canonical import Json
+from aileron_core.connectors.builtin.worker.file_worker import FileWorker
+from aileron_core.connectors.builtin.worker.paths import Project
+from aileron_core.console_port import ApprovalView
+from aileron_core.errors import Conflict
+from aileron_core.policy.model import Policy, Rule
+from aileron_core.runs.gate import Call, GateAnswer
+from aileron_core.sessions.model import Session
+from tests.support.core_harness import Core
+
+
+class Tools:
+    """A session's workers in this process: the real one of files, and one of commands that only keeps what it is asked."""
+
+    def __init__(self, core: Core, project: Path, session: Session | None = None) -> None:
+        self.core, self.session = core, session
+        self.before: dict[str, Callable[[], object]] = {}
+        """By op what happens just before it is done."""
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.rehearsed: dict[str, str] = {}
+        """By id the command."""
+        self.found = ""
+        """By a search."""
+        self._answers: list[dict[str, Any]] = []
+        self._files = FileWorker(Project(project), self._answers.append)
+
+    @asynccontextmanager
+    async def attached(self) -> AsyncGenerator["Tools"]:
+        if self.session is None:
+            opened = await self.core.app.session_service.open(
+                agent="codex", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(),
+                ttl=1e9, opened_by="launch", builtins="beside",
+            )  # fmt: skip
+            self.session = opened.session
+        self.channel = self.core.app.tool_channels.get(self.session.session_id)
+        self.channel.attach({"rehearsal": True})
+        serving = asyncio.create_task(self._serve())
+        try:
+            yield self
+        finally:
+            serving.cancel()
+
+    async def _serve(self) -> None:
+        while True:
+            asked = await self.channel.next_frame()
+            frame = asked["frame"]
+            if "op" not in frame:
+                continue
+            self.asked.append((frame["op"], frame["args"]))
+            self.before.pop(frame["op"], lambda: None)()
+            if asked["worker"] == "files" and frame["op"] != "grep":  # which is done in a fork
+                self._files._take(frame)  # pyright: ignore[reportPrivateUsage]
+                answer = self._answers.pop()
+            else:
+                answer = {"id": frame["id"], "result": self._command(frame["op"], frame["args"])}
+            self.channel.receive(asked["worker"], answer)
+
+    def _command(self, op: str, args: dict[str, Any]) -> dict[str, Any]:
+        if op == "rehearse":
+            name = f"r{len(self.rehearsed)}"
+            self.rehearsed[name] = args["command"]
+            return {"rehearsal": name, "exit_code": 0, "changes": [], "stdout": args["command"]}
+        if op == "check":
+            return {"holds": args["rehearsal"] in self.rehearsed}
+        if op == "commit":
+            return {"exit_code": 0, "stdout": self.rehearsed.pop(args["rehearsal"])}
+        return {"text": self.found} if op == "grep" else {"exit_code": 0}
+
+    async def call(self, tool: str, **args: Json) -> GateAnswer:
+        assert self.session is not None
+        call = Call(session=self.session, action=f"builtin.{tool.lower()}", args=args)
+        return await self.core.app.gate.run(call)
+
+    async def approve(self, answer: GateAnswer) -> ApprovalView:
+        """Say yes to what is shown, and return the view at the call's end."""
+        assert answer.row.approval_id is not None
+        view = await self.core.looked(answer.row.approval_id)
+        await self.core.approve(view)
+        return await self.core.ended(view)
+
+
+ALLOWED = Policy(rules=(Rule(tools=("Write", "Edit"), decision="allow", paths=("notes/**",)),))
+
+
+async def test_a_change_is_made_where_the_rules_allowed_it_and_nowhere_else(
+    home: Path, tmp_path: Path
+) -> None:
+    """Another program exchanges the file for a link between the rules' look and the change."""
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "code.py").write_text("code")
+    link = tmp_path / "notes" / "a.md"
+    async with Core.open(home, policy=ALLOWED) as core, Tools(core, tmp_path).attached() as tools:
+        tools.before["write"] = lambda: link.symlink_to("../code.py")
+        done = await tools.call("Write", file_path="notes/a.md", content="x")
+        assert (done.row.state, done.row.gated) == ("failed", False)
+        link.unlink()
+        assert (
+            await tools.call("Write", file_path="notes/a.md", content="y")
+        ).row.state == "completed"
+    assert (tmp_path / "code.py").read_text() == "code"
+    assert link.read_text() == "y"
+
+
+async def test_a_command_of_literal_words_runs_by_the_program_that_was_found(
+    home: Path, tmp_path: Path
+) -> None:
+    """Not by one that is put before it on PATH meanwhile."""
+    async with Core.open(home) as core, Tools(core, tmp_path).attached() as tools:
+        tools.channel.attach({"rehearsal": False})
+        await tools.approve(await tools.call("Bash", command="ls -l"))
+    (asked,) = (args for op, args in tools.asked if op == "run")
+    assert asked["argv"] == ["ls", "-l"]
+    assert asked["program"].startswith("/")
+
+
+async def test_calls_that_wait_over_a_restart_are_judged_again_each_by_itself(
+    home: Path, tmp_path: Path
+) -> None:
+    """Nothing of one is shown with another, or kept by a yes to it; what is denied by now cannot run."""
+    policy = Policy(rules=(Rule(tools=("Grep",), decision="ask"),))
+    denied = Policy(rules=(*policy.rules, Rule(tools=("Write",), decision="deny")))
+    commands = ("echo one", "echo two")
+    async with (
+        Core.open(home, policy=policy) as core,
+        Tools(core, tmp_path).attached() as tools,
+    ):
+        waiting = [await tools.call("Bash", command=each) for each in commands]
+        search = await tools.call("Grep", pattern="x")
+        write = await tools.call("Write", file_path="a", content="x")
+        for each in (*waiting, search, write):
+            await core.looked(each.row.approval_id or "")
+        session = tools.session
+    async with (
+        Core.open(home, policy=denied) as core,
+        Tools(core, tmp_path, session).attached() as tools,
+    ):
+        for each, command in zip(waiting, commands, strict=True):
+            assert (await tools.approve(each)).state == "completed"
+            row = await core.app.approvals.wait_for_result(
+                each.row.session_id, each.row.approval_id or "", 0
+            )
+            assert row.output is not None
+            assert row.output["output"] == command
+        assert (await tools.approve(search)).state == "completed"
+        (asked,) = (args for op, args in tools.asked if op == "grep")
+        assert ".env" in asked["excluded"]
+        with pytest.raises(Conflict, match="no longer accepted"):
+            await core.app.approvals.approve(write.row.approval_id or "", "")
+    assert not (tmp_path / "a").exists()
+
+
+async def test_a_name_that_is_not_utf8_is_written_as_escapes(home: Path, tmp_path: Path) -> None:
+    """It can neither break an answer to the agent nor take a person's preview away."""
+    odd = tmp_path / os.fsdecode(b"odd\xff")
+    odd.write_text("x")
+    (tmp_path / "link").symlink_to(odd.name)
+    (tmp_path / "out").symlink_to(f"/{odd.name}")
+    async with Core.open(home) as core, Tools(core, tmp_path).attached() as tools:
+        read = await tools.call("Read", file_path="link", offset=9)
+        assert read.row.failure is not None
+        assert "odd\\udcff has 1 lines" in read.row.failure.message
+        denied = await tools.call("Read", file_path="out")
+        assert denied.row.failure is not None
+        assert "/odd\\udcff" in denied.row.failure.message
+        asked = await tools.call("Write", file_path="link", content="y")
+        view = await core.looked(asked.row.approval_id or "")
+        assert view.preview.status == "ready"
+        assert (await tools.approve(asked)).state == "completed"
+        tools.found = "odd\udcff"
+        found = await tools.call("Grep", pattern="y")
+        assert found.row.output is not None
+        assert found.row.output["output"] == "odd\\udcff"
+    assert odd.read_text() == "y"
