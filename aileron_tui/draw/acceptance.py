@@ -20,6 +20,7 @@ _CONTEXT_LINES = 3
 _ONE_SIDED = frozenset(
     {"ops", "hosts", "connectors", "scopes", "imports", "arguments"}
     | {"project_args", "project_env", "project_settings"}
+    | {"rule_allows", "rule_asks", "rule_denies", "secret_except"}
 )
 """Kinds of which one thing is new, or gone: it stands behind its sign alone."""
 

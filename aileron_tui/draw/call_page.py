@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from aileron_core.actions.model import is_builtin
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import FINAL_STATES, ApprovalView, CallView, RecordView
 from aileron_tui import words
@@ -79,7 +80,9 @@ def outcome_blocks(
     """Yield how *call* ended or how far it is, then what it returned: the service's own words."""
     view = call.approval
     role: Role = "fact" if call.result else STATE_ROLES.get(view.shown_state, "fact")
-    remark = words.item.how_it_ended(view.shown_state, _ended_at(view), _took(call, now))
+    remark = words.item.how_it_ended(
+        view.shown_state, _ended_at(view), _took(call, now), builtin=is_builtin(view.action)
+    )
     read_first = view.read_back is not None and view.read_back.status != "unavailable"
     if read_first:  # before a result of any length
         yield from _read_back(view, unfold=unfold)

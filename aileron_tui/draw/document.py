@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from aileron_core.actions.model import ActionLimits
+from aileron_core.actions.model import ActionLimits, is_builtin
 from aileron_core.console_port import (
     FINAL_STATES,
     ApprovalView,
@@ -63,7 +63,7 @@ def approval_blocks(
     keys: OutcomeKeys = DEFAULT_KEYS,
     unlock_key: str = "U",
     choose_key: str = "C",
-    accounts_key: str = "A",
+    accounts_key: str = "6",
 ) -> tuple[Block, ...]:
     """Return the whole document of *view*; only its first heading depends on *now*.
 
@@ -79,6 +79,13 @@ def approval_blocks(
         blank(),
         *_record_section(view, warnings),
     )
+
+
+def _found(view: ApprovalView, now: float) -> str:
+    since = age(now - view.preview.updated_at)
+    if is_builtin(view.action):
+        return words.item.found_in_project(since)
+    return words.item.fetched(escape(view.preview.host), since)
 
 
 def first_heading(view: ApprovalView, now: float) -> Block:
@@ -106,7 +113,7 @@ def first_heading(view: ApprovalView, now: float) -> Block:
         if preview.preparing:
             text = words.item.preparing(now - preview.updated_at)
     elif preview.status == "ready":
-        text = words.item.fetched(escape(preview.host), age(now - preview.updated_at))
+        text = _found(view, now)
         if view.is_compared:
             text = words.item.compared(text, agent_name(view))
     elif preview.status == "unavailable":
@@ -119,7 +126,7 @@ def first_heading(view: ApprovalView, now: float) -> Block:
 def _fact_heading(view: ApprovalView) -> str:
     """Return what stands over a reading: what is fetched is there before, and may not be after."""
     to_be_compared = view.is_compared or (view.new_values and view.preview.status != "ready")
-    happens = view.effect in _TO_WHAT_IS_THERE or to_be_compared
+    happens = view.effect in _TO_WHAT_IS_THERE or to_be_compared or is_builtin(view.action)
     return words.item.WILL_HAPPEN if happens else words.item.NOW
 
 
@@ -247,6 +254,8 @@ def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
         words.item.sent_heading if view.effect in _TO_WHAT_IS_THERE else words.item.wants_heading
     )
     remark = words.item.WANTS_REMARK if view.effect == "CREATE" else words.item.SENT_REMARK
+    if is_builtin(view.action):
+        remark = words.item.SENT_TO_TOOL
     if not shown:
         remark = words.item.WANTS_NOTHING_ELSE if view.is_compared else words.item.SENT_NOTHING
     if view.forgotten or view.sealed:
@@ -262,6 +271,9 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
         yield value(
             words.item.WORDS, line(shown, "  ", Piece(words.item.WORDS_REMARK, "muted")), "record"
         )
+    if view.rule:
+        did = words.item.rule_decided(view.gated, view.state, view.decided_by)
+        yield value(words.item.RULE, line(did, *foreign_text(view.rule)), "record")
     if view.note:
         yield value("Note", foreign_text(view.note, "attn"), "record")
     # The outcome is in the heading already: it is not repeated here, nor as a warning.
@@ -273,8 +285,11 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield value("Action", line(*foreign_text(view.action)), "record")
     runs = [f"{step.connector}.{step.op}" for step in view.steps] or [f"{view.connector}.{view.op}"]
     yield from op_blocks(runs, "text", "record")
-    if view.seconds_allowed is not None and view.seconds_allowed > _USUAL_SECONDS:
-        allowed = words.files.run_time_given(round(view.seconds_allowed))
+    seconds = (
+        0.0 if is_builtin(view.action) else view.seconds_allowed or 0.0
+    )  # those have their own
+    if seconds > _USUAL_SECONDS:
+        allowed = words.files.run_time_given(round(seconds))
         yield value("Time", (Piece(allowed, "attn"),), "record")
     yield from account_rows(view)
     yield from host_blocks(view.hosts, "text", "record")

@@ -29,7 +29,7 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
         blocks.append(value("Connector", foreign_text(file.connector)))
     blocks += op_blocks(file.steps, "strong")
     blocks += host_blocks(file.hosts, "strong", "fact")
-    if not file.hosts and file.kind != "settings":
+    if not file.hosts and file.kind not in ("settings", "policy"):
         blocks.append(value("Hosts", line(Piece("none", "muted"))))
     blocks.append(value("Digest", foreign_text(file.digest)))
     if file.run_time is not None:
@@ -100,6 +100,8 @@ def consequence_line(kind: str, name: str, gated: bool | None) -> Line:
         return (Piece(words.files.THEN_AWS if of_aws else words.files.THEN_GRAPHQL, "attn"),)
     if kind == "settings":
         return (Piece(words.files.THEN_SETTINGS, "attn"),)
+    if kind == "policy":
+        return (Piece(words.files.THEN_POLICY, "attn"),)
     if kind == "connector":
         return (Piece(words.files.THEN_CONNECTOR),)
     return (Piece(words.files.THEN_GATED) if gated else Piece(words.files.THEN_FREE, "attn"),)

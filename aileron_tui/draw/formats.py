@@ -5,7 +5,7 @@ What a text is, an accepted action file says; only JSON and lists of addresses a
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,6 +13,7 @@ from aileron_core.console_port import ApprovalView, FieldView, FileContentView
 from aileron_core.text import render
 from aileron_tui import words
 from aileron_tui.draw.changes import changed_fields
+from aileron_tui.draw.code_colours import Kind, coloured, language
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.markup import ReadableText, convert
 from aileron_tui.draw.styled_text import StyledLine, StyledText, draw_styled, linked_lines
@@ -35,6 +36,13 @@ _DIFF_ROLES: tuple[tuple[str, Role], ...] = (
     ("+", "add"),
     ("-", "del"),
 )
+MAX_COLOURED = 20_000
+"""Characters of a difference whose code is in colour; what is beyond is read as well without."""
+_CODE_ROLES: Mapping[str, Mapping[Kind, Role]] = {
+    "+": {"name": "add-name", "value": "add-value"},
+    "-": {"name": "del-name", "value": "del-value"},
+    " ": {"name": "syntax-name", "value": "syntax-value"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +132,21 @@ def _form(field: FieldView) -> _Form | None:
 
 
 def _of_diff(text: str) -> Iterator[StyledLine]:
+    """Yield the lines of a difference: by what they do, and their code in the colours of its language."""
+    code, left = "", MAX_COLOURED
     for each in text.split("\n"):
         role: Role | None = next((r for start, r in _DIFF_ROLES if each.startswith(start)), None)
-        yield (StyledText(each, role),)
+        if role == "strong" and (of_file := language(each.split("\t")[0])):
+            code = of_file
+        elif role == "strong" and each.startswith("diff "):
+            code = ""
+        kinds = _CODE_ROLES.get(each[:1])
+        if role == "strong" or kinds is None or not code or left <= 0:
+            yield (StyledText(each, role),)
+            continue
+        left -= len(each)
+        rest = (StyledText(part, kinds[k] if k else role) for part, k in coloured(each[1:], code))
+        yield (StyledText(each[:1], role), *rest)
 
 
 def _addresses(text: str) -> _Form | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from aileron_core.actions.model import is_builtin
 from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView, RunAheadView
 from aileron_core.errors import Problem
 from aileron_tui import words
@@ -112,6 +113,8 @@ def file_warnings(file: NotAcceptedView, findings: HiddenCharacters) -> list[Lin
 def _question(file: NotAcceptedView) -> str:
     if file.kind == "settings":
         return words.files.ACCEPT_SETTINGS
+    if file.kind == "policy":
+        return words.files.ACCEPT_POLICY
     return words.files.ACCEPT_READ if file.kind == "preview" else f"Accept this {file.kind}?"
 
 
@@ -173,7 +176,7 @@ def _hosts(view: ApprovalView) -> Line:
         return host_names(view.hosts_asked)
     hosts = view.op_hosts or view.hosts
     if not hosts:
-        return (Piece("no host", "muted"),)
+        return (Piece("this machine" if is_builtin(view.action) else "no host", "muted"),)
     names = (
         host_names(hosts) if len(hosts) == 1 else (Piece(words.item.one_of(len(hosts)), "attn"),)
     )

@@ -82,8 +82,10 @@ def _ends_soon(now: Situation, epoch: float) -> Line:
 
 def _confirmed(now: Situation, width: int) -> Line:
     key, view = now.registry.key_label(now.pressed_once), now.approval
-    if now.pressed_once == "approve" and view is not None:
+    if now.pressed_once in ("approve", "approve_session") and view is not None:
         does = what_a_yes_does(view)
+        if now.pressed_once == "approve_session":
+            does = words.status.and_identical(does)
     else:
         does = words.status.VERBS[now.pressed_once]
     if now.findings:

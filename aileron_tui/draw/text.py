@@ -34,6 +34,10 @@ Role = Literal[
     "del",
     "add-word",
     "del-word",
+    "add-name",
+    "add-value",
+    "del-name",
+    "del-value",
     "alarm",
     "link",
     "found",
@@ -43,7 +47,8 @@ Role = Literal[
 ]
 """What a text means, and so how it is coloured: `fact` is Aileron's own knowledge, `claim` what an agent
 says, `fact-bar` and `claim-bar` the bars beside them, `summary` the one line that sums up a preview,
-`form` what a value is written in, `syntax-name` and `syntax-value` the names and values of JSON."""
+`form` what a value is written in, `syntax-name` and `syntax-value` the names and values of JSON and of code,
+`add-name` and so on those of a line that comes or goes."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
 

@@ -148,6 +148,10 @@ COMMANDS: tuple[Command, ...] = (
         help="approve exactly what is on screen", contexts=("waiting",),
     ),
     Command(
+        id="approve_session", keys=("A",), label="approve for the session", decides=True, footer_rank=12,
+        help="approve, and run identical calls of this session without asking", contexts=("waiting",),
+    ),
+    Command(
         id="accept", keys=("t",), label="accept", decides=True, footer_rank=20,
         help="accept the file, exactly as it is", contexts=("waiting", "library"),
     ),
@@ -193,6 +197,10 @@ COMMANDS: tuple[Command, ...] = (
         id="stop_run", keys=("X",), label="stop the run", asks=True, footer_rank=11,
         help="stop the call that is running; asks first", contexts=("waiting", "activity"),
     ),
+    Command(
+        id="undo_run", keys=("z",), label="undo", decides=True, footer_rank=9,
+        help="take back what this call of a built-in tool wrote", contexts=("activity",),
+    ),
     # The vault and its accounts
     Command(
         id="unlock_vault", keys=("U",), label="unlock the vault", asks=True, footer_rank=9,
@@ -208,7 +216,7 @@ COMMANDS: tuple[Command, ...] = (
         help="pick the account that the call uses", contexts=("waiting",),
     ),
     Command(
-        id="view_accounts", keys=("A",), label="accounts",
+        id="view_accounts", keys=("6",), label="accounts",
         help="accounts that connectors log in with: bind, bind again, delete", contexts=VIEW_CONTEXTS,
     ),
     Command(

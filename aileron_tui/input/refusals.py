@@ -42,7 +42,11 @@ def refusal(commands: tuple[str, ...], key: str, now: Situation) -> str:
     if not commands:
         return _said.unknown_key(key, now.registry.key_label("help"))
     command = commands[0]
-    if command == "approve" and now.paused_at is not None and now.blocked_by == "none":
+    if (
+        command in ("approve", "approve_session")
+        and now.paused_at is not None
+        and now.blocked_by == "none"
+    ):
         return _said.on_hold(key, now.registry.key_label("go_on"))
     return _said.did_nothing(key, _why(command, now))
 
@@ -136,6 +140,11 @@ def _of_account(now: Situation, otherwise: str) -> str:
 
 _REASONS: Mapping[str, Callable[[Situation], str]] = {
     "approve": lambda now: _of_call(now, now.blocked_by),
+    "approve_session": lambda now: (
+        _said.NOT_FOR_SESSION
+        if now.approval is not None and not now.can_be_remembered
+        else _of_call(now, now.blocked_by)
+    ),
     "deny": lambda now: _of_call(now, now.deny_blocked_by),
     "deny_enter": lambda now: _of_call(now, now.deny_blocked_by),
     "deny_equal": lambda now: (
@@ -176,6 +185,7 @@ _REASONS: Mapping[str, Callable[[Situation], str]] = {
     "end_enter": _of_core(_said.NO_SESSION),
     "pause": _of_core(_said.PAUSED_ALREADY),
     "go_on": _of_core(_said.NOT_PAUSED),
+    "undo_run": _of_core(_said.NOTHING_TO_UNDO),
     "stop_run": _of_core(_said.NOT_RUNNING),
     "stop_run_enter": _of_core(_said.NOT_RUNNING),
     "stop_everything": _of_core(_said.LOST),

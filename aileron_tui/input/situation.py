@@ -65,6 +65,8 @@ class Situation:
     """The selected row is a problem of a file: there is nothing to decide."""
     ended_call: ApprovalView | None = None
     """The call of the selected row of view 2, if it is known."""
+    can_undo: bool = False
+    """What the opened call of view 2 wrote may be taken back."""
     running: RunningCall | None = None
     """The selected call, while its steps run."""
     library_item: LibraryItemView | None = None
@@ -172,6 +174,11 @@ class Situation:
     def can_change(self) -> bool:
         """The core is there and can write: something can be asked of it."""
         return self.blocked_by not in ("lost", "storage")
+
+    @property
+    def can_be_remembered(self) -> bool:
+        """A yes to the selected call can cover equal calls of its session too."""
+        return self.approval is not None and self.approval.can_be_remembered
 
     @property
     def unknown_outcome_id(self) -> str:
@@ -300,9 +307,10 @@ def _is_of_reader(action: str, now: Situation) -> bool:
 def _deciding(action: str, now: Situation) -> Availability | None:
     """Return what a key that decides does; None for any other key."""
     match action:
-        case "approve":
+        case "approve" | "approve_session":
             # While all calls are held the core takes no yes: it would run something later.
             possible = _has_call(now) and now.paused_at is None
+            possible = possible and (action == "approve" or now.can_be_remembered)
             return _decide(action, now) if possible else _ABSENT
         case "acknowledge":
             view = now.approval if now.view == "waiting" else None
@@ -322,6 +330,10 @@ def _deciding(action: str, now: Situation) -> Availability | None:
         case "allow_host":
             possible = now.session is not None and now.session.host_to_allow is not None
             return _host(action, now) if possible else _ABSENT
+        case "undo_run":
+            # The person has seen what it wrote before, or did not have to: nothing has to be read here.
+            possible = now.can_undo and now.blocked_by == "none"
+            return Availability(shown=True, decides_now=now.armed) if possible else _ABSENT
         case "go_on":
             possible = now.paused_at is not None and now.can_change
             return Availability(shown=True, decides_now=now.armed) if possible else _ABSENT

@@ -34,9 +34,9 @@ from aileron_tui.terminal.notifications import Notifier
 
 EXIT_CORE_LOST = 70
 _COMMANDS = (
-    "go_on", "approve", "accept", "accept_rest", "withdraw_acceptance", "allow_host", "end_session", "deny", "whole", "refresh",
+    "go_on", "approve", "approve_session", "accept", "accept_rest", "withdraw_acceptance", "allow_host", "end_session", "deny", "whole", "refresh",
     "look_again", "acknowledge", "show_record", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
-    "stop_run", "export", "unlock_vault", "lock_vault", "choose_account", *IN_SHELL, *VIEWS, "pause", "stop_everything", "quit", "help",
+    "stop_run", "undo_run", "export", "unlock_vault", "lock_vault", "choose_account", *IN_SHELL, *VIEWS, "pause", "stop_everything", "quit", "help",
 )  # fmt: skip
 """The registry's commands that this console has, in the order of its help."""
 _WITH_TEXT = frozenset({"deny", "filter", "choose_account", *VIEWS}) - {"view_waiting"}
@@ -275,11 +275,13 @@ class PlainConsole:
                 pass
             case (
                 "approve"
+                | "approve_session"
                 | "acknowledge"
                 | "accept"
                 | "accept_rest"
                 | "withdraw_acceptance"
                 | "allow_host"
+                | "undo_run"
                 | "go_on"
             ):
                 self._deciding.decide(action, typed)

@@ -26,6 +26,7 @@ _ABOUT_A_ROW = frozenset(
         "allow_host",
         "end_session",
         "stop_run",
+        "undo_run",
         "look_again",
         "show_record",
     }

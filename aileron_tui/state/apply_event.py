@@ -1,5 +1,6 @@
 """What each event of the core changes in the console's state, and the status line's report of it."""
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import (
     WAITING_STATES,
     AccountChanged,
@@ -51,11 +52,7 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
         case ApprovalsRead():
             model.add_approvals(event)
         case Recorded():
-            model.records.append(event.record)
-            model.head_words = event.head_words
-            model.activity.add(event.record, now)
-            model.audit.add(event.record, now)
-            model.opened_call.on_change(event.record.run_id)
+            _recorded(model, event, now, at)
         case LibraryUpdated():
             _library(model, event, now, at)
         case SessionsUpdated():
@@ -75,6 +72,17 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
         case _:
             _whole(model, event, at)
     return False
+
+
+def _recorded(model: Model, event: Recorded, now: float, at: float) -> None:
+    record = event.record
+    model.records.append(record)
+    model.head_words = event.head_words
+    model.activity.add(record, now)
+    model.audit.add(record, now)
+    model.opened_call.on_change(record.run_id)
+    if record.event == AuditEvent.RUN_UNDONE:
+        model.say((Piece(words.status.undone(escape(record.action or "")), "ok"),), at)
 
 
 def _whole(model: Model, event: CoreEvent, at: float) -> None:

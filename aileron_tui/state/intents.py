@@ -18,6 +18,7 @@ from aileron_core.console_port import (
     SetPause,
     StopEverything,
     StopRun,
+    UndoRun,
     WithdrawAcceptance,
 )
 from aileron_tui.items import SuiteFiles
@@ -68,6 +69,10 @@ def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:
             return _end_session(model)
         case "allow_host":
             return _allow_host(model)
+        case "undo_run":
+            opened = model.opened_call
+            can_undo = opened.call is not None and opened.call.can_undo
+            return UndoRun(run_id=opened.run_id) if model.view == "activity" and can_undo else None
         case "accept" | "accept_rest" if (suite := _suite(model)) is not None:
             files = suite.files if action == "accept" else suite.other_files
             shown = tuple((each.file, each.digest) for each in files)
@@ -135,9 +140,13 @@ def _about_a_call(model: Model, action: str, reason: str) -> Intent | None:
     item = model.current_item
     if item is None or item.approval is None:
         return None
-    if action == "approve":
-        unseen, digest = model.reading.unseen, item.approval.digest
-        return Approve(approval_id=item.key, digest=digest, unseen_lines=unseen)
+    if action in ("approve", "approve_session"):
+        return Approve(
+            approval_id=item.key,
+            digest=item.approval.digest,
+            unseen_lines=model.reading.unseen,
+            remember=action == "approve_session",
+        )
     if action == "acknowledge" and item.is_unacknowledged:
         look = item.approval.look
         return Acknowledge(call_id=item.key, looked_at=look.at if look is not None else None)

@@ -239,7 +239,9 @@ class Model:
         surroundings = (self.view, asked, self.size, self.unfolded, self.reader, paused)
         content = subject.version if subject is not None else ()
         if table is not None:
-            row = (content, table.index, table.opened) if table.decides else ()
+            row: Version = (content, table.index, table.opened) if table.decides else ()
+            if table.opened and not table.decides:
+                row = (content,)  # and not its place: rows come in above it
             return (row, surroundings)
         item = self.queue.current
         state = item.state if item is not None else ""

@@ -26,6 +26,7 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         file_changed=model.queue.file_changed(item),
         is_problem=item is not None and item.problem is not None,
         ended_call=model.activity.approval if model.view == "activity" else None,
+        can_undo=_can_undo(model),
         running=running_call(model),
         library_item=model.library.current if model.view == "library" else None,
         session=model.sessions_table.current if model.view == "sessions" else None,
@@ -70,6 +71,11 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         passphrase_sent=model.vault_panel.is_sent,
         registry=model.registry,
     )
+
+
+def _can_undo(model: Model) -> bool:
+    call = model.opened_call.call if model.view == "activity" else None
+    return call is not None and call.can_undo
 
 
 def running_call(model: Model) -> RunningCall | None:

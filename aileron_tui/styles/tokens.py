@@ -45,6 +45,10 @@ _ATTRIBUTES: dict[str, str] = {
     "del": "none",
     "add-word": "bold",
     "del-word": "bold",
+    "add-name": "none",
+    "add-value": "none",
+    "del-name": "none",
+    "del-value": "none",
     "alarm": "bold",
     "link": "underline",
     "found": "bold",
@@ -68,6 +72,8 @@ _PLAIN_ATTRIBUTES = _ATTRIBUTES | {
     "alarm": "bold underline",
     "found": "bold reverse",
     "syntax-name": "bold",
+    "add-name": "bold",
+    "del-name": "bold",
     "sel": "bold",
     "cursor": "reverse",
     "lost": "dim",
@@ -96,8 +102,8 @@ _DARK = {
     "del-word": "#76302f",
     "field": "#22303b",
     "link": "#7db6f2",
-    "syntax-name": "#8fbcd9",
-    "syntax-value": "#d9b98f",
+    "syntax-name": "#b8dcf8",
+    "syntax-value": "#f0dcb4",
 }
 
 _DARK_256 = {
@@ -139,7 +145,7 @@ _LIGHT = {
     "field": "#dfe3e6",
     "link": "#1a5fb4",
     "syntax-name": "#1f5f85",
-    "syntax-value": "#84530f",
+    "syntax-value": "#6b4000",
 }
 
 _LIGHT_256 = {

@@ -33,6 +33,10 @@ _Words = tuple[str, str, str]
 _CHANGES: Final[Mapping[ChangeKind, _Words]] = {
     "asks_no_more": ("no longer asks you", "", "now asks you before each run"),
     "setting": ("setting", "setting", "setting"),
+    "rule_allows": ("+ allows", "", "− allows"),
+    "rule_asks": ("− asks you about", "", "+ asks you about"),
+    "rule_denies": ("− denies", "", "+ denies"),
+    "secret_except": ("+ not secret:", "", "− not secret:"),
     "ops": ("+ op", "", "− op"),
     "hosts": ("+ host", "", "− host"),
     "effect": ("different effect:", "effect:", "effect:"),

@@ -22,6 +22,8 @@ WARN_READS_UNSEEN: Final = (
 )
 THEN_SETTINGS: Final = "these settings are used, and calls go on"
 ACCEPT_SETTINGS: Final = "Accept these settings?"
+THEN_POLICY: Final = "▲ calls of the built-in tools that these rules allow run without asking you"
+ACCEPT_POLICY: Final = "Accept these rules?"
 THEN_CONNECTOR: Final = "your actions can use it; it can reach only these hosts"
 WARN_FREE: Final = "runs without asking you"
 ADDED_TOGETHER: Final = "added together"
@@ -83,7 +85,8 @@ def accept(key: str, kind: str, name: str) -> str:
     """Return what the accept key would do."""
     if kind == "preview":
         return f"{key} lets previews send this POST: {name}."
-    return f"{key} accepts the {kind} {name}, exactly as it is."
+    what = f"the rules of {name}" if kind == "policy" else f"the {kind} {name}"
+    return f"{key} accepts {what}, exactly as {'they are' if kind == 'policy' else 'it is'}."
 
 
 def problem_why(severity: str) -> str:
@@ -99,6 +102,8 @@ def why_not_accepted(kind: str, why: str) -> str:
         return "A preview tried to send this POST request. It was refused, because you have not accepted it."
     if kind == "settings":
         return "It is not what you accepted. Until you accept it, or put it back and restart, every call waits."
+    if kind == "policy":
+        return "Until you accept it, it only restricts: what it denies is denied, and nothing that it allows counts."
     rule = "Agents can't use it until you accept it"
     if why == "changed":
         return f"This {kind} changed on disk after it was accepted. {rule} again."

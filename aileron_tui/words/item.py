@@ -66,6 +66,7 @@ RECORD: Final = "RECORD"
 CHANGED_REMARK: Final = "nothing has run"
 GONE_REMARK: Final = "nothing has run; the preview can no longer be fetched"
 SENT_REMARK: Final = "used exactly as shown; not checked with the service"
+SENT_TO_TOOL: Final = "used exactly as shown"
 SENT_NOTHING: Final = "nothing"
 NOT_KEPT: Final = "no longer kept"
 SEALED: Final = "sealed"
@@ -93,6 +94,7 @@ AFTER: Final = "after"
 WHAT_YOU_SAW: Final = "what you saw"
 AS_IT_IS_NOW: Final = "as it is now"
 NO_PREVIEW_NOW: Final = "no preview now"
+RULE: Final = "Rule"
 WORDS: Final = "Words"
 WORDS_REMARK: Final = "compare with the agent's answer"
 """What the three words are for: both have the same if they are about this call."""
@@ -152,14 +154,20 @@ STEP_ASKS_AGAIN: Final = "; the run stops before this step and asks you again"
 STEP_RUNS_ON: Final = "; you are not asked again, because this step is safe to repeat"
 
 
-def how_it_ended(state: str, at: str, took: str) -> str:
-    """Return how a call ended, or how far it is; *took*: how long its steps ran, or have been running."""
+def how_it_ended(state: str, at: str, took: str, *, builtin: bool = False) -> str:
+    """Return how a call ended, or how far it is.
+
+    Args:
+        took: how long its steps ran, or have been running.
+        builtin: it was a built-in tool's, which asks no service.
+    """
     if state == "executing":
         return f"running for {took}"
     if state not in OUTCOMES or not at:
         return "not finished yet"
     after = f", took {took}" if took else ""
-    whose = "; what the service returned:" if state == "completed" else ""
+    returned = "; what it returned:" if builtin else "; what the service returned:"
+    whose = returned if state == "completed" else ""
     return f"{OUTCOMES[state]} at {at}{after}{whose}"
 
 
@@ -214,6 +222,11 @@ def read_back_unavailable(*, why: bool) -> str:
 def fields_differ(count: int) -> str:
     """Return the tag of a call of which the service holds something else."""
     return "1 field differs" if count == 1 else f"{count} fields differ"
+
+
+def found_in_project(age: str) -> str:
+    """Return where and when the preview of a built-in tool's call was made."""
+    return f"as Aileron found the project, {age} ago"
 
 
 def fetched(host: str, age: str) -> str:
@@ -462,3 +475,10 @@ def step(number: int) -> str:
 def more_steps(count: int) -> str:
     """Return that there are *count* steps besides the one that was named."""
     return f" and {count} more {'step' if count == 1 else 'steps'}"
+
+
+def rule_decided(gated: bool, state: str, decided_by: str) -> str:
+    """Return what the rules did with a call, before the reason; *decided_by*: empty if nobody was asked."""
+    if state == "denied" and not decided_by:
+        return "denied because: "
+    return "asked because: " if gated else "ran without asking because: "

@@ -5,10 +5,12 @@ from typing import Final
 
 VERBS: Final = {
     "approve": "approve",
+    "approve_session": "approve it for the session",
     "accept": "accept it",
     "accept_rest": "accept the rest",
     "withdraw_acceptance": "withdraw its acceptance",
     "allow_host": "allow the host",
+    "undo_run": "undo it",
 }
 ALL_SEEN: Final = "✓ All seen."
 RECHECKING: Final = "Checking once more before it runs …"
@@ -157,6 +159,11 @@ def failed(title: str, outcome: str) -> str:
     return f"✗ Failed: {title}. {outcome}" if outcome else f"✗ Failed: {title}."
 
 
+def undone(action: str) -> str:
+    """Return the report of a call that was taken back."""
+    return f"✓ Undone: {action}. What was there before is back."
+
+
 def denied(title: str, agent: str, reason: str, calls: int = 1) -> str:
     """Return the report of a no to *calls* equal calls, with what the agent reads."""
     who = "The agent" if agent == "the agent" else agent
@@ -186,6 +193,11 @@ def effect(title: str) -> str:
 def runs_action(name: str) -> str:
     """Return what a yes does, where the action file has no title."""
     return f"run {name}"
+
+
+def and_identical(phrase: str) -> str:
+    """Return what a yes does that covers identical calls of the session."""
+    return f"{phrase}, and run identical calls of this session without asking"
 
 
 def changes_fields(phrase: str, count: int) -> str:

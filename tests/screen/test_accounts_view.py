@@ -36,7 +36,7 @@ def opened(
 
 async def go(shown: Console) -> None:
     await shown.rest()
-    await shown.press_alone("A")
+    await shown.press_alone("6")
     await shown.shows(" status ")
     await shown.rest()
 
@@ -323,7 +323,7 @@ async def test_a_call_without_an_account_leads_to_its_connector() -> None:
     view = held(need("unbound"))
     async with console(start(view, vault=UNLOCKED, accounts=accounts(ENDED))) as shown:
         await shown.rest()
-        assert "A" in shown.text
+        assert "6" in shown.text
         await go(shown)
         await shown.press_alone("B")
         await shown.shows("api_key/mail/default for github://aileron/mail@1.1.0.")

@@ -22,6 +22,7 @@ ON_THEIR_OWN = (
     ("strong", "chip"),
     ("text", "add"),
     ("text", "del"),
+    *itertools.product(("syntax-name", "syntax-value"), ("ground", "add", "del")),
     ("strong", "add-word"),
     ("strong", "del-word"),
     ("strong", "field"),

@@ -7,12 +7,14 @@ import pytest
 
 from aileron_core.console_port import (
     Accept,
+    AcceptedBeforeView,
     FileContentView,
     LibraryUpdated,
     NotAcceptedView,
     RunTimeView,
     WithdrawAcceptance,
 )
+from aileron_core.library.policy_comparison import compare_policies
 from aileron_tui.draw.blocks import lay_out
 from aileron_tui.draw.file_page import file_blocks
 from aileron_tui.draw.suite_page import suite_blocks
@@ -50,6 +52,36 @@ def test_a_changed_connector_names_its_new_host(snap_compare: Snap, look: Look) 
 @dark
 def test_a_new_action_is_shown_whole(snap_compare: Snap, look: Look) -> None:
     assert taken(snap_compare, look, at_rest, start(held=(offered(),)))
+
+
+def test_changed_rules_begin_with_what_they_newly_allow() -> None:
+    """In the words of a rule; what they then do is said as of no other file."""
+    old = '[[rule]]\ntools = ["Grep"]\ndecision = "deny"\n'
+    new = '[[rule]]\ntools = ["Bash"]\ncommand = ["make", "*"]\ndecision = "allow"\n'
+    before = AcceptedBeforeView(
+        name="policy.toml",
+        digest="0" * 64,
+        accepted_at=NOW - 86_400,
+        text=old,
+        changes=compare_policies(old, new),
+    )
+    file = NotAcceptedView(
+        kind="policy",
+        name="policy.toml",
+        file="policy.toml",
+        digest="1" * 64,
+        change="changed",
+        gated=None,
+        connector="",
+        hosts=(),
+        content=FileContentView(text=new, before=before),
+    )
+    lines = [line.strip() for line in shown_lines(file)]
+    assert lines[0].startswith("ALLOWS MORE")
+    assert "+ allows Bash: make *" in lines[1]
+    assert "− denies Grep" in lines[2]
+    assert any("run without asking you" in line for line in lines)
+    assert not any("Hosts" in line for line in lines)
 
 
 def test_every_line_of_a_new_file_is_in_its_document_and_must_be_seen() -> None:

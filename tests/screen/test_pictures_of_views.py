@@ -370,7 +370,7 @@ def test_help_ends_with_the_signs(snap_compare: Snap, size: tuple[int, int]) -> 
 @picture_of(start(vault=UNLOCKED, accounts=accounts(ANA, CHANGED, ENDED)))
 async def test_the_accounts_say_which_cannot_be_used(shown: Console) -> None:
     """Status in sign and word, why below, and the connectors that have no account."""
-    await shown.go("A", "3 accounts, 2 cannot be used")
+    await shown.go("6", "3 accounts, 2 cannot be used")
     await to_row(shown, "api_key/mail/home")
     await shown.rest()
 
@@ -379,7 +379,7 @@ async def test_the_accounts_say_which_cannot_be_used(shown: Console) -> None:
 @picture_of(start(vault=UNLOCKED, accounts=accounts(ENDED)))
 async def test_a_login_shows_what_it_asks_for_and_who_gets_the_tokens(shown: Console) -> None:
     """Before anything is opened: permissions, both hosts, and the address whole."""
-    await shown.go("A", "1 account, 1 cannot be used")
+    await shown.go("6", "1 account, 1 cannot be used")
     await to_row(shown, "oauth2/drive/ana")
     await shown.rest()
     await shown.press_alone("l")

@@ -24,6 +24,15 @@ def person(tmp_path: Path) -> Iterator[Reader]:
     reader.close()
 
 
+def test_a_call_is_approved_for_the_session_where_that_is_offered(tmp_path: Path) -> None:
+    person = Reader(tmp_path, "0", "builtin")
+    assert "A approve for the session" in person.asked()
+    assert "✓ Approved: Send a mail draft" in person.answers("A")
+    assert "remember=True" in person.intents
+    assert "A does nothing here now." in person.answers("A")
+    person.close()
+
+
 def test_a_filter_leaves_out_what_does_not_match_and_says_what_it_found(person: Reader) -> None:
     """`1` and `n` go among what it lets through; `/` alone shows all again."""
     output = person.answers("/ agent:goose")

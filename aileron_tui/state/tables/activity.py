@@ -51,6 +51,7 @@ _STATES: Mapping[str, str] = {
     AuditEvent.APPROVAL_EXPIRED: "expired",
     AuditEvent.APPROVAL_WITHDRAWN: "withdrawn",
     AuditEvent.CALL_REFUSED: "refused",
+    AuditEvent.RUN_DENIED_BY_RULE: "denied",
 }
 """How far a run came, by the record that says so; other records change nothing about it."""
 

@@ -17,9 +17,9 @@ def test_each_reason_for_waiting_can_be_drawn_said_and_refused(reason: str) -> N
     """Also where no account is needed, but the vault's key has to verify what was accepted."""
     need = AccountNeedView(reason=reason, connector="local://x/y", kind="")  # type: ignore[arg-type]
     assert plain_text(need_heading(need).label)
-    drawn = [*need_blocks(need, gated=True, unlock_key="U", choose_key="C", accounts_key="A")]
+    drawn = [*need_blocks(need, gated=True, unlock_key="U", choose_key="C", accounts_key="6")]
     assert "of kind" not in " ".join(plain_text(block.pieces) for block in drawn)
     for table in (words.vault.WARNINGS, words.vault.TAGS, words.vault.REFUSED):
         assert table[reason]
-    said = words.vault.status(reason, "U", "C", "A", has_vault=True)
+    said = words.vault.status(reason, "U", "C", "6", has_vault=True)
     assert ("vault is locked" in said) == (reason == "locked")

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.console_port import FieldView, PreviewView
+from aileron_tui.draw import code_colours
+from aileron_tui.draw.code_colours import _LANGUAGES, MAX_LINE, coloured  # pyright: ignore[reportPrivateUsage]
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.formats import field_lines, hidden_characters_of
 from aileron_tui.draw.hidden_characters import HiddenCharacters
@@ -16,6 +18,7 @@ from aileron_tui.draw.markup import MAX_CHARACTERS, convert
 from aileron_tui.draw.text import Line, Role, plain_text
 from tests.support.screens.calls import approval
 
+LANGUAGES = sorted({*_LANGUAGES.values()})
 NOW = 1_790_000_000.0
 
 
@@ -258,6 +261,64 @@ def test_a_difference_is_coloured_and_keeps_its_signs() -> None:
         ("--- a", "strong"), ("+++ b", "strong"), ("@@ -1 +1 @@", "syntax-name"),
         ("-old", "del"), ("+new", "add"), (" same", "text"),
     ]  # fmt: skip
+
+
+def test_code_in_a_difference_has_the_colours_of_its_language_and_keeps_its_marks() -> None:
+    """By the name of its file; a mark is drawn as everywhere, and a line says no more and no less."""
+    text = '--- /dev/null\n+++ b/a.py\n@@ -1 +1 @@\n-def f():\n+  return "a\u202eb"\n def'
+    lines = pieces(text, "diff")
+    assert [roles(line) for line in lines[3:]] == [
+        [("-", "del"), ("def", "del-name"), (" f():", "del")],
+        [("+", "add"), ("  ", "add"), ("return", "add-name"), (" ", "add"), ('"a', "add-value"),
+         ("‹RLO›", "mark"), ('b"', "add-value")],
+        [(" ", "text"), ("def", "syntax-name")],
+    ]  # fmt: skip
+    plain = text.replace("a.py", "a.txt")
+    assert [*map(plain_text, pieces(plain, "diff"))][3:] == [*map(plain_text, lines)][3:]
+    assert roles(pieces(plain, "diff")[3])[0] == ("-def f():", "del")
+
+
+@given(name=st.sampled_from(LANGUAGES), text=st.text(max_size=80))
+def test_colouring_neither_changes_nor_loses_a_character(name: str, text: str) -> None:
+    assert "".join(part for part, _ in coloured(text, name)) == text
+
+
+def test_a_line_that_its_language_reads_otherwise_stays_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Lossy:
+        def get_tokens_unprocessed(self, text: str) -> list[tuple[int, str, str]]:
+            return [(0, "", text[2:])]
+
+    monkeypatch.setattr(code_colours, "_lexer", {"python": Lossy()}.get)
+    assert [*coloured("def f", "python")] == [("def f", None)]
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_colouring_a_line_takes_no_long_time(name: str) -> None:
+    """Whatever an agent writes: a slow expression would stop the console."""
+    began = time.process_time()
+    for part in (
+        "\\",
+        '"',
+        "/*",
+        "(",
+        "a",
+        "<a ",
+        "{",
+        " ",
+        "`",
+        "0",
+        "- ",
+        "a.",
+        "[a",
+        "@",
+        "#{",
+        "${",
+        "((a ",
+    ):
+        assert list(coloured((part * MAX_LINE)[:MAX_LINE], name))
+    assert time.process_time() - began < 2
 
 
 def test_addresses_stand_one_a_line() -> None:

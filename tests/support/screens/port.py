@@ -54,6 +54,7 @@ from aileron_core.console_port import (
     StopEverything,
     StopRun,
     TouchVault,
+    UndoRun,
     UnlockVault,
     UnlockVaultWithKeyring,
     VaultRefused,
@@ -121,6 +122,9 @@ class FixtureCore:
                 return self._end(intent.session_id)
             case StopRun():
                 return self._stop_run(intent.run_id)
+            case UndoRun():
+                view = next(v for v in self._views.values() if v.run_id == intent.run_id)
+                return [self._record(AuditEvent.RUN_UNDONE, "A person undid it", view)]
             case StopEverything():
                 return self._stop()
             case TouchVault():
@@ -287,7 +291,15 @@ class FixtureCore:
         answer = json.dumps({"id": "18c2", "labelIds": ["SENT"]}, indent=2)
         result = (FieldView(label="Result", value=answer, multiline=True, shape="json"),)
         done = view.state == "completed"
-        call = CallView(approval=view, gated=True, result=result if done else (), records=records)
+        undone = any(each.event == AuditEvent.RUN_UNDONE for each in records)
+        can_undo = done and view.action.startswith("builtin.") and not undone
+        call = CallView(
+            approval=view,
+            gated=True,
+            result=result if done else (),
+            records=records,
+            can_undo=can_undo,
+        )
         return CallRead(run_id=run_id, call=call)
 
     def _read_calls(self, intent: ReadApprovals) -> Iterator[ApprovalsRead]:
