@@ -1,4 +1,4 @@
-"""`aileron action check`: what is wrong with action files, without a home."""
+"""`aileron action check` and `aileron validate`: what is wrong with files."""
 
 import math
 import os
@@ -8,6 +8,8 @@ from pathlib import Path
 from aileron_core.actions.catalog import read_handle
 from aileron_core.actions.load import read_action
 from aileron_core.errors import Problem
+from aileron_core.home.client import ConsoleUnavailable, HomeClient
+from aileron_core.proxy_settings import PluginTools
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 
@@ -21,19 +23,61 @@ def check_actions(context: CommandContext, paths: Sequence[str], *, portable: bo
     """
     files = list(dict.fromkeys(file for path in paths for file in _files(Path(path))))
     problems = [problem for file in files for problem in _problems(file, portable=portable)]
+    return _report(context, problems, len(files))
+
+
+def validate_project(context: CommandContext, path: Path) -> int:
+    """Print why a launch would refuse the project's settings file *path*; return 1 if it would.
+
+    What of it depends on the accepted connectors is asked of the console, if one runs.
+
+    Raises:
+        NotFound, Forbidden: it cannot be read.
+    """
+    from aileron_core.launch.agents import AGENTS
+    from aileron_core.launch.project import exposed_by_project, project_file_problems
+
+    problems = project_file_problems(path, AGENTS.values())
+    if all(each.severity == "warning" for each in problems) and (tools := exposed_by_project(path)):
+        problems = (*problems, *_plugin_tool_problems(context.home, path, tools))
+    return _report(context, problems, 1, shows_class=True)
+
+
+def _plugin_tool_problems(
+    home: Path, path: Path, tools: Sequence[PluginTools]
+) -> tuple[Problem, ...]:
+    asked = {"plugin_tools": [each.to_json() for each in tools]}
+    try:
+        _, body = HomeClient(home).request("POST", "/v1/plugin-tools", asked)
+    except ConsoleUnavailable:
+        message = "was not compared with the accepted connectors, because no console runs. Start `aileron console`"
+        key = "mcp_proxy.plugin_tools"
+        severity, class_ = "warning", "unavailable"
+        return (
+            Problem(file=path.name, key=key, message=message, class_=class_, severity=severity),
+        )
+    return tuple(
+        Problem(file=path.name, key=each["key"], message=each["message"], class_=each["class"])
+        for each in body["problems"]
+    )
+
+
+def _report(
+    context: CommandContext, problems: Sequence[Problem], files: int, *, shows_class: bool = False
+) -> int:
     errors = sum(problem.severity == "error" for problem in problems)
     if context.json:
         context.show(
             {
-                "files": len(files),
+                "files": files,
                 "ok": not errors,
                 "problems": [problem.to_json() for problem in problems],
             }
         )
     else:
         for problem in problems:
-            _print(context, problem)
-        counts = (("file", len(files)), ("error", errors), ("warning", len(problems) - errors))
+            _print(context, problem, shows_class=shows_class)
+        counts = (("file", files), ("error", errors), ("warning", len(problems) - errors))
         checked, *rest = (_count(number, noun) for noun, number in counts)
         context.say(f"{checked} checked: {', '.join(rest)}.")
     return EXIT.FAILED if errors else EXIT.DONE
@@ -80,13 +124,14 @@ def _read(path: Path) -> bytes:
     return read_handle(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
 
 
-def _print(context: CommandContext, problem: Problem) -> None:
+def _print(context: CommandContext, problem: Problem, *, shows_class: bool) -> None:
     location = problem.file
     if problem.line:
         location += f":{problem.line}:{problem.column}"
     key = f"{problem.key}: " if problem.key else ""
     failed = problem.severity == "error"
     line = f"{'✗' if failed else '!'} {location}: {key}{problem.message}"
+    line += f" ({problem.class_})" if shows_class else ""
     context.say(escape(line), fg="red" if failed else "yellow")
 
 

@@ -26,6 +26,12 @@ from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.process import close_memory, drop_key_variables, given_passphrase, opening_line
 from aileron_tui.cli.scaffold import EXAMPLE_PORT
 
+_BUILTINS: dict[bool | None, Literal["off", "beside"] | None] = {
+    None: None,
+    True: "beside",
+    False: "off",
+}
+
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="aileron %(version)s")
@@ -208,6 +214,16 @@ def serve(
     shell_complete=paths,
     help="Hide PATH from the agent, also in the project.",
 )
+@click.option(
+    "--builtins/--no-builtins",
+    default=None,
+    help="Give the agent Aileron's own Read, Write, Edit, Bash, Glob and Grep, which pass the gate.",
+)
+@click.option(
+    "--intercept-builtins",
+    is_flag=True,
+    help="The same, and switch off the agent's own tools, as far as it can do without them.",
+)
 @click.option("--no-gateway", is_flag=True, help="Do not send model traffic through Aileron.")
 @click.option(
     "--allow-abstract-sockets",
@@ -250,6 +266,8 @@ def launch(
     read: tuple[str, ...],
     write: tuple[str, ...],
     hide: tuple[str, ...],
+    builtins: bool | None,
+    intercept_builtins: bool,
     no_gateway: bool,
     allow_abstract_sockets: bool,
     accept_project: bool,
@@ -271,6 +289,11 @@ def launch(
             EXIT.USAGE,
             "--no-sandbox leaves nothing for --sandbox, --read, --write or --hide to do. Leave out one or the other.",
         )
+    if intercept_builtins and builtins is False:
+        raise CliError(
+            EXIT.USAGE,
+            "--no-builtins leaves nothing for --intercept-builtins to do. Leave out one.",
+        )
     if export_session is not None:
         return export(context, agent, args, Path(export_session))
     return launch_agent(
@@ -286,7 +309,21 @@ def launch(
         label=label,
         dry_run=dry_run,
         paths=LaunchPaths(read=read, write=write, hide=hide),
+        builtins="instead" if intercept_builtins else _BUILTINS[builtins],
     )
+
+
+@aileron.command()
+@click.argument("file", default="aileron.toml", shell_complete=paths)
+@command_options
+def validate(context: CommandContext, file: str) -> int:
+    """Check what a project asks of launches. Report everything that a launch would refuse, with its code.
+
+    FILE is the project's aileron.toml (default: that of the current folder).
+    """
+    from aileron_tui.cli.check import validate_project
+
+    return validate_project(context, Path(file))
 
 
 @aileron.command("mcp-relay")

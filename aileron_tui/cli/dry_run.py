@@ -14,6 +14,7 @@ from aileron_core.launch.named_programs import ResolvedProgram, missing_sentence
 from aileron_core.launch.network.launch_network import listed_hosts
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch, prepare
 from aileron_core.launch.sandbox import planned_mounts
+from aileron_core.launch.tools.sandboxes import planned_tool_mounts, tool_networks
 from aileron_core.server.gateway.upstreams import base_urls
 from aileron_core.settings import load_settings
 from aileron_core.text import escape
@@ -68,6 +69,7 @@ def show_dry_run(context: CommandContext, request: LaunchRequest) -> int:
         f"Would start {escape(str(prepared.program))} in {escape(str(request.project))}", bold=True
     )
     _show_sandbox(context, request, prepared)
+    _show_tools(context, request, prepared)
     _show_start(context, request, prepared, gateway)
     _show_control(context, request, prepared)
     return EXIT.DONE
@@ -90,7 +92,7 @@ def _own_variables(request: LaunchRequest, prepared: PreparedLaunch) -> dict[str
     given = request.env
     return {
         name: "(your own value, with Aileron's settings added)"
-        if name in given and not is_placeholder(value)
+        if (name in given and not is_placeholder(value)) or name in prepared.plan.private_variables
         else value
         for name, value in sorted(prepared.env.items())
         if given.get(name) != value
@@ -109,10 +111,9 @@ def _json(request: LaunchRequest, prepared: PreparedLaunch, gateway: str) -> dic
         "sandbox": request.sandbox,
         "hosts": _hosts(request),
         "left_out": list(prepared.tools.left_out),
-        "mounts": [
-            {"path": str(each.path), "how": each.how, "why": each.why}
-            for each in planned_mounts(request, prepared)
-        ],
+        "mounts": _mounts_json(planned_mounts(request, prepared)),
+        "builtins": prepared.context.builtins,
+        "tool_sandboxes": _tool_sandboxes(request, prepared),
         "copies": [str(path) for path in prepared.agent_files.copied],
         "gateway": {
             "url": gateway if through else None,
@@ -123,6 +124,40 @@ def _json(request: LaunchRequest, prepared: PreparedLaunch, gateway: str) -> dic
         "programs": [_program_json(each) for each in prepared.named_programs],
         "project": list(project.lines()) if project else [],
     }
+
+
+def _mounts_json(mounts: Iterable[Mount]) -> list[dict[str, str]]:
+    return [{"path": str(each.path), "how": each.how, "why": each.why} for each in mounts]
+
+
+def _tool_sandboxes(
+    request: LaunchRequest, prepared: PreparedLaunch
+) -> dict[str, dict[str, object]]:
+    """Return the sandbox of each worker of the built-in tools; nothing without them, or without a sandbox."""
+    if prepared.builtin_tools is None or prepared.support is None:
+        return {}
+    mounts = planned_tool_mounts(request, prepared)
+    return {
+        kind: {"network": shared, "mounts": _mounts_json(mounts)}
+        for kind, shared in tool_networks(request).items()
+    }
+
+
+def _show_tools(context: CommandContext, request: LaunchRequest, prepared: PreparedLaunch) -> None:
+    if prepared.builtin_tools is None:
+        return
+    how = "instead of" if prepared.context.builtins == "instead" else "besides"
+    context.say(
+        f"  tools     Aileron's Read, Write, Edit, Bash, Glob and Grep, {how} the agent's own"
+    )
+    if prepared.support is None:
+        context.say("    they run as processes of yours, without a sandbox")
+        return
+    for kind, shared in tool_networks(request).items():
+        network = "this machine's network" if shared else "no network"
+        context.say(
+            f"    a sandbox for {kind}: the paths above, without what is the agent's own; {network}"
+        )
 
 
 def _show_sandbox(
@@ -195,6 +230,7 @@ def _show_control(
         *past,
         *prepared.left_out_keys,
         *prepared.unused_keys,
+        *prepared.plan.beside,
         *([prepared.plan.lost_key] if prepared.plan.lost_key else []),
         *missing_sentences(prepared.named_programs),
     ):

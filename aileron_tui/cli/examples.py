@@ -69,6 +69,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aileron launch codex --dry-run",
     ),
     "logs": ("aileron logs -n 200", "aileron logs --follow"),
+    "validate": ("aileron validate", "aileron validate my-project/aileron.toml --json"),
     "mcp-relay": ("aileron mcp-relay --zip aileron-mcp.pyz",),
     "open": ("aileron open approval act-20260102T030405-0123456789abcdef",),
     "open approval": ("aileron open approval act-20260102T030405-0123456789abcdef",),

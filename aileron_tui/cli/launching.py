@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import click
 
@@ -23,9 +23,10 @@ from aileron_core.launch.agent_state import export_conversation
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.interfaces import AcceptedSettings, LaunchedSession, SessionHold
 from aileron_core.launch.launcher import launch
-from aileron_core.launch.plan import Agent
+from aileron_core.launch.plan import Agent, Builtins
 from aileron_core.launch.prepare import LaunchRequest
 from aileron_core.launch.project import ProjectSettings
+from aileron_core.proxy_settings import PluginTools
 from aileron_core.settings import LaunchPaths, load_settings
 from aileron_core.text import escape
 from aileron_mcp.relay_copies import compiled_folder
@@ -122,9 +123,11 @@ class HomeSessions:
         network: Literal["all", "hosts", "offline"] | None = None,
         hosts: Collection[str] = (),
         writes: Collection[str] = (),
+        builtins: Builtins = "off",
+        plugin_tools: Sequence[PluginTools] = (),
     ) -> LaunchedSession:
         """Open a session; see `aileron_core.launch.interfaces.SessionPort`."""
-        asked = {
+        asked: dict[str, Any] = {
             "agent": agent,
             "label": label[:128],
             "cwd": str(cwd),
@@ -133,6 +136,10 @@ class HomeSessions:
             "contained": contained,
             "key_providers": list(key_providers),
         }
+        if builtins != "off":
+            asked["builtins"] = builtins
+        if plugin_tools:
+            asked["plugin_tools"] = [each.to_json() for each in plugin_tools]
         if network is not None:
             asked |= {"network": network, "hosts": list(hosts), "writes": list(writes)}
         _, body = self._console.request("POST", "/v1/sessions", asked)
@@ -292,6 +299,7 @@ def launch_agent(
     label: str,
     dry_run: bool,
     paths: LaunchPaths,
+    builtins: Builtins | None,
 ) -> int:
     """Launch the agent *name*; return its own exit code.
 
@@ -317,6 +325,7 @@ def launch_agent(
         paths=settings.paths,
         typed_paths=paths,
         label=label,
+        builtins=builtins,
     )
     if dry_run:
         return show_dry_run(context, request)

@@ -20,7 +20,7 @@ from aileron_core.settings import LogSettings
 from aileron_tui.cli.output import safe_json
 
 _OURS = ("aileron_core.", "aileron_tui.", "aileron_mcp.")
-_EXTRA_FIELDS = ("event", "seq", "run", "session", "action")
+_EXTRA_FIELDS = ("event", "seq", "run", "session", "action", "decided", "seconds", "state")
 """What lines of Aileron's own carry beside their message, given as `extra`."""
 _log = logging.getLogger(__name__)
 

@@ -17,9 +17,11 @@ from aileron_core.app import App, AppOptions, MakeOutgoing
 from aileron_core.console_port import ApprovalsRead, CoreEvent
 from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
+from aileron_core.library.policy_in_force import load_policy
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.server.sockets import bind_tcp, bind_unix
 from aileron_core.settings import Settings, load_settings
+from aileron_core.tracing.environment import tracer_from_environment
 from aileron_core.vault.secret import Secret
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.logfile import log_to
@@ -55,17 +57,19 @@ def core_thread(
 
     Raises:
         InvalidRequest: a route is not of the form HOST:PORT=127.0.0.1:PORT.
-        FileProblems: config.toml cannot be used.
+        FileProblems: config.toml or policy.toml cannot be used.
     """
     settings = settings or load_settings(home.config)
     options = AppOptions(
         routes=tuple(route_argument(text) for text in routes),
         accept_installed=accept_installed,
         settings=settings,
+        policy=load_policy(home.policy),
         failpoint=failpoint,
         passphrase=passphrase,
         use_keyring=use_keyring,
         make_outgoing=make_outgoing,
+        tracer=tracer_from_environment(),
     )
 
     @contextlib.asynccontextmanager

@@ -75,6 +75,9 @@ def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "key", "says"),
     [
+        ("[builtin.bash]\nrehearse = 'no'", "builtin.bash.rehearse", "one of ask"),
+        ("[builtin.bash]\nrun = 1", "builtin.bash.run", "not a key here"),
+        ("[builtin]\nbash = 1", "builtin.bash", "must be a table"),
         ("[console]\narm_ms = 249", "console.arm_ms", "from 250"),
         ("[console]\narm_ms = true", "console.arm_ms", "from 250"),
         ("[console]\nbell = 1", "console.bell", "true or false"),

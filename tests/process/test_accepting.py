@@ -130,7 +130,7 @@ async def test_agents_see_what_a_person_accepted_and_nothing_else(
 ) -> None:
     """Nothing at first; an action the moment its key was pressed; nothing of a changed file, nor after a restart."""
     console = await in_thread(consoles)
-    await in_thread(lambda: console.until("All seen."))
+    await in_thread(lambda: console.until("not seen yet"))
     file = home / "actions" / "get-draft.md"
     async with connected(home, era) as agent:
         assert await agent.tools() == set()

@@ -3,10 +3,14 @@
 import contextlib
 import json
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aileron_tui.cli.check import validate_project
+from aileron_tui.cli.output import EXIT, CommandContext
+from tests.support.mcp_harness import NEW
 from tests.support.server_harness import DRAFT, Console, Serve
 
 MIB = 1024 * 1024
@@ -327,6 +331,48 @@ def test_a_session_that_is_not_of_the_form_is_not_opened(
     assert next(iter(change)) in answer.error["message"]
     missing = shared.post("/v1/sessions", {"cwd": "/"}, local=True)
     assert "'agent' is missing" in missing.error["message"]
+
+
+def test_ops_of_a_connector_are_tools_of_the_session_that_was_launched_with_them(
+    shared: Console, token: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Over MCP too; what nobody accepted stops the opening, and `aileron validate` says it before."""
+    asked = {"plugin_tools": [{"plugin": "mail-drafts", "expose": ["list_drafts"]}]}
+    relay = shared.post("/v1/sessions", {"agent": "a", "cwd": "/", **asked}, local=True)
+    assert (relay.status, "`launched`" in relay.error["message"]) == (400, True)
+    wrong = {"plugin_tools": [{"plugin": "nope", "expose": ["list_drafts"]}]}
+    body = {"agent": "a", "cwd": "/", "launched": True}
+    refused = shared.post("/v1/sessions", {**body, **wrong}, local=True)
+    assert refused.status == 400
+    assert "no accepted connector is named 'nope'" in refused.error["message"]
+
+    own = shared.session(launched=True, **asked)["token"]
+    for who, is_error in ((own, False), (token, True)):
+        meta = {"_meta": NEW, "name": "mail-drafts_list_drafts", "arguments": {}}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": meta}
+        headers = {
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": "2026-07-28",
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": "mail-drafts_list_drafts",
+        }
+        connection = shared.connection()
+        headers |= {"Authorization": f"Bearer {who}", "Content-Type": "application/json"}
+        connection.request("POST", "/mcp", json.dumps(call), headers)
+        said = connection.getresponse().read()
+        assert (b'"isError":true' in said) is is_error, said
+        connection.close()
+
+    project = tmp_path / "aileron.toml"
+    project.write_text(
+        "[mcp_proxy]\nenable = true\nplugin_tools = [{plugin = 'mail-drafts', expose = ['nope']}]\n"
+    )
+    context = CommandContext(home=shared.home, json=False, color=False)
+    assert validate_project(context, project) == EXIT.FAILED
+    assert "(USER.MCP_PROXY.UNKNOWN_OPERATION)" in capsys.readouterr().out
+    context = CommandContext(home=tmp_path / "none", json=False, color=False)
+    assert validate_project(context, project) == EXIT.DONE
+    assert "no console runs" in capsys.readouterr().out
 
 
 def test_actions_are_listed_as_agreed(shared: Console, token: str) -> None:

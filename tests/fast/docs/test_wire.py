@@ -85,6 +85,7 @@ def test_settings_of_a_person_have_these_defaults() -> None:
         "mcp.hold_seconds": default.hold_seconds,
         "mcp.tools": default.tools[0],
         "history.days": default.history_days,
+        "builtin.bash.rehearse": default.rehearse,
     }
     for name in ("vault", "console", "log", "notify"):
         table = getattr(default, name)

@@ -1,0 +1,50 @@
+"""What another `policy.toml` is said to allow."""
+
+import pytest
+
+from aileron_core.library.policy_comparison import compare_policies
+
+WRITE = '[[rule]]\ntools = ["Write"]\ndecision = "{}"\n'
+GIT = '[[rule]]\ntools = ["Bash"]\ncommand = ["git", "commit", "-m", "a b"]\ndecision = "allow"\n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind", "direction"),
+    [
+        ("", WRITE.format("allow"), "rule_allows", "wider"),
+        (WRITE.format("allow"), "", "rule_allows", "narrower"),
+        ("", WRITE.format("ask"), "rule_asks", "narrower"),
+        (WRITE.format("ask"), "", "rule_asks", "wider"),
+        ("", WRITE.format("deny"), "rule_denies", "narrower"),
+        (WRITE.format("deny"), "", "rule_denies", "wider"),
+        ("", '[secrets]\nexcept = ["a"]', "secret_except", "wider"),
+        ('[secrets]\nexcept = ["a"]', "", "secret_except", "narrower"),
+        (WRITE.format("ask"), WRITE.format("ask") + 'reason = "x"', "text", "other"),
+    ],
+)
+def test_each_difference_has_a_direction(old: str, new: str, kind: str, direction: str) -> None:
+    (change,) = compare_policies(old, new)
+    assert (change.kind, change.direction) == (kind, direction)
+
+
+def test_what_allows_more_comes_first_and_words_with_blanks_are_quoted() -> None:
+    changes = compare_policies(WRITE.format("allow"), GIT)
+    assert [(each.direction, each.before, each.after) for each in changes] == [
+        ("wider", "", "Bash: 'git' 'commit' '-m' 'a b'"),
+        ("narrower", "Write", ""),
+    ]
+    assert compare_policies(GIT, GIT) == ()
+
+
+def test_what_a_rule_lets_a_command_change_is_said() -> None:
+    rules = '[[rule]]\ntools = ["Bash"]\ndecision = "allow"\nchanges = {}\n'
+    some = rules.format('["build/**", "*.log"]') + 'command = ["make"]\n'
+    assert [each.after or each.before for each in compare_policies(rules.format("[]"), some)] == [
+        "Bash: make, if it changes only build/**, *.log",
+        "Bash, if it changes nothing",
+    ]
+
+
+def test_what_cannot_be_read_is_not_compared() -> None:
+    with pytest.raises(ValueError, match="policy"):
+        compare_policies("of_a_later_version = 1", "")
