@@ -13,6 +13,7 @@ from bench import (
     load_manifests,
     relay_start,
     spinning,
+    tools,
     unlock,
 )
 
@@ -28,6 +29,7 @@ ALL = {
     "holding": holding.main,
     "console": console.main,
     "gateway": gateway.main,
+    "tools": tools.main,
 }
 
 if __name__ == "__main__":
