@@ -11,6 +11,7 @@ from agent_pages import agent_pages
 from architecture_page import with_layers
 from commands import BEGIN, END, with_commands
 from keys_page import keys_page
+from rules_page import with_secret_files
 from wire_page import with_bodies
 
 from aileron_core.runs.transitions import FINAL, TRANSITIONS, RunState
@@ -19,6 +20,7 @@ DOCS = Path(__file__).resolve().parent
 SNAPSHOTS = DOCS.parent / "tests" / "screen" / "__snapshots__"
 
 _CALLS, _PANELS, _VIEWS = "test_looks", "test_pictures_of_panels", "test_pictures_of_views"
+_TOOLS = "test_pictures_of_tools"
 PICTURES = {
     "console.svg": ("test_layouts", "test_a_mail_that_waits[120x36]"),
     "before-after.svg": ("test_effects", "test_a_change_in_sight[120x36]"),
@@ -49,6 +51,8 @@ PICTURES = {
         "test_suites",
         "test_515_files_are_one_item_that_begins_with_those_to_look_at[120x36]",
     ),
+    "builtin-edit.svg": (_TOOLS, "test_a_change_of_a_file_is_shown_as_its_difference[120x36]"),
+    "builtin-bash.svg": (_TOOLS, "test_a_command_shows_what_its_rehearsal_did[120x36]"),
     "sessions.svg": (_VIEWS, "test_sessions_say_who_is_there_and_what_contains_them[120x36]"),
 }
 """The pictures of the pages, by the module and the name of the snapshot that each is a copy of."""
@@ -79,6 +83,7 @@ def parts() -> dict[Path, str]:
         DOCS / "command-line.md": with_commands,
         DOCS / "architecture.md": with_layers,
         DOCS / "wire.md": with_bodies,
+        DOCS / "rules.md": with_secret_files,
     }
     made = {page: fill(page.read_text(encoding="utf-8")) for page, fill in filled.items()}
     made[DOCS / "keys.md"] = keys_page()

@@ -243,8 +243,9 @@ def listen_tcp(port: int = 0) -> socket.socket:
 class Served:
     """A core that is served until `stop` is set."""
 
-    def __init__(self, home: Path, hold_seconds: float) -> None:
+    def __init__(self, home: Path, hold_seconds: float, **options: Any) -> None:
         self._home = home
+        self._options = AppOptions(accept_installed=True, **options)
         self._hold_seconds = hold_seconds
         self.stop = asyncio.Event()
 
@@ -252,7 +253,7 @@ class Served:
         self.loop = asyncio.get_running_loop()
         self._home.mkdir(mode=0o700, exist_ok=True)
         installed = _furnish(self._home)
-        async with App.open(Home(self._home), AppOptions(accept_installed=True)) as app:
+        async with App.open(Home(self._home), self._options) as app:
             self.app = app
             sockets = [
                 bind_tcp("127.0.0.1", await app.address.remembered_port()),
@@ -303,10 +304,12 @@ class Control:
 class ThreadConsole:
     """The console in a thread."""
 
-    def __init__(self, home: Path, *, hold_seconds: float = 25.0) -> None:
+    def __init__(self, home: Path, *, hold_seconds: float = 25.0, **options: Any) -> None:
+        import mcp  # noqa: F401 - the console does in a thread, and two at once see each other's halves
+
         self.home = home
         started = threading.Event()
-        self.served = Served(home, hold_seconds)
+        self.served = Served(home, hold_seconds, **options)
         work = self.served.run(lambda _: started.set())
         self._thread = threading.Thread(target=asyncio.run, args=(work,))
         self._thread.start()

@@ -1,0 +1,138 @@
+"""The commands worker in its sandbox, as an ordinary user, on a project and a home of its own.
+
+    python command_sandbox.py FOLDER HIDDEN WORKER... commands PROJECT
+
+`sandboxed_worker` starts that. HIDDEN is a JSON list of paths of the project that are hidden.
+"""
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.builtin_worker import Worker, WorkerError
+from tests.support.ordinary import AS_ORDINARY, OWNS, give, ordinary_folder
+
+__all__ = ["Sandbox", "sandboxed_worker"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Sandbox:
+    """A worker that is ready, and what lies outside its sandbox."""
+
+    worker: Worker
+    folder: Path
+    project: Path
+    rehearsals: list[str] = field(default_factory=list[str])
+
+    def run(self, command: str, **args: object) -> dict[str, object]:
+        return self.worker.call("run", command=command, **args)
+
+    def prints(self, command: str, **args: object) -> str:
+        """Run *command*, and return what it prints."""
+        done = self.run(command, **args)
+        assert done.get("exit_code") == 0, done
+        return str(done["stdout"])
+
+    def rehearse(self, command: str, **args: object) -> dict[str, Any]:
+        done = self.worker.call("rehearse", command=command, **args)
+        self.rehearsals += [done["rehearsal"]] if "rehearsal" in done else []
+        return done
+
+    def discard_all(self) -> None:
+        while self.rehearsals:
+            with contextlib.suppress(WorkerError):
+                self.worker.call("discard", rehearsal=self.rehearsals.pop())
+
+    def fallback(self, command: str, **args: object) -> str:
+        """Rehearse *command*, and return why that does not count."""
+        return str(self.rehearse(command, **args)["fallback"])
+
+    def tree(self) -> dict[str, str]:
+        """Return what lies in the project, without its git folder: by its path content, target or nothing."""
+        found: dict[str, str] = {}
+        for each in sorted(self.project.rglob("*")):
+            name = str(each.relative_to(self.project))
+            if each.is_symlink():
+                found[name] = f"-> {each.readlink()}"
+            elif name.split("/")[0] != ".git":
+                found[name] = "" if each.is_dir() else each.read_text()
+        return found
+
+
+@contextlib.contextmanager
+def sandboxed_worker(
+    files: dict[str, str] | None = None, *, hidden: Sequence[str] = (), git: bool = False
+) -> Iterator[Sandbox]:
+    """Yield a worker on a project with *files*, those by their paths."""
+    with ordinary_folder() as folder:
+        for name in ("project", "home", "launch", "git"):
+            (folder / name).mkdir()
+        project = folder / "project"
+        for name, text in (files or {}).items():
+            (project / name).parent.mkdir(parents=True, exist_ok=True)
+            (project / name).write_text(text)
+        (folder / "launch" / "empty").touch()
+        if git:
+            (project / ".git").mkdir()
+        (folder / "home" / ".tool").mkdir()
+        (folder / "tool" / "bin").mkdir(parents=True)
+        (folder / "tool" / "bin" / "tool").write_text("#!/bin/sh\necho a tool\n")
+        (folder / "tool" / "bin" / "tool").chmod(0o755)
+        give(folder)
+        words = [
+            sys.executable,
+            "-I",
+            "-c",
+            f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.support.command_sandbox import main; main()",
+        ]
+        prefix = [*AS_ORDINARY, *words, str(folder), json.dumps(list(hidden))]
+        env = {**os.environ, OWNS: str(folder)}
+        with Worker("commands", project, prefix, env=env) as worker:
+            assert worker.features["contained"]
+            yield Sandbox(worker, folder, project)
+
+
+def main() -> None:
+    """Become the sandbox of the worker on the command line."""
+    from aileron_core.containment.bubblewrap import SandboxSpec
+    from aileron_core.containment.command_sandbox import command_sandbox_argv
+    from aileron_core.containment.mounts import Mount
+    from aileron_core.containment.programs import SYSTEM_FOLDERS
+    from aileron_core.containment.support import find_sandbox_support
+
+    support = find_sandbox_support(offline=False)
+    folder, hidden, *worker, _, project = sys.argv[1:]
+    top = Path(folder)
+    needed = {ROOT, Path(sys.prefix), Path(sys.base_prefix)}
+    outside = [
+        each
+        for each in sorted(needed)
+        if not any(each.is_relative_to(one) for one in SYSTEM_FOLDERS)
+    ]
+    git = Path(project, ".git")
+    spec = SandboxSpec(
+        bwrap=support.bwrap, project=Path(project), home=top / "home", private_home=top / "home",
+        launch_dir=top / "launch", socket=None, offline=False,
+        mounts=(
+            Mount(path=top / "home" / ".tool" / "bin", how="read-only", why="", source=top / "tool" / "bin"),
+            *(Mount(path=each, how="read-only", why="") for each in outside),
+            *(Mount(path=Path(project, each), how="hidden", why="", source=top / "launch" / "empty") for each in json.loads(hidden)),
+        ),
+        git_mounts=(Mount(path=git, how="copy", why="", source=top / "git"),) if git.exists() else (),
+    )  # fmt: skip
+    argv = command_sandbox_argv(spec, worker)
+    support.drop_privileges()
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(top / "home"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "LANG": "C.UTF-8",
+    }
+    os.execve(argv[0], argv, env)
