@@ -352,7 +352,9 @@ class _Runs:
             pause=base.pause,
             accounts=base.accounts,
             contents=self.contents,
-            tool_rules=ToolRules(base.policy.rules, base.remembered_calls, library.connectors),
+            tool_rules=ToolRules(
+                base.policy.rules, base.remembered_calls, library.connectors, base.home.path
+            ),
             argument_quota=ArgumentQuota(
                 database, registry, self.store, clock, max_bytes=settings.argument_bytes
             ),

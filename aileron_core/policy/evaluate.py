@@ -14,12 +14,12 @@ _GIT: Final = ".git"
 def evaluate(rules: Sequence[Rule], facts: Facts) -> Verdict:
     """Return what *rules* say of the call that *facts* describe; the first of several equal rules gives the reason.
 
-    A rule allows only what stays in the project. Of commands it allows a simple one whose program the session
+    A rule allows only what stays in the project: elsewhere a person is asked, with the place that it leads to. Of commands it allows a simple one whose program the session
     cannot change, or one by what its rehearsal changed: then that may be kept, and nothing may run.
     """
-    if facts.outside:
-        return Verdict(decision="deny", reason="it leads out of the project", about=facts.target)
     for decision in ("deny", "ask"):
+        if decision == "ask" and facts.outside:
+            return Verdict(decision="ask", reason="it leads out of the project", about=facts.target)
         for rule in rules:
             if rule.decision == decision and (about := _restricted(rule, facts)) is not None:
                 return Verdict(decision=decision, reason=_because(rule), about=about, rule=rule)

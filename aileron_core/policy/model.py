@@ -35,7 +35,7 @@ class Facts:
     outside: bool = False
     """The path leaves the project."""
     target: str = ""
-    """Where it leads then."""
+    """Where it leads then, absolute."""
     via_link: bool = False
     kind: str | None = None
     """`file`, `folder` or `other`; None where there is none."""
@@ -59,7 +59,13 @@ class Facts:
     @property
     def paths(self) -> tuple[str, ...]:
         """Every path that the call is known to concern."""
-        return self.named if self.path is None else (self.path, *self.named)
+        place = self.place
+        return (place, *self.named) if place else self.named
+
+    @property
+    def place(self) -> str:
+        """The file or folder itself: relative to the project, absolute outside; empty for a command."""
+        return self.target if self.outside else self.path or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +97,8 @@ class Verdict:
     """A clause that quotes nothing of the call: it goes on record, which keeps no arguments."""
     about: str = ""
     """What of the call it is about, such as a path; empty for the whole."""
+    place: str = ""
+    """`Facts.place` of the call."""
     rule: Rule | None = None
     """None where no rule decided."""
     before_rehearsal: Facts | None = None

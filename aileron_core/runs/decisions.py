@@ -105,7 +105,8 @@ class ApprovalService:
                 run.drift = drift
                 raise
             if remember:
-                yes = RememberedCall(run_id=run.row.run_id, at=at)
+                place = run.resolved.verdict.place if run.resolved.verdict is not None else ""
+                yes = RememberedCall(run_id=run.row.run_id, at=at, place=place)
                 self.remembered.add(run.row.session_id, run.row.action, run.args_sha256, yes)
         tasks.spawn(self._run_approved(run), name=f"approved {run.row.run_id}")
 

@@ -16,6 +16,8 @@ class RememberedCall:
     """The run that they saw."""
     at: float
     """Epoch seconds."""
+    place: str
+    """`Facts.place`: an equal call whose path leads elsewhere by then is another call."""
 
     @property
     def allowed_by(self) -> str:
@@ -37,9 +39,12 @@ class RememberedCalls:
     def add(self, session_id: str, action: str, args_sha256: str, call: RememberedCall) -> None:
         self._calls.setdefault(session_id, {})[action, args_sha256] = call
 
-    def covers(self, session_id: str, action: str, args_sha256: str) -> RememberedCall | None:
+    def covers(
+        self, session_id: str, action: str, args_sha256: str, *, place: str
+    ) -> RememberedCall | None:
         """Return the yes that covers a call; None if there is none."""
-        return self._calls.get(session_id, {}).get((action, args_sha256))
+        yes = self._calls.get(session_id, {}).get((action, args_sha256))
+        return yes if yes is not None and yes.place == place else None
 
     def forget(self, session_id: str, action: str, args_sha256: str) -> None:
         self._calls.get(session_id, {}).pop((action, args_sha256), None)

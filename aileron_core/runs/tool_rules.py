@@ -1,7 +1,9 @@
 """What the rules say of a call of a built-in tool, from what its session's worker knows about it."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from aileron_core.canonical import JsonObject
@@ -23,6 +25,8 @@ from aileron_core.runs.model import args_hash
 from aileron_core.runs.remembered_calls import RememberedCalls
 
 _LIMITS = Limits(wall_seconds=15.0)
+_OF_THE_KERNEL = (PurePosixPath("/proc"), PurePosixPath("/sys"))
+"""The files there are processes and devices."""
 _ERRORS: Mapping[str, type[AileronError]] = {
     each.class_: each for each in (Forbidden, InvalidArguments, PayloadTooLarge, Unavailable)
 }
@@ -36,6 +40,7 @@ class ToolRules:
         remembered: what a person allowed for the rest of a session.
         restrict: gives the connector of a session's call that keeps to what was judged: globs that a
             search leaves out, and what the call is about.
+        home: Aileron's own folder, to which no path of a call may lead.
     """
 
     def __init__(
@@ -43,7 +48,9 @@ class ToolRules:
         rules: Callable[[], Sequence[Rule]],
         remembered: RememberedCalls,
         restrict: Callable[[str, Sequence[str], Mapping[str, Any]], Mapping[str, Connector]],
+        home: Path,
     ) -> None:
+        self._closed = (PurePosixPath(os.path.realpath(home)), *_OF_THE_KERNEL)
         self._rules = rules
         self._remembered = remembered
         self._restrict = restrict
@@ -63,17 +70,29 @@ class ToolRules:
         known = _output(found)
         rules, facts = self._rules(), _facts(action.tool, args, known)
         verdict = evaluate(rules, facts)
-        verdict = replace(verdict, about=in_utf8(verdict.about))
+        if facts.outside and self._is_closed(facts.target):
+            verdict = Verdict(decision="deny", reason="no tool may touch this", about=facts.target)
+        verdict = replace(verdict, about=in_utf8(verdict.about), place=facts.place)
         if verdict.decision == "ask":
-            yes = self._remembered.covers(session_id, action.name, args_hash(args, None))
+            equal = (session_id, action.name, args_hash(args, None))
+            yes = self._remembered.covers(*equal, place=facts.place)
             if yes is not None:
                 verdict = Verdict(decision="allow", reason=f"allowed by {yes.allowed_by}")
-        if verdict.decision != "deny" and action.tool in WRITING:  # a text that is not there, say
+        if verdict.decision != "deny" and action.tool in WRITING and not facts.outside:
+            # One that cannot be done, since a text is not there, say, is not asked about. Outside, the answer
+            # would tell what no person has allowed yet.
             _output(await connector.call(f"preview_{action.tool.lower()}", args, limits=_LIMITS))
         connectors = self._restrict(session_id, hidden_paths(rules, facts), known)
         if verdict.decision == "ask":
             action = asked(action)
         return replace(resolved, action=action, connectors=connectors, verdict=verdict)
+
+    def _is_closed(self, target: str) -> bool:
+        """Return whether *target* is, holds or is held by a folder that no call may touch."""
+        place = PurePosixPath(target)
+        return any(
+            each.is_relative_to(place) or place.is_relative_to(each) for each in self._closed
+        )
 
     async def judge_rehearsed(self, resolved: ResolvedAction, args: JsonObject) -> ResolvedAction:
         """Rehearse a command that `judge` left to that, and return *resolved* with its verdict.

@@ -180,7 +180,7 @@ class BuiltinConnector:
     @property
     def _place(self) -> Mapping[str, Any]:
         """The argument of each op of the files by which it does nothing elsewhere than the rules were told."""
-        return {"expect_path": self._known.get("path")}
+        return {"expect_path": self._known.get("path") or self._known.get("target")}
 
     async def _preview_command(self, args: JsonObject) -> Json:
         words = await self._ask("resolve", {"command": args["command"]})

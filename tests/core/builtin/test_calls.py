@@ -12,7 +12,7 @@ import pytest
 from aileron_core.canonical import Json
 from aileron_core.connectors.builtin.worker.file_worker import FileWorker
 from aileron_core.connectors.builtin.worker.paths import Project
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port import ApprovalView, Approve
 from aileron_core.errors import Conflict
 from aileron_core.policy.model import Policy, Rule
 from aileron_core.runs.gate import Call, GateAnswer
@@ -112,6 +112,60 @@ async def test_a_change_is_made_where_the_rules_allowed_it_and_nowhere_else(
     assert link.read_text() == "y"
 
 
+async def test_a_link_out_of_the_project_is_asked_with_its_target_and_only_that_is_touched(
+    home: Path, tmp_path: Path
+) -> None:
+    """Neither a yes nor one for the session covers what the link is made to lead to later."""
+    project, shared = tmp_path / "project", tmp_path / "shared"
+    project.mkdir()
+    shared.mkdir()
+    link, read, other = project / "link", shared / "read.txt", shared / "other.txt"
+    read.write_text("as approved")
+    other.write_text("not shown to anybody")
+    link.symlink_to(read)
+
+    def lead_elsewhere() -> None:
+        link.unlink()
+        link.symlink_to(other)
+
+    policy = Policy(rules=(Rule(tools=("Read", "Write"), decision="allow"),))
+    async with Core.open(home, policy=policy) as core, Tools(core, project).attached() as tools:
+        asked = await tools.call("Read", file_path="link")
+        view = await core.looked(asked.row.approval_id or "")
+        assert view.rule == f"it leads out of the project: {read}"
+        assert (await tools.approve(asked)).state == "completed"
+        assert (
+            await tools.approve(await tools.call("Write", file_path="link", content="new"))
+        ).state == "completed"
+        assert (read.read_text(), link.is_symlink()) == ("new", True)
+
+        asked = await tools.call("Read", file_path="link", limit=1)
+        tools.before["read"] = lead_elsewhere
+        assert (await tools.approve(asked)).state == "failed"
+
+        async def again() -> ApprovalView:
+            answer = await tools.call("Read", file_path="link", limit=2)
+            view = await core.looked(answer.row.approval_id or "")
+            assert view.rule == f"it leads out of the project: {link.readlink()}"
+            return view
+
+        view = await again()
+        await core.app.console.carry_out(
+            Approve(approval_id=view.approval_id, digest=view.digest, remember=True)
+        )
+        await core.ended(view)
+        await core.app.approvals.mark_delivered(view.approval_id)
+        assert (await tools.call("Read", file_path="link", limit=2)).row.state == "completed"
+        link.unlink()
+        link.symlink_to(read)
+        await again()
+        link.unlink()
+        link.symlink_to(home)
+        for path in ("link/audit.db", "link", "/proc/self/environ", "/"):
+            closed = await tools.call("Read", file_path=path)
+            assert closed.row.state == "denied", path
+
+
 async def test_a_command_of_literal_words_runs_by_the_program_that_was_found(
     home: Path, tmp_path: Path
 ) -> None:
@@ -170,9 +224,8 @@ async def test_a_name_that_is_not_utf8_is_written_as_escapes(home: Path, tmp_pat
         read = await tools.call("Read", file_path="link", offset=9)
         assert read.row.failure is not None
         assert "odd\\udcff has 1 lines" in read.row.failure.message
-        denied = await tools.call("Read", file_path="out")
-        assert denied.row.failure is not None
-        assert "/odd\\udcff" in denied.row.failure.message
+        outside = await tools.call("Read", file_path="out")
+        assert "/odd\\udcff" in (await core.looked(outside.row.approval_id or "")).rule
         asked = await tools.call("Write", file_path="link", content="y")
         view = await core.looked(asked.row.approval_id or "")
         assert view.preview.status == "ready"

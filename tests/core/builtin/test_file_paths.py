@@ -97,9 +97,13 @@ def test_no_exchange_of_a_file_for_a_link_leads_out(
         for path in (".", "folder")
     ]
     asked.append(("write", {"file_path": "folder/new/file", "content": ""}))
+    approved = {"file_path": "link", "expect_path": str(outside / "name")}
     with Worker("files", project, prefix) as worker, exchanging(project, outside):
         until = time.monotonic() + SECONDS
         while time.monotonic() < until or not all(seen[each] for each in BOTH_WAYS):
+            how, result = outcome(worker, "read", **approved)
+            assert how in ("done", "conflict"), result
+            assert how == "conflict" or "secret" in result["text"]
             for op, args in asked:
                 how, result = outcome(worker, op, **args)
                 seen[op, how] += 1

@@ -1,11 +1,14 @@
 """A yes for the rest of a session covers equal calls, in this process's memory alone."""
 
+from functools import partial
+
 import pytest
 
 from aileron_core.clock import rfc3339
 from aileron_core.console_port import ApprovalView, Approve
 from aileron_core.errors import Conflict
 from aileron_core.runs import live_run
+from aileron_core.runs.remembered_calls import RememberedCall
 from tests.support.core_harness import DRAFT, Core, Mailbox, writes
 
 
@@ -21,12 +24,17 @@ async def remember(core: Core, view: ApprovalView) -> None:
     )
 
 
+def covered(core: Core, view: ApprovalView) -> RememberedCall | None:
+    covers = core.app.approvals.remembered.covers
+    return covers(view.session_id, view.action, view.args_sha256, place="")
+
+
 async def test_it_covers_equal_calls_of_that_session_until_it_ends(
     core: Core, mailbox: Mailbox
 ) -> None:
     view = await core.ask()
     assert view.can_be_remembered
-    found = core.app.approvals.remembered.covers
+    found = partial(core.app.approvals.remembered.covers, place="")
     assert found(view.session_id, view.action, view.args_sha256) is None
     await remember(core, view)
     assert (await core.ended(view)).state == "completed"
@@ -52,8 +60,7 @@ async def test_a_yes_to_what_has_changed_covers_nothing(core: Core, mailbox: Mai
     mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
     await remember(core, view)
     await core.back(view)
-    found = core.app.approvals.remembered.covers(view.session_id, view.action, view.args_sha256)
-    assert found is None
+    assert covered(core, view) is None
 
 
 async def test_a_plain_yes_covers_only_its_own_call(core: Core) -> None:
@@ -61,8 +68,7 @@ async def test_a_plain_yes_covers_only_its_own_call(core: Core) -> None:
     await core.approve(view)
     await core.ended(view)
     assert "remembered" not in (await core.records("approval.approved"))[0]
-    found = core.app.approvals.remembered.covers(view.session_id, view.action, view.args_sha256)
-    assert found is None
+    assert covered(core, view) is None
 
 
 async def test_only_calls_of_built_in_tools_can_be_remembered(

@@ -87,12 +87,15 @@ def test_files_that_only_sound_secret_are_read(path: str) -> None:
     assert verdict(Facts(tool="Read", path=path)).decision == "allow"
 
 
-def test_a_path_that_leaves_the_project_is_denied_with_its_target() -> None:
+def test_a_path_that_leaves_the_project_is_asked_with_its_target() -> None:
     everything = Rule(tools=TOOLS, decision="allow")
+    asking = Rule(tools=TOOLS, decision="ask", reason="asked in any case")
     facts = Facts(tool="Read", outside=True, target="/etc/passwd", via_link=True)
-    assert verdict(facts, everything) == Verdict(
-        decision="deny", reason="it leads out of the project", about="/etc/passwd"
+    assert verdict(facts, asking, everything) == Verdict(
+        decision="ask", reason="it leads out of the project", about="/etc/passwd"
     )
+    secret = replace(facts, target="/home/ann/.ssh/known_hosts")
+    assert (verdict(secret, everything).decision, verdict(secret).about) == ("deny", secret.target)
 
 
 def test_a_rule_allows_a_change_below_its_paths_only() -> None:
@@ -258,6 +261,7 @@ _FACTS = st.builds(
     tool=st.sampled_from(TOOLS),
     path=st.sampled_from([None, "a", "b/c", "d.x", ".env"]),
     outside=st.booleans(),
+    target=st.sampled_from(["/a", "/b/c"]),
     simple=st.booleans(),
     argv=st.lists(st.sampled_from(["a", "b"]), max_size=2).map(tuple),
     program=st.sampled_from(["", "/usr/bin/a"]),
@@ -284,8 +288,11 @@ def test_more_restrictions_never_allow_more(rules: list[Rule], facts: Facts) -> 
     without = tuple(rule for rule in rules if rule.decision == "allow")
     assert _ORDER[verdict(facts, *without).decision] <= _ORDER[found.decision]
     assert found.reason
-    if facts.outside or ".env" in facts.paths:
+    if ".env" in facts.paths:
         assert found.decision == "deny"
+    elif facts.outside:
+        assert (found.decision == "deny") or found.about == facts.target
+        assert found.decision != "allow"
     if found.decision != "allow" or facts.tool != "Bash":
         return
     assert found.rule is not None

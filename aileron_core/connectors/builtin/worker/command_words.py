@@ -69,7 +69,7 @@ def working_folder(project: Project, given: str) -> PurePosixPath:
     Raises:
         OpFailed: there is none at *given*.
     """
-    place = project.inside(given)
+    place = project.settle(given)
     if place.kind != "folder":
         class_ = "invalid_arguments" if place.exists else "not_found"
         raise OpFailed(class_, f"The working directory {given} is not a folder of the project.")

@@ -152,9 +152,8 @@ class FileWorker:
         offset, limit = args.number("offset", 1, least=1), args.number("limit", MAX_LINES, least=1)
         given = args.text("file_path")
         with self._project.open_file(given, args.optional_text("expect_path")) as (place, file):
-            assert place.path is not None
             try:
-                snapshot = take_snapshot(place.path, file)
+                snapshot = take_snapshot(place.real, file)
             except OSError as error:
                 raise failure(error, "read", str(place)) from None
         text = text_of(snapshot.data)

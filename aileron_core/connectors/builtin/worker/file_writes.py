@@ -155,13 +155,12 @@ class FileWrites:
         return {"path": str(entry.path), "restored": restored}
 
     def _writable_path(self, given: str, expected: str | None) -> PurePosixPath:
-        place = self._project.inside(given, expected)
-        assert place.path is not None
+        place = self._project.settle(given, expected)
         if given.endswith("/") and not place.exists:
             raise OpFailed("invalid_arguments", f"{given} names a folder. Give a file's name.")
         if place.kind is not None:
             refuse_other_kinds(place.kind, str(place))
-        return place.path
+        return place.real
 
     def _look(self, path: PurePosixPath) -> Snapshot:
         try:
@@ -196,7 +195,7 @@ class FileWrites:
 
     def _make_folders(self, path: PurePosixPath, made: list[PurePosixPath]) -> None:
         for each in reversed((path, *path.parents)):
-            if not each.parts:
+            if not each.name:
                 continue
             with self._project.open_folder(each.parent) as above:
                 try:

@@ -3,7 +3,8 @@
 An agent, or a command of its, can exchange a file for a symbolic link between a check and an open. So a path
 is first followed to where it really is, and what is opened then is that real path, beneath the project's
 handle, where no link is followed any more (`safe_paths.open_beneath`). A link that stands there by then fails
-the open.
+the open. What lies outside the project is opened the same way beneath `/`, and only if that very place was
+decided on.
 """
 
 import contextlib
@@ -47,8 +48,13 @@ class Place:
     via_link: bool
     """A symbolic link was followed."""
 
+    @property
+    def real(self) -> PurePosixPath:
+        """Without links: relative to the project, absolute outside."""
+        return self.target if self.path is None else self.path
+
     def __str__(self) -> str:
-        return self.given if self.path is None else str(self.path)
+        return str(self.real)
 
 
 class Project:
@@ -62,6 +68,7 @@ class Project:
         self.real = PurePosixPath(os.path.realpath(folder))
         self._given = PurePosixPath(os.path.abspath(folder))  # noqa: PTH100 - links are kept
         self.handle = os.open(self.real, _FOLDER)
+        self._root = os.open("/", _FOLDER)
 
     def locate(self, given: str) -> Place:
         """Return where *given* leads: absolute, or relative to the project.
@@ -79,8 +86,8 @@ class Project:
                     raise failure(error, "look up", given) from None
         raise OpFailed("conflict", f"{given} kept changing while it was looked up. Try again.")
 
-    def inside(self, given: str, expected: str | None = None) -> Place:
-        """Return where *given* leads, which has `path`.
+    def settle(self, given: str, expected: str | None = None) -> Place:
+        """Return where *given* leads: to a place in the project, or to the one that was decided on.
 
         Args:
             expected: the real path that was decided on.
@@ -89,16 +96,16 @@ class Project:
             OpFailed: `forbidden`: it leaves the project; `conflict`: it leads elsewhere than *expected*.
         """
         place = self.locate(given)
-        if place.path is None:
+        if place.path is None and expected is None:
             raise OpFailed(
                 "forbidden",
                 f"{given} leads out of the project, to {place.target}. "
                 f"Use a path inside the project, {self.real}.",
                 target=str(place.target),
             )
-        if expected is not None and str(place.path) != expected:
+        if expected is not None and str(place.real) != expected:
             raise OpFailed(
-                "conflict", f"{given} now leads to {place.path}, not to {expected}. Try again."
+                "conflict", f"{given} now leads to {place.real}, not to {expected}. Try again."
             )
         return place
 
@@ -109,10 +116,11 @@ class Project:
         Raises:
             OSError: `ELOOP`: a link is there now; else as `open`.
         """
-        if not path.parts:
-            yield self.handle
+        top, within = self._beneath(path)
+        if not within.parts:
+            yield top
             return
-        handle = open_beneath(self.handle, path, _FOLDER)
+        handle = open_beneath(top, within, _FOLDER)
         try:
             yield handle
         finally:
@@ -135,17 +143,34 @@ class Project:
 
     def _open_settled(self, given: str, expected: str | None) -> tuple[Place, int]:
         for _ in range(_ATTEMPTS):
-            place = self.inside(given, expected)
-            assert place.path is not None
+            place = self.settle(given, expected)
             if place.kind is not None:
                 refuse_other_kinds(place.kind, str(place))
             try:
-                with self.open_folder(place.path.parent) as above:
-                    return place, open_regular(above, place.path.name, str(place))
+                with self.open_folder(place.real.parent) as above:
+                    return place, open_regular(above, place.real.name, str(place))
             except OSError as error:
                 if error.errno != errno.ELOOP:
                     raise failure(error, "read", str(place)) from None
         raise OpFailed("conflict", f"{given} kept changing while it was opened. Try again.")
+
+    def open_to_list(self, path: str) -> int:
+        """Open the folder at the real *path*, whose entries can be read then, and return its handle.
+
+        Raises:
+            OSError: `ELOOP`: a link is there now; else as `open`.
+        """
+        top, within = self._beneath(PurePosixPath(path))
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        if not within.parts:
+            return os.open(".", flags, dir_fd=top)
+        return open_beneath(top, within, flags)
+
+    def _beneath(self, path: PurePosixPath) -> tuple[int, PurePosixPath]:
+        """Return the handle beneath which the real *path* is opened, and what it is from there."""
+        if path.is_absolute():
+            return self._root, path.relative_to("/")
+        return self.handle, path
 
     def _follow(self, given: str) -> Place:
         here, left = self._start(PurePosixPath(given))

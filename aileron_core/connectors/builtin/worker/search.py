@@ -20,7 +20,6 @@ from aileron_core.connectors.builtin.worker.file_content import MAX_TEXT
 from aileron_core.connectors.builtin.worker.globs import glob_expression
 from aileron_core.connectors.builtin.worker.paths import Place, Project, failure, open_regular
 from aileron_core.connectors.builtin.worker.problems import OpFailed
-from aileron_core.containment.safe_paths import open_beneath
 from aileron_core.path_patterns import HiddenPaths
 
 MAX_PATHS = 1_000
@@ -31,13 +30,12 @@ MAX_LINE = 1_000
 SECONDS = 8.0
 """After which a search returns what it has."""
 _SNIFFED = 8 * 1024
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     path: str
-    """Relative to the project."""
+    """Relative to the project, absolute outside."""
     within: str
     """Relative to the folder that is searched."""
     modified_ns: int
@@ -51,7 +49,7 @@ class _Search:
     def __init__(self, project: Project, args: Arguments) -> None:
         self._project = project
         self._hidden = HiddenPaths(args.texts("excluded"))
-        self.place = project.inside(
+        self.place = project.settle(
             args.optional_text("path") or ".", args.optional_text("expect_path")
         )
         self._until = time.monotonic() + SECONDS
@@ -60,14 +58,13 @@ class _Search:
             raise OpFailed("not_found", f"{self.place} does not exist.")
 
     def files(self) -> Iterator[_Found]:
-        assert self.place.path is not None
-        top = self.place.path
+        top = self.place.real
         if top.parts and self._hidden.hides(str(top)):
             return
         if self.place.kind == "folder":
             yield from self._beneath(top)
         else:
-            with self._project.open_file(str(top)) as (_, descriptor):
+            with self._project.open_file(str(top), str(top)) as (_, descriptor):
                 changed = os.fstat(descriptor).st_mtime_ns
                 yield _Found(str(top), top.name, changed, lambda: os.dup(descriptor))
 
@@ -77,7 +74,7 @@ class _Search:
             within = left.pop()
             folder = "/".join(each for each in (str(top) if top.parts else "", within) if each)
             try:
-                handle = self._open(folder)
+                handle = self._project.open_to_list(folder)
             except OSError as error:
                 if within:
                     continue  # gone, a link by now, or closed to this user
@@ -110,11 +107,6 @@ class _Search:
             yield _Found(
                 path, within, status.st_mtime_ns, lambda: open_regular(folder, entry.name, path)
             )
-
-    def _open(self, folder: str) -> int:
-        if not folder:
-            return os.open(".", _FOLDER, dir_fd=self._project.handle)
-        return open_beneath(self._project.handle, folder, _FOLDER)
 
     def _passed(self) -> bool:
         self.out_of_time = self.out_of_time or time.monotonic() > self._until
