@@ -16,6 +16,7 @@ from aileron_core.clock import rfc3339
 from aileron_core.connectors.stop_request import StopRequest
 from aileron_core.credentials.accounts import AccountNeed
 from aileron_core.errors import MissingValue
+from aileron_core.policy.model import READING
 from aileron_core.runs.digest import (
     Consent,
     ConsentConnector,
@@ -387,5 +388,7 @@ class LiveRun:
         if self.resolved is None:
             return []
         if is_builtin(self.row.action):  # the files of one session's project
+            if self.resolved.action.tool in READING:  # which changes nothing that a person saw
+                return []
             return [(fqn, self.row.session_id) for fqn in self.resolved.connectors]
         return [(fqn, each.account or None) for fqn, each in self.resolved.connectors.items()]

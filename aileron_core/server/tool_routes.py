@@ -57,6 +57,7 @@ async def attach_tools(request: Request) -> Response:
 async def tool_calls(request: Request) -> Response:
     """Stream what the session's workers are to do, a frame each."""
     channel = _channel(request)
+    calls = channel.frames
     draining = request.state.agents.draining
     app: App = request.state.app
     session_id: str = request.path_params["id"]
@@ -67,7 +68,7 @@ async def tool_calls(request: Request) -> Response:
         stopping = spawn(draining.wait(), name="end of the tools' stream")
         try:
             while not draining.is_set() and app.sessions.get(session_id) is not None:
-                taking = taking or spawn(channel.next_frame(), name="next frame of a tool")
+                taking = taking or spawn(calls.get(), name="next frame of a tool")
                 await asyncio.wait(
                     [taking, stopping], timeout=_HEARTBEAT, return_when=asyncio.FIRST_COMPLETED
                 )
@@ -77,7 +78,7 @@ async def tool_calls(request: Request) -> Response:
                 frame, taking = taking.result(), None
                 yield b"data: " + json.dumps(frame, ensure_ascii=True).encode("ascii") + b"\n\n"
         finally:
-            channel.detach()
+            channel.detach(calls)
             stopping.cancel()
             if taking is not None:
                 taking.cancel()

@@ -45,7 +45,8 @@ class ToolChannel:
     """One session's workers."""
 
     def __init__(self) -> None:
-        self._frames: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.frames: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        """What the launcher is to carry, as `{"worker", "frame"}`; another one for each attachment."""
         self._waiting: dict[int, tuple[WorkerName, asyncio.Future[dict[str, Any]]]] = {}
         self._last_id = 0
         self._attached = asyncio.Event()
@@ -55,27 +56,29 @@ class ToolChannel:
 
     def attach(self, features: Mapping[str, Any]) -> None:
         """Note that the launcher has its workers ready."""
+        self.detach(self.frames)
+        self.frames = asyncio.Queue()
         self.features = features
         self._attached.set()
 
-    def detach(self) -> None:
-        """Note that the launcher is away: what it was asked is not answered any more, when it comes back."""
-        self._attached.clear()
-        for worker in WORKERS:
-            self._fail(worker, "The session's launcher lost its connection to the console.")
-        while not self._frames.empty():
-            self._frames.get_nowait()
+    def detach(self, frames: object) -> None:
+        """Note that the launcher is away: what it was asked is not answered any more, when it comes back.
 
-    async def next_frame(self) -> dict[str, Any]:
-        """Return what the launcher is to carry next: `{"worker", "frame"}`."""
-        return await self._frames.get()
+        Args:
+            frames: of the attachment that has ended; nothing happens if there has been another one since.
+        """
+        if frames is self.frames:
+            self._attached.clear()
+            for worker in WORKERS:
+                self._fail(worker, "The session's launcher lost its connection to the console.")
 
     def receive(self, worker: WorkerName, frame: Mapping[str, Any]) -> None:
         """Take what *worker* answered, or that it has ended; what nobody waits for is dropped."""
         if (why := frame.get("ended")) is not None:
             self._lose(worker, str(why)[:500])
             return
-        waiting = self._waiting.get(frame.get("id", 0))
+        number = frame.get("id")
+        waiting = self._waiting.get(number) if isinstance(number, int) else None
         if waiting is not None and waiting[0] == worker and not waiting[1].done():
             waiting[1].set_result(dict(frame))
 
@@ -151,7 +154,7 @@ class ToolChannel:
         return answer.result()
 
     def _send(self, worker: WorkerName, frame: dict[str, Any]) -> None:
-        self._frames.put_nowait({"worker": worker, "frame": frame})
+        self.frames.put_nowait({"worker": worker, "frame": frame})
 
 
 def _lost(worker: WorkerName, why: str) -> str:

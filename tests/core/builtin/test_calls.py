@@ -30,6 +30,8 @@ class Tools:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.rehearsed: dict[str, str] = {}
         """By id the command."""
+        self.without_end = ""
+        """An op that goes on and on."""
         self.found = ""
         """By a search."""
         self._answers: list[dict[str, Any]] = []
@@ -53,12 +55,14 @@ class Tools:
 
     async def _serve(self) -> None:
         while True:
-            asked = await self.channel.next_frame()
+            asked = await self.channel.frames.get()
             frame = asked["frame"]
             if "op" not in frame:
                 continue
             self.asked.append((frame["op"], frame["args"]))
             self.before.pop(frame["op"], lambda: None)()
+            if frame["op"] == self.without_end:
+                continue
             if asked["worker"] == "files" and frame["op"] != "grep":  # which is done in a fork
                 self._files._take(frame)  # pyright: ignore[reportPrivateUsage]
                 answer = self._answers.pop()
@@ -166,12 +170,43 @@ async def test_a_link_out_of_the_project_is_asked_with_its_target_and_only_that_
             assert closed.row.state == "denied", path
 
 
+async def test_reads_go_on_while_an_approved_command_runs(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    async with Core.open(home) as core, Tools(core, tmp_path).attached() as tools:
+        tools.channel.features = {}
+        tools.without_end = "run"
+        answer = await tools.call("Bash", command="make watch")
+        await core.approve(await core.looked(answer.row.approval_id or ""))
+        while "run" not in (op for op, _ in tools.asked):
+            await asyncio.sleep(0.01)
+        async with asyncio.timeout(10):
+            read = await tools.call("Read", file_path="file")
+        assert read.row.state == "completed"
+
+
+async def test_a_stream_that_ends_late_takes_nothing_from_the_next_one(
+    home: Path, tmp_path: Path
+) -> None:
+    """A launcher may be back before the console has noticed that it was away."""
+    (tmp_path / "file").write_text("x")
+    async with Core.open(home) as core, Tools(core, tmp_path).attached() as tools:
+        before, tools.without_end = tools.channel.frames, "read"
+        lost = asyncio.create_task(tools.call("Read", file_path="file"))
+        while "read" not in (op for op, _ in tools.asked):
+            await asyncio.sleep(0.01)
+        async with Tools(core, tmp_path, tools.session).attached() as again:
+            assert (await lost).row.state == "failed"
+            again.channel.detach(before)
+            read = await again.call("Read", file_path="file")
+        assert read.row.state == "completed"
+
+
 async def test_a_command_of_literal_words_runs_by_the_program_that_was_found(
     home: Path, tmp_path: Path
 ) -> None:
     """Not by one that is put before it on PATH meanwhile."""
     async with Core.open(home) as core, Tools(core, tmp_path).attached() as tools:
-        tools.channel.attach({"rehearsal": False})
+        tools.channel.features = {"rehearsal": False}
         await tools.approve(await tools.call("Bash", command="ls -l"))
     (asked,) = (args for op, args in tools.asked if op == "run")
     assert asked["argv"] == ["ls", "-l"]

@@ -38,7 +38,7 @@ class Workers:
 
     async def serve(self) -> None:
         while True:
-            message = await self._channel.next_frame()
+            message = await self._channel.frames.get()
             frame = message["frame"]
             if message["worker"] == "commands":
                 self.asked.append(frame["op"])

@@ -30,7 +30,7 @@ async def carry(core: Core, worker: Worker) -> None:
     channel = core.app.tool_channels.get(core.session.session_id)
     channel.attach({})
     while True:
-        frame = (await channel.next_frame())["frame"]
+        frame = (await channel.frames.get())["frame"]
         try:
             result = await asyncio.to_thread(worker.call, frame["op"], **frame["args"])
             answer: dict[str, Any] = {"result": result}
