@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 
-from aileron_core.path_patterns import matches
+from aileron_core.path_patterns import HiddenPaths, matches
 from aileron_core.policy.model import ANY_FURTHER_WORDS, COMMAND, WRITING, Facts, Rule, Verdict
 
 _GIT: Final = ".git"
@@ -46,7 +47,7 @@ def hidden_paths(rules: Sequence[Rule], facts: Facts) -> tuple[str, ...]:
         asked = rule.decision == "ask" and _restricted(rule, facts) is not None
         if rule.decision != "allow" and not asked and facts.tool in rule.tools:
             # Only the first rule has exceptions: they take nothing back that a later one hides.
-            found += [*rule.paths, *(f"!{each}" for each in rule.except_paths)]
+            found += _patterns(rule)
     return tuple(found)
 
 
@@ -73,14 +74,18 @@ def _restricted(rule: Rule, facts: Facts) -> str | None:
         return None
     if not rule.paths:
         return ""
-    found = (path for path in facts.paths if _is_path(rule, path, strict=False))
+    found = (path for path in facts.paths if _restricted_paths(rule).hides(path))
     path = next(found, None)
     return "" if path is not None and path == facts.path else path
 
 
-def _is_path(rule: Rule, path: str, *, strict: bool) -> bool:
-    excepted = any(matches(each, path, strict=True) for each in rule.except_paths)
-    return not excepted and any(matches(each, path, strict=strict) for each in rule.paths)
+@lru_cache
+def _restricted_paths(rule: Rule) -> HiddenPaths:
+    return HiddenPaths(_patterns(rule))
+
+
+def _patterns(rule: Rule) -> tuple[str, ...]:
+    return (*rule.paths, *(f"!{each}" for each in rule.except_paths))
 
 
 def _spellings(facts: Facts) -> tuple[tuple[str, ...], ...]:
@@ -115,7 +120,7 @@ def _is_meant(rule: Rule, facts: Facts) -> bool:
     path = facts.path
     if path is None or rule.argv or ".." in path.split("/"):
         return False
-    return not rule.paths or _is_path(rule, path, strict=True)
+    return not rule.paths or any(matches(each, path, strict=True) for each in rule.paths)
 
 
 def _fixed_words(rule: Rule) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ class Rule:
     paths: tuple[str, ...] = ()
     """Patterns (`aileron_core.path_patterns`); empty: any path."""
     except_paths: tuple[str, ...] = ()
-    """Patterns of what *paths* does not mean."""
+    """Patterns of what *paths* does not mean, of a rule that denies or asks."""
     argv: tuple[str, ...] = ()
     """The words of a command, the last of which may be `*` for any further words; empty: any command."""
     changes: tuple[str, ...] | None = None
