@@ -84,6 +84,9 @@ def run_contained(
             )
         )
 
+        if tools is not None and tools.why_not_rehearsed:
+            prompter.say(f"Commands run without a rehearsal: {tools.why_not_rehearsed}")
+
         def started(bwrap: int) -> None:
             hold.start()
             if network is not None:

@@ -133,6 +133,7 @@ def probed_as(user: int) -> Iterator[dict[str, Any]]:
 
 KERNEL = (
     ("refused calls", [errno.ENOSYS]),
+    ("socket to the machine's host", "OSError 97"),
     ("lists of keys", "PermissionError 13"),
     ("lists of keys' users", "PermissionError 13"),
     ("write a setting of the kernel", "OSError 30"),

@@ -17,6 +17,7 @@ from aileron_core.errors import AileronError, ConsoleErrorResponse
 from aileron_core.launch.tools.console_link import ConsoleLink
 from aileron_core.launch.tools.frozen import frozen
 from aileron_core.launch.tools.worker import START_SECONDS, ToolWorker, WorkerKind
+from aileron_core.text import escape
 
 _AGAIN_SECONDS = 0.25
 _JOIN_SECONDS = 2.0
@@ -57,6 +58,11 @@ class ToolRelay:
     def sandboxes(self) -> tuple[int, ...]:
         """The processes that made the sandboxes in which commands run."""
         return (self._workers["commands"].pid,) if self._contained else ()
+
+    @property
+    def why_not_rehearsed(self) -> str:
+        """Why no command of this session can be rehearsed; empty if commands can."""
+        return escape(str(self._workers["commands"].features.get("why_not") or ""))
 
     def open(self) -> None:
         """Wait for the workers, then attach them to the console. Starts no thread.

@@ -296,7 +296,7 @@ def test_a_hidden_file_below_a_folder_is_not_rehearsed_with() -> None:
     """Whoever renames that folder while the command runs would show it."""
     with sandboxed_worker({"deep/secret": "s3cret\n"}, hidden=["deep/secret"]) as box:
         assert not box.worker.features["rehearsal"]
-        assert "deep/secret covers something" in box.fallback("cat deep/secret")
+        assert "deep/secret hides something" in box.fallback("cat deep/secret")
 
 
 def test_what_a_command_leaves_running_writes_nothing_more(box: Sandbox) -> None:

@@ -14,12 +14,13 @@ KEYCTL = {"x86_64": 250, "aarch64": 219}
 """From man pages and headers, not from the table that is tested."""
 
 
-def answer(machine: str, architecture: int, number: int) -> int:
-    """Return what the filter for *machine* says to a call."""
+def answer(machine: str, architecture: int, number: int, argument: int = 0) -> int:
+    """Return what the filter for *machine* says to a call with a first *argument*."""
     program = build_filter(machine)
     assert program is not None
     lines = list(struct.iter_unpack("=HBBI", program))
-    data = struct.pack("=iI", number if number < 2**31 else number - 2**32, architecture)
+    number = number if number < 2**31 else number - 2**32
+    data = struct.pack("=iIQQ", number, architecture, 0, argument)
     at, loaded = 0, 0
     while True:
         code, then, otherwise, value = lines[at]
@@ -45,6 +46,17 @@ def test_the_refused_calls_and_no_others_do_not_exist(machine: str) -> None:
     assert {answer(machine, ARCHITECTURES[machine], each) for each in refused} == {ENOSYS}
     assert KEYCTL[machine] in refused
     assert len(refused) == 11
+
+
+@pytest.mark.parametrize(("machine", "socket"), [("x86_64", 41), ("aarch64", 198)])
+def test_only_sockets_to_the_host_of_a_virtual_machine_are_unsupported(
+    machine: str, socket: int
+) -> None:
+    """By the lower half of the argument, which is all that the kernel looks at."""
+    said = {each: answer(machine, ARCHITECTURES[machine], socket, each) for each in range(64)}
+    refused = {each: code for each, code in said.items() if code != ALLOW}
+    assert refused == {40: 0x00050000 | errno.EAFNOSUPPORT}
+    assert answer(machine, ARCHITECTURES[machine], socket, 2**32 + 40) != ALLOW
 
 
 @pytest.mark.parametrize(("machine", "foreign"), [("x86_64", I386), ("aarch64", ARM)])

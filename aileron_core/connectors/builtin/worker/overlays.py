@@ -245,7 +245,7 @@ def _target(layer: Layer, layers: Sequence[Layer], above: PurePosixPath, root: i
     if len(inside.parts) == 1 or is_itself or _is_harmless(target, inside.name):
         return target
     raise NotStarted(
-        f"{layer.path} covers something that a command could read while a folder above it is renamed."
+        f"{layer.path} hides something in a subfolder, which a rehearsed command could rename to read it."
     )
 
 
