@@ -9,7 +9,7 @@ the sandbox or what Aileron sets.
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aileron_core.canonical import Json, canonical, sha256_hex
@@ -232,7 +232,7 @@ def project_file_problems(path: Path, agents: Iterable[Agent]) -> tuple[Problem,
         try:
             _, proxy = _checked(path, text, agent)
         except FileProblems as refused:
-            found |= dict.fromkeys(refused.problems)
+            found |= dict.fromkeys(replace(each, file=path.name) for each in refused.problems)
             continue
         if proxy.builtins == "instead" and agent.kept_tools:
             found[_unsupported(path, agent)] = None

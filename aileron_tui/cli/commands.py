@@ -205,7 +205,7 @@ def serve(
     multiple=True,
     metavar="PATH",
     shell_complete=paths,
-    help="Let the agent write PATH, a file or folder that nothing outside obeys.",
+    help="Let the agent write PATH. Refused for what your own programs run or obey.",
 )
 @click.option(
     "--hide",
@@ -217,12 +217,15 @@ def serve(
 @click.option(
     "--builtins/--no-builtins",
     default=None,
-    help="Give the agent Aileron's own Read, Write, Edit, Bash, Glob and Grep, which pass the gate.",
+    help=(
+        "Give the agent Aileron's own, gated Read, Write, Edit, Bash, Glob and Grep. --no-builtins: not "
+        "even if the project asks for them."
+    ),
 )
 @click.option(
     "--intercept-builtins",
     is_flag=True,
-    help="The same, and switch off the agent's own tools, as far as it can do without them.",
+    help="Like --builtins, and switch off the agent's own tools, as far as it can do without them.",
 )
 @click.option("--no-gateway", is_flag=True, help="Do not send model traffic through Aileron.")
 @click.option(
@@ -238,7 +241,7 @@ def serve(
 @click.option(
     "--accept-missing-checks",
     is_flag=True,
-    help="Launch without asking even if hooks of yours that can refuse are not in the sandbox.",
+    help="Launch without asking even if hooks that can block the agent's calls cannot run in the sandbox.",
 )
 @click.option(
     "--console", is_flag=True, help="Open a console in a new tmux pane if none is running."
@@ -251,8 +254,8 @@ def serve(
     metavar="FOLDER",
     shell_complete=paths,
     help=(
-        "Start nothing; copy the agent's newest conversation in this project to a new FOLDER (after "
-        "--, a part of another one's id)."
+        "Start nothing; copy the agent's newest conversation in this project to a new FOLDER. For "
+        "another one, put part of its id after --."
     ),
 )
 @command_options
@@ -278,7 +281,7 @@ def launch(
 ) -> int:
     """Start an AI agent in a sandbox, connected to the console.
 
-    AGENT is codex, claude, opencode, goose, pi or gemini. Launching changes none of your files.
+    AGENT is codex, claude, opencode, goose, pi or gemini. The agent's settings in your home stay as they are.
     """
     from aileron_core.settings import LaunchPaths
     from aileron_tui.cli.launching import export_session as export
@@ -317,7 +320,7 @@ def launch(
 @click.argument("file", default="aileron.toml", shell_complete=paths)
 @command_options
 def validate(context: CommandContext, file: str) -> int:
-    """Check what a project asks of launches. Report everything that a launch would refuse, with its code.
+    """Check a project's aileron.toml. Print what a launch would refuse, and why.
 
     FILE is the project's aileron.toml (default: that of the current folder).
     """

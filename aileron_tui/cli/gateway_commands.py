@@ -12,7 +12,7 @@ _provider = click.argument("provider", type=click.Choice(_PROVIDERS))
 @click.group()
 @group_options
 def gateway() -> None:
-    """Manage what the gateway adds to model requests."""
+    """Manage the model providers' API keys in the vault."""
 
 
 @gateway.group()
