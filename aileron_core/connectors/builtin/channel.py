@@ -118,7 +118,8 @@ class ToolChannel:
         """
         try:
             async with asyncio.timeout(_ATTACH_SECONDS):
-                await self._attached.wait()
+                while not self._attached.is_set():  # it may have gone again before this goes on
+                    await self._attached.wait()
         except TimeoutError:
             why = "The session's launcher is not connected. Nothing ran. Try again in a moment."
             raise WorkerLost(why, sent=False) from None

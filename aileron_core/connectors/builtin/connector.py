@@ -19,6 +19,7 @@ from aileron_core.connectors.builtin.results import (
     command_preview,
     file_preview,
     in_utf8,
+    place_preview,
 )
 from aileron_core.connectors.builtin.worker import NEEDED
 from aileron_core.connectors.manifest import CredentialRequirement
@@ -43,6 +44,7 @@ FQN = "builtin://aileron/tools"
 
 _WORKER = "aileron_core.connectors.builtin.worker"
 _CHANGES = frozenset(("write", "edit", "bash"))
+_EFFECTS = _CHANGES | {"read", "glob", "grep"}
 _OF_COMMANDS = frozenset(("run", "rehearse", "check", "commit", "discard"))
 _ANSWER_SECONDS = 20.0
 """How long an op of the files may take; a search ends by itself after 10 s."""
@@ -151,6 +153,8 @@ class BuiltinConnector:
             )
 
     async def _do(self, op: str, args: JsonObject, stop: StopRequest | None) -> Json:
+        if op in _EFFECTS and not self._known:
+            raise WorkerRefused("conflict", "No rule has judged this call. Call it again.", {})
         match op:
             case "inspect":  # facts for the rules, never contents
                 of_call = cast("Mapping[str, Any]", args["args"])
@@ -161,6 +165,8 @@ class BuiltinConnector:
                 found = await self._ask(op, {**args, **self._place})
                 self._shown = {"expect": found.get("base")}
                 return file_preview(found)
+            case "preview_read" | "preview_glob" | "preview_grep":
+                return await self._preview_place(op.removeprefix("preview_").title(), args)
             case "write" | "edit":
                 found = await self._ask(op, {**args, **self._place, **self._shown}, stop)
                 self._undo = f"files:{found['undo']}" if found.get("undo") else ""
@@ -177,10 +183,17 @@ class BuiltinConnector:
                 found = await self._ask(op, {**args, **self._place}, stop)
         return agent_text(op, found)
 
+    async def _preview_place(self, tool: str, args: JsonObject) -> Json:
+        found = await self._ask("inspect", {"tool": tool, "args": args})
+        if _place(found) != _place(self._known):
+            message = f"The path leads elsewhere by now, to {_place(found)}. Call it again."
+            raise WorkerRefused("conflict", message, {})
+        return place_preview(found)
+
     @property
     def _place(self) -> Mapping[str, Any]:
         """The argument of each op of the files by which it does nothing elsewhere than the rules were told."""
-        return {"expect_path": self._known.get("path") or self._known.get("target")}
+        return {"expect_path": _place(self._known)}
 
     async def _preview_command(self, args: JsonObject) -> Json:
         words = await self._ask("resolve", {"command": args["command"]})
@@ -270,6 +283,11 @@ class BuiltinConnector:
             raise WorkerLost("This session has no built-in tools any more.", sent=False)
         worker: WorkerName = "commands" if op in _OF_COMMANDS else "files"
         return await self._channel.call(worker, op, args, seconds=seconds, stop=stop)
+
+
+def _place(known: Mapping[str, Any]) -> str | None:
+    """Return the real path that a call is about: relative to the project, absolute outside."""
+    return known.get("path") or known.get("target")
 
 
 def _failure(error: WorkerRefused, stop: StopRequest | None) -> Failure:

@@ -84,6 +84,14 @@ def file_preview(found: Mapping[str, Any]) -> Json:
     return preview
 
 
+def place_preview(found: Mapping[str, Any]) -> Json:
+    """Return what a call that reads is about, as its action's `render` names the fields."""
+    kind = {"file": "a file", "folder": "a folder", None: "nothing that is there"}
+    where = "outside the project" if found.get("outside") else "in the project"
+    what = kind.get(found.get("kind"), "a device, a pipe or a socket")
+    return {"path": found.get("path") or found.get("target"), "kind": f"{what} {where}"}
+
+
 def command_preview(
     args: JsonObject, words: Mapping[str, Any], rehearsed: Mapping[str, Any]
 ) -> Json:

@@ -25,6 +25,7 @@ from aileron_core.connectors.builtin.connector import FQN, MAX_TIMEOUT_MS, ident
 _LIMITS = ActionLimits(wall_seconds=MAX_TIMEOUT_MS // 1000 + 30, has_wall_seconds=True)
 _FILE = Input(name="file_path", type="string", description="The file: a path in the project.")
 _FILE_PREVIEW = (("File", "file"), ("Change", "change"), ("Contents", "contents"), ("Diff", "diff"))
+_PLACE_PREVIEW = (("Path", "path"), ("Is", "kind"))
 _COMMAND_PREVIEW = (
     ("Command", "command"), ("In", "folder"), ("Names", "words"), ("Rehearsal", "rehearsal"),
     ("Output", "output"), ("Changes", "changes"), ("Diff", "diff"),
@@ -33,6 +34,15 @@ _COMMAND_PREVIEW = (
 
 def _optional(name: str, type_: str, description: str) -> Input:
     return Input(name=name, type=type_, description=description, required=False)
+
+
+def _place_preview(op: str, argument: str) -> Preview:
+    return Preview(
+        op=f"preview_{op}",
+        args={argument: f"${{args.{argument}}}"},
+        render=_PLACE_PREVIEW,
+        gist="${Path}",
+    )
 
 
 _INPUTS: Mapping[str, tuple[Input, ...]] = {
@@ -100,6 +110,9 @@ _INTENTS: Mapping[str, str] = {
 }  # fmt: skip
 _EFFECTS: Mapping[str, str] = {"Write": "change", "Edit": "change", "Bash": "run"}
 _PREVIEWS: Mapping[str, Preview] = {
+    "Read": _place_preview("read", "file_path"),
+    "Glob": _place_preview("glob", "path"),
+    "Grep": _place_preview("grep", "path"),
     "Write": Preview(
         op="preview_write",
         args={"file_path": "${args.file_path}", "content": "${args.content}"},

@@ -137,6 +137,8 @@ async def test_a_link_out_of_the_project_is_asked_with_its_target_and_only_that_
         asked = await tools.call("Read", file_path="link")
         view = await core.looked(asked.row.approval_id or "")
         assert view.rule == f"it leads out of the project: {read}"
+        fields = {each.label: each.value for each in view.preview.fields}
+        assert fields == {"Path": str(read), "Is": "a file outside the project"}
         assert (await tools.approve(asked)).state == "completed"
         assert (
             await tools.approve(await tools.call("Write", file_path="link", content="new"))

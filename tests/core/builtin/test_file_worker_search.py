@@ -154,3 +154,18 @@ def test_an_endless_pattern_is_ended(tmp_path: Path) -> None:
             with pytest.raises(WorkerError, match="timed_out: The search was ended"):
                 worker.answer(each)
         assert worker.refused("grep", pattern="(").class_ == "invalid_arguments"
+
+
+def test_what_rules_hide_in_the_project_a_search_from_above_it_does_not_find_either(
+    tmp_path: Path,
+) -> None:
+    """Rules name it from the project's top; a person allowed the search of a folder that holds the project."""
+    project = tmp_path / "project"
+    for name in ("private/hidden", "shown"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("needle\n")
+    above = {"path": "..", "expect_path": str(tmp_path), "excluded": ["private/**"]}
+    with Worker("files", project) as worker:
+        found = worker.call("grep", pattern="needle", **above)["text"].splitlines()
+        listed = worker.call("glob", pattern="**/*", **above)["paths"]
+    assert found == listed == [str(project / "shown")]

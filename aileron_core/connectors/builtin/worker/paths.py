@@ -210,10 +210,10 @@ class Project:
         return PurePosixPath("/"), list(given.relative_to(given.anchor).parts)
 
     def _missing(self, given: str, at: PurePosixPath, left: list[str], via_link: bool) -> Place:
-        path = self._relative(at)
-        if ".." in left and path is not None:
+        if ".." in left:
             raise OpFailed(
-                "not_found", f"{path} does not exist, and {given} goes on from there with '..'."
+                "not_found",
+                f"{self._relative(at) or at} does not exist, and {given} goes on from there with '..'.",
             )
         target = at.joinpath(*left)
         return Place(given, self._relative(target), target, False, None, via_link)

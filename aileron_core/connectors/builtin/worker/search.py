@@ -59,7 +59,7 @@ class _Search:
 
     def files(self) -> Iterator[_Found]:
         top = self.place.real
-        if top.parts and self._hidden.hides(str(top)):
+        if top.parts and self._hides(str(top)):
             return
         if self.place.kind == "folder":
             yield from self._beneath(top)
@@ -86,7 +86,7 @@ class _Search:
                 for entry in names:
                     path = f"{folder}/{entry.name}" if folder else entry.name
                     below = f"{within}/{entry.name}" if within else entry.name
-                    if self._passed() or entry.name == ".git" or self._hidden.hides(path):
+                    if self._passed() or entry.name == ".git" or self._hides(path):
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(below)
@@ -95,6 +95,10 @@ class _Search:
             finally:
                 os.close(handle)
             left += reversed(folders)
+
+    def _hides(self, path: str) -> bool:
+        # Rules name the files of the project from its top, from wherever a search comes to them.
+        return self._hidden.hides(path.removeprefix(f"{self._project.real}/"))
 
     def _file(
         self, folder: int, entry: os.DirEntry[str], path: str, within: str
