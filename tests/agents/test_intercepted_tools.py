@@ -44,6 +44,17 @@ OPENCODES_OWN = {
         }
     },
 }
+GEMINIS_OWN = """\
+[[rule]]
+toolName = "run_shell_command"
+decision = "allow"
+priority = 999
+[[rule]]
+toolName = "google_web_search"
+decision = "deny"
+priority = 500
+"""
+"""What it denies stays denied: Aileron's policies stand beside the person's."""
 PIS_OWN = """\
 export default (pi) =>
   pi.on("session_start", () => pi.setActiveTools([...pi.getActiveTools(), "bash", "read"]));
@@ -156,10 +167,11 @@ CASES: Mapping[str, Case] = {
         prefix="mcp_aileron_",
         own=named("glob grep_search list_directory read_file replace run_shell_command write_file"),
         stays=named(
-            "activate_skill enter_plan_mode google_web_search invoke_agent update_topic web_fetch write_todos"
+            "activate_skill enter_plan_mode invoke_agent update_topic web_fetch write_todos"
         ),
         args=("--skip-trust", "-y", "-m", "gemini-2.5-flash", "-p", "go"),
         granting=("--allowed-tools", "run_shell_command"),
+        home={".gemini/policies/mine.toml": GEMINIS_OWN},
         project={".gemini/settings.json": '{"tools": {"allowed": ["run_shell_command", "glob"]}}'},
         calls=CallTool(name="invoke_agent", args={"agent_name": "generalist", "prompt": "go"}),
         told="finished",

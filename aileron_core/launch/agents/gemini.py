@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, cast
 
 from aileron_core.launch.agents.program_settings import (
     hook_programs,
@@ -303,6 +303,7 @@ class _Gemini:
                 self.program,
                 "--policy",
                 f"{context.launch_dir}/gemini-policy.toml",
+                *(f"--policy={each}" for each in _own_policies(context)),
                 *context.all_args,
             ),
             env=env,
@@ -436,6 +437,19 @@ def _chosen_login(context: PlanContext) -> str:
         login = table_at(json_table(text) or {}, "security", "auth")
         chosen = str(login.get("selectedType") or chosen)
     return chosen
+
+
+def _own_policies(context: PlanContext) -> list[str]:
+    """Return the policies that it would read of the person's, which any `--policy` replaces (read in 0.61.0)."""
+    if option_value(context.all_args, "--policy") is not None:
+        return []
+    named: list[str] = []
+    for path, text in context.settings.items():
+        found: object = (json_table(text) or {}).get("policyPaths")
+        if path.startswith(("~", "/")) and isinstance(found, list):  # not the project's
+            named += [each for each in cast("list[object]", found) if isinstance(each, str)]
+    own = home_path(context.env, "GEMINI_CLI_HOME", "~") / ".gemini" / "policies"
+    return named or [str(own)]
 
 
 def _beside(context: PlanContext) -> tuple[str, ...]:

@@ -147,6 +147,25 @@ def test_what_brings_its_own_tools_back_is_said(
     assert all(said in each and each.endswith("is not gated.") for each in others)
 
 
+@pytest.mark.parametrize(
+    ("args", "settings", "own"),
+    [
+        ((), {}, ["~/.gemini/policies"]),
+        ((), {"~/.gemini/settings.json": '{"policyPaths": ["~/mine", 1]}'}, ["~/mine"]),
+        ((), {".gemini/settings.json": '{"policyPaths": ["theirs"]}'}, ["~/.gemini/policies"]),
+        (("--policy", "typed"), {}, []),
+    ],
+)
+def test_ones_own_gemini_policies_stay_beside_ours(
+    args: tuple[str, ...], settings: dict[str, str], own: list[str]
+) -> None:
+    """Its `--policy` takes the place of those that it reads otherwise; a project's are none of them."""
+    argv = plan("gemini", args=args, settings=settings).argv
+    assert [each for each in argv if each.startswith("--policy=")] == [
+        f"--policy={each}" for each in own
+    ]
+
+
 def test_ones_own_opencode_plugins_stay_beside_ours() -> None:
     """The list in the person's variable is not replaced."""
     env = {"OPENCODE_CONFIG_CONTENT": '{"plugin": ["mine"]}'}
