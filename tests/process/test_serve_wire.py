@@ -3,6 +3,8 @@
 import contextlib
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -455,3 +457,29 @@ def test_a_fault_of_ours_is_500_in_the_one_error_body(serve: Serve) -> None:
     assert answer.error["class"] == "internal_error"
     assert "runs" not in answer.error["message"]
     assert "OperationalError" in (console.home / "log" / "aileron.log").read_text()
+
+
+_FROM_ANOTHER_PROCESS = """
+import sys
+from pathlib import Path
+from aileron_core.home.client import HomeConnection
+home, session = sys.argv[1:]
+for method, name in (("POST", "tools"), ("GET", "tool-calls"), ("POST", "tool-results")):
+    connection = HomeConnection(Path(home), timeout=10)
+    body = b"{}" if method == "POST" else None
+    headers = {"Content-Type": "application/json"}
+    connection.request(method, f"/v1/sessions/{session}/{name}", body, headers)
+    print(connection.getresponse().status)
+"""
+
+
+def test_only_the_process_that_opened_a_session_carries_its_built_in_tools(shared: Console) -> None:
+    """The kernel says which process asks, and a session without these tools has none for anybody."""
+    opened = shared.session(launched=True, builtins="beside")["session_id"]
+    body = {"files": {}, "commands": {}}
+    assert shared.post(f"/v1/sessions/{opened}/tools", body, local=True).status == 204
+    command = [sys.executable, "-I", "-c", _FROM_ANOTHER_PROCESS, str(shared.home), opened]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert said.split() == ["403", "403", "403"]
+    without = shared.session(launched=True)["session_id"]
+    assert shared.post(f"/v1/sessions/{without}/tools", body, local=True).status == 404
