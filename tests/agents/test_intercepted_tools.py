@@ -199,17 +199,22 @@ def tools_in(
     return [tools for tools in map(offered, bench.llm.seen) if tools]
 
 
+def prepare(bench: Bench, agent: str) -> None:
+    """Write the settings of its case."""
+    bench.configure(agent)
+    for name, text in CASES[agent].home.items():
+        bench.write(name, text)
+    for name, text in CASES[agent].project.items():
+        (bench.project / name).parent.mkdir(parents=True, exist_ok=True)
+        (bench.project / name).write_text(text)
+
+
 @pytest.mark.parametrize("agent", variants(CASES))
 def test_an_agents_own_tools_give_way_to_ailerons(agent: str, tmp_path: Path) -> None:
     """For sub-agents too, whatever settings of the person's and the project's, or arguments, grant."""
     case = CASES[agent]
     with workbench(tmp_path, ScriptedLlm(calls_once(case.calls))) as bench:
-        bench.configure(agent)
-        for name, text in case.home.items():
-            bench.write(name, text)
-        for name, text in case.project.items():
-            (bench.project / name).parent.mkdir(parents=True, exist_ok=True)
-            (bench.project / name).write_text(text)
+        prepare(bench, agent)
         bench.llm.script = calls_once(None)
         usual, *_ = tools_in(bench, agent, case.args, ["--no-sandbox"])
         assert case.own <= usual
@@ -223,3 +228,24 @@ def test_an_agents_own_tools_give_way_to_ailerons(agent: str, tmp_path: Path) ->
             assert others
             assert any(case.told in result for result in bench.llm.results), bench.llm.results
         assert not (bench.project / "made.txt").exists()
+
+
+@pytest.mark.parametrize("agent", variants(CASES))
+def test_a_projects_file_gives_an_agent_ops_of_a_connector_as_tools(
+    agent: str, tmp_path: Path
+) -> None:
+    """In place of its own tools too, once a person accepted the file."""
+    prefix = CASES[agent].prefix
+    plugin = "mail_drafts" if agent == "codex" else "mail-drafts"  # whose names have no hyphens
+    script = calls_once(CallTool(name=f"{prefix}{plugin}_list_drafts", args={}))
+    with workbench(tmp_path, ScriptedLlm(script)) as bench:
+        prepare(bench, agent)
+        (bench.project / "aileron.toml").write_text(
+            "[mcp_proxy]\nenable = true\nintercept_builtins = true\n"
+            'plugin_tools = [{ plugin = "mail-drafts", expose = ["list_drafts", "get_draft"] }]\n'
+        )
+        first, *_ = tools_in(bench, agent, CASES[agent].args, ["--accept-project"])
+        ops = (f"{plugin}_list_drafts", f"{plugin}_get_draft")
+        assert first == CASES[agent].stays | {f"{prefix}{name}" for name in (*ACTIONS, *ops)}
+        (told,) = bench.llm.results
+        assert "draft" in told
