@@ -1,9 +1,13 @@
 """What the workers' results look like to an agent, as text, and to a person, as fields of a preview. Pure."""
 
-from collections.abc import Mapping
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from aileron_core.canonical import Json, JsonObject
+
+_GIT_OBJECT = re.compile(r"(?:^|/)\.git/objects/[0-9a-f]{2}(?:/[0-9a-f]{38}|/[0-9a-f]{62})?\Z")
 
 
 def in_utf8(value: Any) -> Any:
@@ -114,10 +118,24 @@ def command_preview(
     if output := "".join(str(rehearsed.get(each, "")) for each in ("stdout", "stderr")):
         preview["output"] = output
     changes: list[Mapping[str, Any]] = rehearsed.get("changes", [])
-    preview["changes"] = [*map(_change, changes), *_own_changes(rehearsed)] or ["none"]
+    preview["changes"] = [*_changes(changes), *_own_changes(rehearsed)] or ["none"]
     if diff := rehearsed.get("diff"):
         preview["diff"] = diff
     return preview
+
+
+def _changes(changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield each change, but one line for what git stores under the hash of its content, which says nothing alone."""
+    stored: list[str] = []
+    for change in changes:
+        is_object = _GIT_OBJECT.search(str(change.get("path"))) and change.get("kind") == "made"
+        if is_object and (change.get("binary") or change.get("folder")):
+            stored.append(_change(change))
+        else:
+            yield _change(change)
+    if stored:
+        digest = hashlib.sha256("\n".join(stored).encode("utf-8", "backslashreplace")).hexdigest()
+        yield f"made {len(stored):,} files and folders of git's objects; SHA-256 of their list {digest}"
 
 
 def _change(change: Mapping[str, Any]) -> str:

@@ -25,3 +25,34 @@ def test_a_change_without_a_diff_says_what_it_is() -> None:
         "outside the project: /home/me/.profile",
         "and 2 more in the tools' own folders",
     ]
+
+
+def test_what_git_stores_by_its_hash_is_one_line_that_changes_with_it() -> None:
+    """A link, a text or a changed file in its place is shown like any other."""
+    name = f".git/objects/ab/{'c' * 38}"
+    binary = {"type": "binary data", "bytes": 5, "sha256": "1" * 64}
+    stored = [
+        {"path": ".git/objects/ab", "kind": "made", "mode": "0755", "folder": True},
+        {"path": name, "kind": "made", "mode": "0444", "binary": binary},
+        {"path": f"sub/{name}", "kind": "made", "mode": "0444", "binary": binary},
+    ]
+    others = [
+        {"path": name, "kind": "changed", "mode": "0444", "binary": binary},
+        {"path": name, "kind": "made", "target": "/etc/passwd"},
+        {"path": f"{name}\n", "kind": "made", "mode": "0444", "binary": binary},
+        {"path": ".git/hooks", "kind": "made", "mode": "0755", "folder": True},
+    ]
+
+    def shown(*changes: dict[str, object]) -> list[str]:
+        preview = command_preview({"command": "git commit"}, {}, {"changes": [*changes]})
+        assert isinstance(preview, dict)
+        lines = preview["changes"]
+        assert isinstance(lines, list)
+        return [str(each) for each in lines]
+
+    *apart, folded = shown(*stored, *others)
+    assert len(apart) == len(others)
+    assert folded.startswith("made 3 files and folders of git's objects; SHA-256 of their list ")
+    other = {**stored[1], "binary": {**binary, "sha256": "2" * 64}}
+    assert shown(stored[0], other, stored[2]) != [folded]
+    assert shown(*stored) == [folded]
