@@ -90,7 +90,7 @@ def file_preview(found: Mapping[str, Any]) -> Json:
 
 def place_preview(found: Mapping[str, Any]) -> Json:
     """Return what a call that reads is about, as its action's `render` names the fields."""
-    kind = {"file": "a file", "folder": "a folder", None: "nothing that is there"}
+    kind = {"file": "a file", "folder": "a folder", None: "nothing that can be seen"}
     where = "outside the project" if found.get("outside") else "in the project"
     what = kind.get(found.get("kind"), "a device, a pipe or a socket")
     return {"path": found.get("path") or found.get("target"), "kind": f"{what} {where}"}
