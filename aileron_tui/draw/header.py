@@ -187,6 +187,8 @@ def _hosts(view: ApprovalView) -> Line:
 
 def _via(view: ApprovalView) -> Line:
     """Return the first operation that a yes runs, and how many more steps it has."""
+    if is_builtin(view.action):
+        return (Piece(words.item.BUILTIN_TOOLS),)
     more = len(steps_to_run(view)) - 1
     rest = Piece(words.item.more_steps(more) if more > 0 else "", "attn")
     return line(*foreign_text(f"{view.connector}.{view.op}"), rest)
