@@ -1,6 +1,7 @@
 """What another `policy.toml` allows that the accepted one does not, and what else differs. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from aileron_core.console_port import AcceptanceChangeView, ChangeKind
 from aileron_core.errors import FileProblems
@@ -46,7 +47,9 @@ def _rules(before: Sequence[Rule], after: Sequence[Rule]) -> Iterator[Acceptance
 
 def _new(before: Sequence[Rule], after: Sequence[Rule]) -> Iterable[Rule]:
     """Return the rules of *after* that *before* has not, whatever their reasons."""
-    known, found = ({(each.decision, rule_text(each)): each for each in x} for x in (before, after))
+    known, found = (
+        {replace(each, reason="", source=""): each for each in x} for x in (before, after)
+    )
     return (rule for key, rule in found.items() if key not in known)
 
 
@@ -65,7 +68,7 @@ def rule_text(rule: Rule) -> str:
         if any(" " in word or not word for word in rule.argv)
         else [*rule.argv]
     )
-    words = " ".join(about) or ", ".join(rule.paths)
+    words = ", for ".join(filter(None, (" ".join(about), ", ".join(rule.paths))))
     tools = ", ".join(rule.tools)
     text = f"{tools}: {words}" if words else tools
     if rule.changes is None:

@@ -36,10 +36,6 @@ class Facts:
     """The path leaves the project."""
     target: str = ""
     """Where it leads then, absolute."""
-    via_link: bool = False
-    kind: str | None = None
-    """`file`, `folder` or `other`; None where there is none."""
-    exists: bool = False
     command: str = ""
     """As the agent wrote it."""
     simple: bool = False
@@ -49,7 +45,6 @@ class Facts:
     """Absolute path of what the first word runs; empty where it was not found."""
     program_writable: bool = True
     """The session could change that program, or put another in its place."""
-    cwd: str = ""
     named: tuple[str, ...] = ()
     """Files of the project that words of the command name, as *path*."""
 

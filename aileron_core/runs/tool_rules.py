@@ -107,6 +107,7 @@ class ToolRules:
         rehearsal = _rehearsal(cast("Mapping[str, Any]", found.output or {}))
         facts = replace(resolved.verdict.before_rehearsal, rehearsal=rehearsal)
         verdict = evaluate(self._rules(), facts)
+        verdict = replace(verdict, about=in_utf8(verdict.about))
         action = builtin_actions()[resolved.action.name]
         if verdict.decision == "ask":
             action = asked(action)
@@ -143,7 +144,4 @@ def _facts(tool: str, args: JsonObject, known: Mapping[str, Any]) -> Facts:
         path=known.get("path"),
         outside=bool(known.get("outside")),
         target=str(known.get("target") or ""),
-        via_link=bool(known.get("via_link")),
-        kind=known.get("kind"),
-        exists=bool(known.get("exists")),
     )

@@ -62,8 +62,9 @@ class UndoService:
             raise NotFound("This call has nothing that could be undone. Nothing changed.")
         try:
             await self._take_back(change)
-        except (Conflict, Unavailable):
-            self._changes[run_id] = change
+        except (Conflict, Unavailable) as error:
+            if isinstance(error, Unavailable) or change.undo.startswith("files:"):
+                self._changes[run_id] = change  # what a command did can be tried once
             raise
         record = AuditRecord(
             at=rfc3339(self._clock.now()),

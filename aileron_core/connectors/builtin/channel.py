@@ -85,11 +85,11 @@ class ToolChannel:
     def close(self) -> None:
         """Fail what is under way: the session has ended."""
         for worker in WORKERS:
-            self._lose(worker, "its session has ended")
+            self._lose(worker, "This session has ended.")
 
     def _lose(self, worker: WorkerName, why: str) -> None:
         self._ended[worker] = why
-        self._fail(worker, _lost(worker, why))
+        self._fail(worker, why)
 
     def _fail(self, worker: WorkerName, message: str) -> None:
         for name, answer in self._waiting.values():
@@ -124,7 +124,7 @@ class ToolChannel:
             why = "The session's launcher is not connected. Nothing ran. Try again in a moment."
             raise WorkerLost(why, sent=False) from None
         if (ended := self._ended.get(worker)) is not None:
-            raise WorkerLost(_lost(worker, ended), sent=False)
+            raise WorkerLost(ended, sent=False)
         self._last_id += 1
         number = self._last_id
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -156,10 +156,6 @@ class ToolChannel:
 
     def _send(self, worker: WorkerName, frame: dict[str, Any]) -> None:
         self.frames.put_nowait({"worker": worker, "frame": frame})
-
-
-def _lost(worker: WorkerName, why: str) -> str:
-    return f"The program that does this session's {worker} has ended: {why}."
 
 
 def _result(frame: Mapping[str, Any]) -> dict[str, Any]:

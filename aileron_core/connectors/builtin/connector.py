@@ -47,7 +47,7 @@ _CHANGES = frozenset(("write", "edit", "bash"))
 _EFFECTS = _CHANGES | {"read", "glob", "grep"}
 _OF_COMMANDS = frozenset(("run", "rehearse", "check", "commit", "discard"))
 _ANSWER_SECONDS = 20.0
-"""How long an op of the files may take; a search ends by itself after 10 s."""
+"""How long an op may take, but a command that runs for real; a search ends by itself after 10 s."""
 _GRACE_SECONDS = 10.0
 """How much longer than its own time limit a command's answer may take."""
 _REHEARSAL_SECONDS = 10

@@ -115,7 +115,9 @@ def command_preview(
         preview["rehearsal"] = f"Not rehearsed. {why}"
         return preview
     preview["rehearsal"] = _ended(rehearsed)
-    if output := "".join(str(rehearsed.get(each, "")) for each in ("stdout", "stderr")):
+    printed, errors = (str(rehearsed.get(each, "")) for each in ("stdout", "stderr"))
+    between = "\n" if errors and printed and not printed.endswith("\n") else ""
+    if output := f"{printed}{between}{errors}":
         preview["output"] = output
     changes: list[Mapping[str, Any]] = rehearsed.get("changes", [])
     preview["changes"] = [*_changes(changes), *_own_changes(rehearsed)] or ["none"]
@@ -129,7 +131,7 @@ def _changes(changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     stored: list[str] = []
     for change in changes:
         is_object = _GIT_OBJECT.search(str(change.get("path"))) and change.get("kind") == "made"
-        if is_object and (change.get("binary") or change.get("folder")):
+        if is_object and any(change.get(each) for each in ("binary", "folder", "git")):
             stored.append(_change(change))
         else:
             yield _change(change)

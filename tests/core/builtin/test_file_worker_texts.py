@@ -63,6 +63,7 @@ def test_resolve_says_what_each_word_names(tmp_path: Path) -> None:
         assert worker.call("resolve", command="cd x")["program"] is None
         unknown = worker.call("resolve", command="no-such-program")
         assert unknown["words"] == [["no-such-program", "not found"]]
+        assert worker.call("resolve", command="n" * 300)["program"] is None
         assert worker.call("resolve", command="ls | cat") == {"words": [], "simple": False}
         assert worker.refused("resolve", command="ls", cwd="sub/run").class_ == "invalid_arguments"
 

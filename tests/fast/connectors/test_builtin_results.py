@@ -13,11 +13,14 @@ def test_a_change_without_a_diff_says_what_it_is() -> None:
             {"path": "run", "kind": "mode", "mode": "0755", "previous_mode": "0644"},
             {"path": "bin", "kind": "made", "mode": "0644", "binary": binary},
         ],
+        "stdout": "ok",
+        "stderr": "error\n",
         "own_paths": ["/home/me/.profile"],
         "own_changes": 3,
     }
     preview = command_preview({"command": "make"}, {}, rehearsed)
     assert isinstance(preview, dict)
+    assert preview["output"] == "ok\nerror\n"
     assert preview["changes"] == [
         "link a; leads to ../b; led to c",
         "mode run; mode 0755, was 0644",
@@ -35,6 +38,7 @@ def test_what_git_stores_by_its_hash_is_one_line_that_changes_with_it() -> None:
         {"path": ".git/objects/ab", "kind": "made", "mode": "0755", "folder": True},
         {"path": name, "kind": "made", "mode": "0444", "binary": binary},
         {"path": f"sub/{name}", "kind": "made", "mode": "0444", "binary": binary},
+        {"path": f"sub2/{name}", "kind": "made", "mode": "0444", "git": True},
     ]
     others = [
         {"path": name, "kind": "changed", "mode": "0444", "binary": binary},
@@ -52,7 +56,7 @@ def test_what_git_stores_by_its_hash_is_one_line_that_changes_with_it() -> None:
 
     *apart, folded = shown(*stored, *others)
     assert len(apart) == len(others)
-    assert folded.startswith("made 3 files and folders of git's objects; SHA-256 of their list ")
+    assert folded.startswith("made 4 files and folders of git's objects; SHA-256 of their list ")
     other = {**stored[1], "binary": {**binary, "sha256": "2" * 64}}
-    assert shown(stored[0], other, stored[2]) != [folded]
+    assert shown(stored[0], other, *stored[2:]) != [folded]
     assert shown(*stored) == [folded]

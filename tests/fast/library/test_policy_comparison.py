@@ -45,6 +45,23 @@ def test_what_a_rule_lets_a_command_change_is_said() -> None:
     ]
 
 
+CAT = '[[rule]]\ntools = ["Bash"]\ncommand = ["cat", "*"]\npaths = ["{}"]\ndecision = "deny"\n'
+PATHS = '[[rule]]\ntools = ["Write"]\npaths = {}\ndecision = "allow"\n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (CAT.format("a/**"), CAT.format("b/**")),
+        (PATHS.format('["a, b"]'), PATHS.format('["a", "b"]')),
+    ],
+)
+def test_rules_that_differ_in_anything_but_their_reasons_are_never_taken_for_equal(
+    old: str, new: str
+) -> None:
+    assert [each.direction for each in compare_policies(old, new)] == ["wider", "narrower"]
+
+
 def test_what_cannot_be_read_is_not_compared() -> None:
     with pytest.raises(ValueError, match="policy"):
         compare_policies("of_a_later_version = 1", "")

@@ -90,7 +90,7 @@ def test_files_that_only_sound_secret_are_read(path: str) -> None:
 def test_a_path_that_leaves_the_project_is_asked_with_its_target() -> None:
     everything = Rule(tools=TOOLS, decision="allow")
     asking = Rule(tools=TOOLS, decision="ask", reason="asked in any case")
-    facts = Facts(tool="Read", outside=True, target="/etc/passwd", via_link=True)
+    facts = Facts(tool="Read", outside=True, target="/etc/passwd")
     assert verdict(facts, asking, everything) == Verdict(
         decision="ask", reason="it leads out of the project", about="/etc/passwd"
     )

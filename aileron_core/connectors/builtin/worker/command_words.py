@@ -7,7 +7,7 @@ that a shell knows makes a command not simple, and so does whatever is in doubt.
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from aileron_core.connectors.builtin.worker.arguments import Arguments
@@ -139,7 +139,7 @@ def _on_path(word: str, cwd: PurePosixPath) -> str | None:
     on_path = os.environ.get("PATH", os.defpath).split(os.pathsep)
     for folder in [""] if "/" in word else on_path:
         path = str(cwd / folder / word)
-        if Path(path).is_file() and os.access(path, os.X_OK):
+        if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - False for what is closed or too long
             return path
     return None
 

@@ -147,8 +147,8 @@ class _Worker:
             while True:
                 ready, _, _ = select.select([0, *self._helpers], (), ())
                 for number in ready:
-                    if number != 0:
-                        self._hear(self._helpers[number])
+                    if (helper := self._helpers.get(number)) is not None:  # not input, not gone
+                        self._hear(helper)
                 if 0 in ready:
                     frame = read_frame(self._requests)
                     if frame is None:
@@ -171,7 +171,7 @@ class _Worker:
             helper.rehearsal = frame.get("result", {}).get("rehearsal")
             helper.undo = frame.get("result", {}).get("undo")
             self._drop_oldest_undo()
-            _write(1, {"id": helper.request, **frame})
+            _write(1, {**frame, "id": helper.request})
             return
         self._forget(helper)
         if not helper.answered:
@@ -222,7 +222,9 @@ class _Worker:
         if box is None or self._why_not:
             _write(1, {"id": request, "result": {"fallback": self._why_not}})
             return
-        kept = [each for each in self._helpers.values() if each.rehearsal is not None]
+        kept = [
+            each for each in self._helpers.values() if each.rehearsal is not None and each.answered
+        ]
         if len(kept) >= _MAX_REHEARSALS:
             # The oldest may be of a call that nobody answers any more; one that is still asked is
             # rehearsed again before it is committed.
@@ -260,7 +262,8 @@ class _Worker:
         if rehearsal is None or not name:
             return answer
         try:
-            data = frame_bytes({"result": {"rehearsal": name, **answer}})
+            # With the longest id that the answer can get.
+            data = frame_bytes({"id": 1 << 53, "result": {"rehearsal": name, **answer}})
         except BrokenFrame:
             return {"fallback": "It prints or changes more than can be shown."}
         control.sendall(data)

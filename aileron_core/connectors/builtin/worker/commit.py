@@ -50,15 +50,19 @@ class Commit:
         upper: int,
         changes: Sequence[Change],
         keep: Keep | None = None,
+        *,
+        since: str = "the command was rehearsed",
     ) -> None:
         """Begin with nothing changed.
 
         Args:
             upper: what has the new files: of `overlays.new_upper`.
             keep: called with each file that is replaced or deleted, before it is gone.
+            since: when everything has to have been as it is now, for the sentence that says it is not.
         """
         self._layers = layers
         self._keep = keep or _keep_nothing
+        self._since = since
         self._uppers = {
             number: os.open(f"{number}/up", _FOLDER, dir_fd=upper)
             for number in {each.layer for each in changes if stat.S_ISREG(each.mode)}
@@ -95,7 +99,7 @@ class Commit:
             self._take_back()
             raise OpFailed(
                 "conflict",
-                f"{conflict} is not as it was when the command was rehearsed. Nothing was changed.",
+                f"{conflict} is not as it was when {self._since}. Nothing was changed.",
             ) from None
         except OSError as error:
             self._take_back()
@@ -244,8 +248,8 @@ class Commit:
     def _replace(self, change: Change, above: int) -> None:
         """Put a file or link in its place, and compare what was there."""
         name, aside = change.path.name, _aside()
-        self._write(change, above, aside)
         self._undo.append(lambda: os.unlink(aside, dir_fd=above))
+        self._write(change, above, aside)
         if change.was is None:
             self._rename(change, above, aside, name, _NO_REPLACE)
             self._undo.append(lambda: _rename(above, name, aside, _NO_REPLACE))

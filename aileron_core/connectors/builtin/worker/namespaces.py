@@ -16,7 +16,6 @@ _MS_REMOUNT, _MS_BIND, _MS_REC = 32, 4096, 16384
 _MS_PRIVATE, _MS_SLAVE, _MS_SHARED = 1 << 18, 1 << 19, 1 << 20
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 4, 24, 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
-_CAP_SYS_ADMIN = 21
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 _MOVE_MOUNT, _OPEN_TREE, _FSOPEN, _FSCONFIG, _FSMOUNT = 429, 428, 430, 431, 432
 _OPEN_TREE_CLONE, _AT_EMPTY_PATH = 1, 0x1000
@@ -46,12 +45,6 @@ def unshare(kinds: int) -> None:
 def set_dumpable(dumpable: bool) -> None:
     """Let other processes of this user read this one's memory and descriptors, or not."""
     _check(_libc.prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0), "PR_SET_DUMPABLE")
-
-
-def may_mount() -> bool:
-    """Return whether this process has the right to make mounts in its user namespace."""
-    found = re.search(rb"CapEff:\s*([0-9a-f]+)", Path("/proc/self/status").read_bytes())
-    return found is not None and bool(int(found[1], 16) >> _CAP_SYS_ADMIN & 1)
 
 
 def drop_capabilities() -> None:

@@ -133,7 +133,7 @@ class Project:
         """Yield where *given* leads, and a descriptor of the regular file there, for reading.
 
         Raises:
-            OpFailed: there is none, or it cannot be read; see `inside` too.
+            OpFailed: there is none, or it cannot be read; see `settle` too.
         """
         place, descriptor = self._open_settled(given, expected)
         try:

@@ -122,7 +122,7 @@ class Rehearsal:
             if self._purpose(each) == "own"
         ]
         diffs = [self._shown(each) for each in shown]
-        text = "".join(each.get("diff", "") for each in diffs)
+        text = "".join(each.pop("diff", "") for each in diffs)
         if len(text) > MAX_DIFF:
             raise NotShowable("changes more than can be shown (over 1 MiB)")
         return {
@@ -155,7 +155,9 @@ class Rehearsal:
             if before.is_whole and order:
                 reverse = reversed_changes(self._layers, order)
                 before.forget_rehearsal()
-                self._undo = Commit(self._layers, before.root, reverse)
+                self._undo = Commit(
+                    self._layers, before.root, reverse, since="the command's changes were made"
+                )
         kept = ("exit_code", "signal", "stdout", "stderr")
         return {
             "applied": applied,
@@ -234,8 +236,8 @@ def _content(change: Change, path: str) -> dict[str, Any]:
             return {"binary": snapshot.summary()}
     if change.was is not None and stat.S_ISREG(change.was[1]) and change.before is None:
         return {"binary": {"type": "file", "bytes": change.was[2]}}
-    diff, added, removed = unified_diff(old, new, path)
-    return {"diff": diff, "added": added, "removed": removed}
+    diff, _, _ = unified_diff(old, new, path)
+    return {"diff": diff}
 
 
 def _text(snapshot: Snapshot | None) -> str | None:

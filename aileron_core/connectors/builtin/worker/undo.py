@@ -44,7 +44,10 @@ class Before:
         Anything but a file or link is left; so is everything once it is too much.
         """
         status = os.stat(name, dir_fd=above, follow_symlinks=False)
-        if not self.is_whole or not stat.S_ISREG(status.st_mode):
+        if not self.is_whole or stat.S_ISLNK(status.st_mode) or stat.S_ISDIR(status.st_mode):
+            return
+        if not stat.S_ISREG(status.st_mode):
+            self.is_whole = False
             return
         self._bytes += status.st_size
         if self._bytes > MAX_KEPT:

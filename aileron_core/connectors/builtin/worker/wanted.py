@@ -41,6 +41,7 @@ _TYPE, _STREAM, _SEQUENCED = 0xF, 1, 5
 """Of a socket's type: the mask, SOCK_STREAM and SOCK_SEQPACKET."""
 _ALLOW, _NOTIFY = 0x7FFF0000, 0x7FC00000
 _NUMBER, _ARGUMENTS = 0, 16
+_REAP_MS = 100
 """Offsets in struct seccomp_data; of an argument, the lower half on these little-endian machines."""
 _NOTIFICATION, _ANSWER = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
@@ -120,9 +121,13 @@ class Attendant:
         poll.register(listener, select.POLLIN)
         poll.register(ended, select.POLLIN)
         while True:
-            ready = [number for number, _ in poll.poll()]
-            if ended in ready:
-                return os.waitpid(child, 0)[1]
+            ready = [number for number, _ in poll.poll(_REAP_MS)]
+            # Orphans of the command are this process's children, and count as long as they are not waited for.
+            while (gone := os.waitpid(-1, os.WNOHANG))[0]:
+                if gone[0] == child:
+                    return gone[1]
+            if listener not in ready:
+                continue
             buffer = bytearray(_NOTIFICATION.size)
             try:
                 fcntl.ioctl(listener, _RECEIVE, buffer)
