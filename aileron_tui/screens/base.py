@@ -133,8 +133,8 @@ class ConsoleScreen(Screen[None]):
 
     @property
     def has_widgets(self) -> bool:
-        """Whether its widgets are mounted: a closing screen outlives them by a moment."""
-        return bool(self.query("#keys"))
+        """Whether its widgets are mounted, first and last: a closing screen outlives them by a moment."""
+        return bool(self.query("#topbar")) and bool(self.query("#keys"))
 
     # Commands
 

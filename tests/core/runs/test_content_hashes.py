@@ -1,5 +1,6 @@
 """The hashes that records have of a call's content: checked as long as it is kept, and good for no guess after."""
 
+import contextlib
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -26,8 +27,12 @@ GUESS = canonical({"draft_id": DRAFT})
 
 def found_in(home: Path) -> set[str]:
     """Return whatever in the home's files may be a hash or a key, free pages and logs included."""
-    files = [each for each in home.rglob("*") if each.is_file()]
-    return {each.decode() for file in files for each in HEX.findall(file.read_bytes())}
+    found: set[str] = set()
+    for file in home.rglob("*"):
+        # A new copy of the vault may be renamed meanwhile: it is there under its name.
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            found |= {each.decode() for each in HEX.findall(file.read_bytes())}
+    return found
 
 
 def confirmations(home: Path, guess: bytes) -> Iterator[str]:
