@@ -34,8 +34,9 @@ class Place:
     service: TlsService
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[Core]:
-        async with Core.open(self.home, make_outgoing=self.service.client) as core:
+    async def open(self, *, accept: bool = True) -> AsyncGenerator[Core]:
+        outgoing = self.service.client
+        async with Core.open(self.home, make_outgoing=outgoing, accept=accept) as core:
             yield core
 
     @property
@@ -230,7 +231,7 @@ async def test_a_remembered_choice_ends_with_the_file_or_the_account_that_it_was
         assert (again.row.state, again.attached) == ("completed", False)
     file = place.home / "actions" / "see.md"
     file.write_text(file.read_text() + "\nMore.\n")
-    async with place.open() as core:
+    async with place.open(accept=False) as core:
         core.app.vault.unlock(Secret(PASSPHRASE))
         await core.until(lambda: core.app.accounts._unverified() is None)
         (new,) = await core.until(core.app.library.not_accepted)
