@@ -188,7 +188,10 @@ class Core:
         self.app = app
         self.session = session
         self.token = token
-        self.events: list[CoreEvent] = []
+        # As a front end begins: what is there already, and then what changes.
+        self.events: list[CoreEvent] = [
+            ApprovalUpdated(view=view) for view in app.publisher.approvals()
+        ]
         self._heard = asyncio.Event()
         app.events.subscribe(self._on_event)
 
