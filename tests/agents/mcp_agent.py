@@ -1,13 +1,23 @@
-"""An agent without a model: it makes the tool calls that its first argument lists, and prints each answer.
+"""Codex without a model: it makes the tool calls that its last argument lists, and prints each answer.
 
 `[["Read", {"file_path": "a"}], ...]`; the answers are lines of JSON, `{"tools": [...]}` first.
 """
 
 import json
+import os
 import subprocess
 import sys
+import tomllib
 
-relay = subprocess.Popen(["aileron-mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+given = next(each for each in sys.argv if each.startswith("mcp_servers.aileron="))
+server = tomllib.loads(given)["mcp_servers"]["aileron"]
+relay = subprocess.Popen(
+    [server["command"], *server.get("args", ())],
+    env={**os.environ, **server.get("env", {})},
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+    text=True,
+)
 number = 0
 
 

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.agents.agents_bench import Bench
+import pytest
+
+from tests.agents.agents_bench import Bench, processes, until
+from tests.agents.at_terminal import Terminal
 
 AGENT = Path(__file__).parent / "mcp_agent.py"
 
@@ -98,3 +101,43 @@ def test_a_path_that_leads_out_is_asked_and_a_launch_says_that_nothing_is_rehear
     assert "no tool may touch this" in home["text"]
     assert "Commands run without a rehearsal: " in ended.output
     assert (bench.project / "made").read_text() == "it ran\n"
+
+
+STAYS = (
+    # A command that wants the network is not rehearsed: what runs is what was approved.
+    """python3 -c 'import socket; socket.create_connection(("127.0.0.1", 9))'; """
+    "sleep {0} & (trap '' HUP INT TERM; sleep {0}) & setsid sleep {0} & touch running; wait"
+)
+
+
+def press_ctrl_c(_bench: Bench, terminal: Terminal) -> None:
+    terminal.type("\x03")
+
+
+def kill_launcher(_bench: Bench, terminal: Terminal) -> None:
+    terminal.process.kill()
+
+
+def kill_console(bench: Bench, _terminal: Terminal) -> None:
+    bench.console.process.kill()
+
+
+@pytest.mark.parametrize("options", [(), ("--no-sandbox",)], ids=["contained", "not contained"])
+@pytest.mark.parametrize("ends", [press_ctrl_c, kill_launcher, kill_console])
+def test_nothing_of_a_running_command_outlives(
+    bench: Bench, ends: Callable[[Bench, Terminal], None], options: tuple[str, ...]
+) -> None:
+    """In the process table: what is in the background, deaf to signals or in a session of its own, too."""
+    seconds = f"600.{os.getpid()}"  # no other test's
+    made = json.dumps([("Bash", {"command": STAYS.format(seconds)})])
+    stays = "import atexit, time\natexit.register(time.sleep, 600)" if ends is kill_console else ""
+    begin = f"#!/usr/bin/env python3\nimport sys\nsys.argv.append({made!r})\n{stays}\n"
+    terminal = Terminal(bench, begin + AGENT.read_text(), "--builtins", *options)
+    try:
+        approve_next(bench, "Bash")
+        until((bench.project / "running").exists)
+        assert len(processes(f"sleep\0{seconds}")) == 3
+        ends(bench, terminal)
+        until(lambda: not processes(f"sleep\0{seconds}"))
+    finally:
+        terminal.close()
