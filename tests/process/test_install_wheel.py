@@ -323,6 +323,7 @@ WHOLE = (*SUITE, "tests/fast/cli", "tests/fast/storage", "tests/fast/server",
          "tests/process/test_cli_commands.py", "tests/process/test_mcp_real.py")  # fmt: skip
 
 
+@pytest.mark.timeout(600)  # each of its tests has its own limit, and names itself there
 def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path) -> None:
     """Tests and examples without the packages beside them: what they import is the wheel's.
 
