@@ -31,12 +31,12 @@ class Sandbox:
     project: Path
     rehearsals: list[str] = field(default_factory=list[str])
 
-    def run(self, command: str, **args: object) -> dict[str, object]:
-        return self.worker.call("run", command=command, **args)
+    def run(self, command: str) -> dict[str, object]:
+        return self.worker.call("run", command=command)
 
-    def prints(self, command: str, **args: object) -> str:
+    def prints(self, command: str) -> str:
         """Run *command*, and return what it prints."""
-        done = self.run(command, **args)
+        done = self.run(command)
         assert done.get("exit_code") == 0, done
         return str(done["stdout"])
 

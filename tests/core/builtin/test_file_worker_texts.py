@@ -50,22 +50,22 @@ def test_resolve_says_what_each_word_names(tmp_path: Path) -> None:
     (folder / "run").chmod(0o755)
     (folder / "out").symlink_to("/etc")
     with Worker("files", tmp_path) as worker:
-        result = worker.call("resolve", command="./run -v 'out' missing run", cwd="sub")
-        assert result["argv"] == ["./run", "-v", "out", "missing", "run"]
+        result = worker.call("resolve", command="sub/run -v 'sub/out' no sub/run")
+        assert result["argv"] == ["sub/run", "-v", "sub/out", "no", "sub/run"]
         assert result["words"] == [
-            ["./run", f"{folder}/run (in the project)"],
-            ["out", "/etc (outside the project)"],
-            ["run", "sub/run (file)"],
+            ["sub/run", f"{folder}/run (in the project)"],
+            ["sub/out", "/etc (outside the project)"],
+            ["sub/run", "sub/run (file)"],
         ]
         assert (result["program"], result["program_writable"]) == (f"{folder}/run", True)
-        named = worker.call("resolve", command="cat run -f=out @run up/../sub/run -v x", cwd="sub")
+        words = "cat sub/run -f=sub/out @sub/run up/../sub/run -v x"
+        named = worker.call("resolve", command=words)
         assert named["named"] == ["sub/run", "sub/run"]
         assert worker.call("resolve", command="cd x")["program"] is None
         unknown = worker.call("resolve", command="no-such-program")
         assert unknown["words"] == [["no-such-program", "not found"]]
         assert worker.call("resolve", command="n" * 300)["program"] is None
         assert worker.call("resolve", command="ls | cat") == {"words": [], "simple": False}
-        assert worker.refused("resolve", command="ls", cwd="sub/run").class_ == "invalid_arguments"
 
 
 def test_words_are_literal_only_where_a_shell_reads_the_same() -> None:

@@ -37,11 +37,10 @@ def resolve(project: Project, args: Arguments) -> dict[str, Any]:
 
     `named`: files of the project that its words name, without links. `program` is what to run, under the name by which it was found: some programs act by their name.
     """
-    cwd = working_folder(project, args.optional_text("cwd") or ".")
     argv = literal_words(args.text("command"))
     if not argv:
         return {"words": [], "simple": False}
-    found = None if argv[0] in _SHELL_ONLY else _on_path(argv[0], cwd)
+    found = None if argv[0] in _SHELL_ONLY else _on_path(argv[0], project)
     real = None if found is None else os.path.realpath(found)
     words: list[list[str]] = []
     if argv[0] in _SHELL_ONLY:
@@ -50,30 +49,17 @@ def resolve(project: Project, args: Arguments) -> dict[str, Any]:
         words.append([argv[0], "not found"])
     else:
         words.append([argv[0], real + (" (in the project)" if _in(project, real) else "")])
-    words += [[word, meaning] for word in argv[1:] if (meaning := _file(project, cwd, word))]
+    words += [[word, meaning] for word in argv[1:] if (meaning := _file(project, word))]
     inside = any(each is not None and _in(project, each) for each in (found, real))
     return {
         "words": words,
         "simple": True,
         "argv": argv,
-        "named": [*_named_files(project, cwd, argv[1:])],
+        "named": [*_named_files(project, argv[1:])],
         "program": found,
         "program_real": real,
         "program_writable": found is not None and (inside or _can_be_changed(found)),
     }
-
-
-def working_folder(project: Project, given: str) -> PurePosixPath:
-    """Return the absolute real path of a folder in the project.
-
-    Raises:
-        OpFailed: there is none at *given*.
-    """
-    place = project.settle(given)
-    if place.kind != "folder":
-        class_ = "invalid_arguments" if place.exists else "not_found"
-        raise OpFailed(class_, f"The working directory {given} is not a folder of the project.")
-    return place.target
 
 
 def literal_words(command: str) -> list[str] | None:
@@ -134,22 +120,22 @@ def _unescaped(inner: str) -> str:
     return out
 
 
-def _on_path(word: str, cwd: PurePosixPath) -> str | None:
-    """Return the absolute path of the program that *word* runs in *cwd*."""
+def _on_path(word: str, project: Project) -> str | None:
+    """Return the absolute path of the program that *word* runs."""
     on_path = os.environ.get("PATH", os.defpath).split(os.pathsep)
     for folder in [""] if "/" in word else on_path:
-        path = str(cwd / folder / word)
+        path = str(project.real / folder / word)
         if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - False for what is closed or too long
             return path
     return None
 
 
-def _file(project: Project, cwd: PurePosixPath, word: str) -> str | None:
+def _file(project: Project, word: str) -> str | None:
     """Return which file of the project *word* names, or where it leads out of it; None for other words."""
     if not word or word.startswith("-"):
         return None
     try:
-        place: Place = project.locate(str(cwd / word))
+        place: Place = project.locate(word)
     except OpFailed:
         return None
     if not place.exists:
@@ -159,13 +145,13 @@ def _file(project: Project, cwd: PurePosixPath, word: str) -> str | None:
     return f"{place.path} ({place.kind})"
 
 
-def _named_files(project: Project, cwd: PurePosixPath, words: Sequence[str]) -> Iterator[str]:
+def _named_files(project: Project, words: Sequence[str]) -> Iterator[str]:
     """Yield the real path of each file of the project that a word names, also as in `--option=FILE` and `@FILE`."""
     for word in words:
         value = word.partition("=")[2]
         for name in dict.fromkeys((word, value, word[1:] if word.startswith("@") else "")):
             try:
-                place = project.locate(str(cwd / name)) if name else None
+                place = project.locate(name) if name else None
             except OpFailed:
                 continue
             if place is not None and place.exists and place.path is not None:

@@ -66,7 +66,7 @@ def serve(project: Path, more: Sequence[str] = ()) -> None:
         box = Box.of(project)
     else:
         os.chdir(project)
-    worker = _Worker(project, box, shown)
+    worker = _Worker(box, shown)
     worker.say_ready()
     worker.serve()
 
@@ -99,8 +99,7 @@ class _Stream:
 
 
 class _Worker:
-    def __init__(self, project: Path, box: Box | None, shown: Sequence[Path]) -> None:
-        self._project = project
+    def __init__(self, box: Box | None, shown: Sequence[Path]) -> None:
         self._box = box
         self._shown = shown
         self._why_not = "Without a sandbox, commands cannot be rehearsed."
@@ -208,7 +207,7 @@ class _Worker:
             raise OpFailed(
                 "io", f"{_MAX_HELPERS} commands run already. Wait until one of them has ended."
             )
-        command = _command(self._project, args)
+        command = _command(args)
         if op == "rehearse":
             self._begin_rehearsal(request, command, args.number("seconds", _SECONDS, least=1))
             return
@@ -333,7 +332,7 @@ def _write(number: int, frame: dict[str, Any]) -> None:
         data = data[os.write(number, data) :]
 
 
-def _command(project: Path, args: Arguments) -> Command:
+def _command(args: Arguments) -> Command:
     """Return what *args* ask to run.
 
     Raises:
@@ -354,19 +353,4 @@ def _command(project: Path, args: Arguments) -> Command:
             )
     if not words[0] or (text is not None and not text.strip()):
         raise OpFailed("invalid_arguments", "The command is empty.")
-    return Command(
-        words=words, program=program, cwd=_relative(project, args.optional_text("cwd") or ".")
-    )
-
-
-def _relative(project: Path, cwd: str) -> str:
-    if "\0" in cwd:
-        raise OpFailed("invalid_arguments", "cwd has a null byte.")
-    if not cwd.startswith("/"):
-        return cwd
-    if not Path(cwd).is_relative_to(project):
-        raise OpFailed(
-            "forbidden",
-            f"The working folder {cwd} is not in the project. Use a folder of {project}.",
-        )
-    return str(Path(cwd).relative_to(project))
+    return Command(words=words, program=program)

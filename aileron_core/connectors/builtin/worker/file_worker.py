@@ -34,7 +34,7 @@ MAX_LINES = 2_000
 MAX_READ = 256 * 1024
 """Characters of a file in one answer."""
 
-_PATH_ARGUMENT = {"Glob": "path", "Grep": "path", "Bash": "cwd"}
+_PATH_ARGUMENT = {"Glob": "path", "Grep": "path"}
 """Of each tool that has another than `file_path`; the project is meant without it."""
 
 

@@ -10,7 +10,6 @@ What it and the command report comes through a pipe, as JSON objects by line: `{
 """
 
 import contextlib
-import errno
 import json
 import os
 import signal
@@ -29,7 +28,7 @@ from aileron_core.containment.linux_syscalls import (
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 _AT_FDCWD = -100
-_NO_MAGIC_LINKS, _NO_LINKS, _BENEATH = 0x02, 0x04, 0x08
+_NO_MAGIC_LINKS, _NO_LINKS = 0x02, 0x04
 """RESOLVE_* of linux/openat2.h."""
 _SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 
@@ -45,8 +44,6 @@ class Command:
     words: tuple[str, ...]
     program: str | None = None
     """A path; without one the first word is looked up on PATH."""
-    cwd: str = "."
-    """Relative to the project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,16 +159,15 @@ def _first_process(
         die_with_parent(signal.SIGKILL)
         if extras is None:
             close_all_but(out, err, reports)
-        cwd = _prepare(command, box, extras)
-        os.fchdir(cwd)
+        _prepare(box, extras)
         kept = extras.restrict() if extras else ()
-        close_all_but(cwd, out, err, reports, *kept)
+        close_all_but(out, err, reports, *kept)
         child = os.fork()
         if child == 0:
-            _execute(command, cwd, out, err, report)
+            _execute(command, out, err, report)
         if box is None:
             report({"group": child})
-        for each in (cwd, out, err):
+        for each in (out, err):
             os.close(each)
         report({"status": _wait_for(child) if extras is None else extras.attend(child, report)})
     except NotStarted as error:
@@ -184,10 +180,11 @@ def _first_process(
     os._exit(0)
 
 
-def _prepare(command: Command, box: Box | None, extras: Extras | None) -> int:
-    """Make this process ready to start the command, and return a descriptor of its working folder."""
+def _prepare(box: Box | None, extras: Extras | None) -> None:
+    """Make this process ready to start the command, in the project."""
     if box is None:
-        return _open_cwd_plainly(command.cwd)
+        Path.cwd()  # the worker is in the project; this fails where that was removed
+        return
     network = namespaces.NEW_NETWORK if extras else 0
     namespaces.unshare(namespaces.NEW_MOUNTS | namespaces.NEW_IPC | network)
     if extras:
@@ -200,40 +197,8 @@ def _prepare(command: Command, box: Box | None, extras: Extras | None) -> int:
     os.close(limits)
     namespaces.drop_capabilities()
     no_new_privileges()
-    cwd = _open_cwd(project, command.cwd)
+    os.fchdir(project)
     os.close(project)
-    return cwd
-
-
-def _open_cwd(project: int, cwd: str) -> int:
-    try:
-        return openat2(project, os.fsencode(cwd), _FOLDER, _BENEATH | _NO_MAGIC_LINKS)
-    except OSError as error:
-        if error.errno in (errno.EXDEV, errno.ELOOP):
-            raise NotStarted(
-                f"The working folder {cwd} leads out of the project. Use a folder inside it."
-            ) from None
-        raise NotStarted(
-            f"The working folder {cwd} cannot be entered: {os.strerror(error.errno or 0)}. Use a folder "
-            "of the project."
-        ) from None
-
-
-def _open_cwd_plainly(cwd: str) -> int:
-    """Open it without a sandbox: the worker's own working folder is the project."""
-    project = os.path.realpath(".")
-    real = os.path.realpath(cwd)
-    if not Path(real).is_relative_to(project):
-        raise NotStarted(
-            f"The working folder {cwd} leads out of the project. Use a folder inside it."
-        )
-    try:
-        return os.open(real, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        raise NotStarted(
-            f"The working folder {cwd} cannot be entered: {os.strerror(error.errno or 0)}. Use a folder "
-            "of the project."
-        ) from None
 
 
 def _wait_for(child: int) -> int:
@@ -245,14 +210,13 @@ def _wait_for(child: int) -> int:
 
 
 def _execute(
-    command: Command, cwd: int, out: int, err: int, report: Callable[[dict[str, object]], None]
+    command: Command, out: int, err: int, report: Callable[[dict[str, object]], None]
 ) -> NoReturn:
     try:
         os.setsid()
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.fchdir(cwd)
         for number, each in enumerate((os.open(os.devnull, os.O_RDONLY), out, err)):
             os.dup2(each, number)
         env = {name: value for name, value in os.environ.items() if name not in ("PWD", "OLDPWD")}
