@@ -81,37 +81,34 @@ def test_glob_finds_the_newest_first_and_nothing_secret(
 
 
 @pytest.mark.parametrize(
-    ("args", "text", "matches"),
+    ("args", "text"),
     [
-        ({}, "tree/a.py\ntree/keys/public.pem\ntree/src/b.py\ntree/src/c.ts", 4),
-        ({"glob": "*.py", "output_mode": "count", "-i": True}, "tree/a.py:1\ntree/src/b.py:2", 3),
+        ({}, "tree/a.py\ntree/keys/public.pem\ntree/src/b.py\ntree/src/c.ts"),
+        ({"glob": "*.py", "output_mode": "count", "-i": True}, "tree/a.py:1\ntree/src/b.py:2"),
         (
             {"path": "tree/src/b.py", "output_mode": "content", "-i": True, "-C": 1},
             "\n".join(
                 f"tree/src/b.py{each}"
                 for each in ("-1-x", ":2:Needle = 2", "-3-y", "-4-z", ":5:needle")
             ),
-            2,
         ),
         (
             {"glob": "src/*", "output_mode": "content", "-n": False, "-B": 1},
             "tree/src/b.py-z\ntree/src/b.py:needle\n--\ntree/src/c.ts:needle()",
-            2,
         ),
         (
             {"pattern": "os.needle", "multiline": True, "output_mode": "content"},
             "tree/a.py:1:import os\ntree/a.py:2:needle = 1",
-            2,
         ),
-        ({"path": "tree/src/.ssh"}, "", 0),
-        ({"path": "tree/.ENV"}, "", 0),
+        ({"path": "tree/src/.ssh"}, ""),
+        ({"path": "tree/.ENV"}, ""),
     ],
 )
 def test_grep_finds_lines_and_nothing_secret(
-    worker: Worker, tree: Path, args: dict[str, Any], text: str, matches: int
+    worker: Worker, tree: Path, args: dict[str, Any], text: str
 ) -> None:
     result = worker.call("grep", **{"pattern": "needle", "path": "tree", **SECRETS, **args})
-    assert result == {"text": text, "matches": matches, "truncated": False}
+    assert result == {"text": text, "truncated": False}
 
 
 @pytest.mark.usefixtures("tree")

@@ -114,7 +114,7 @@ def test_a_yes_makes_what_was_shown_and_nothing_else(box: Sandbox) -> None:
     with pytest.raises(WorkerError, match="no rehearsal"):
         commit(box, done)
 
-    assert box.worker.call("undo", undo=committed["undo"])["restored"] == committed["applied"]
+    box.worker.call("undo", undo=committed["undo"])
     assert box.tree() == before
     assert stat.S_IMODE((box.project / "a.txt").stat().st_mode) == 0o644
     assert box.run("cat /tmp/of-mine")["exit_code"] == 1
@@ -329,7 +329,7 @@ def test_rehearsals_wait_side_by_side_and_are_dropped(box: Sandbox) -> None:
     box.prints("echo else > n2")
     holds = [box.worker.call("check", rehearsal=name)["holds"] for name in names[1:]]
     assert holds == [True, False, True, True]
-    assert box.worker.call("discard", rehearsal=names[4]) == {"discarded": True}
+    box.worker.call("discard", rehearsal=names[4])
     for name in (names[1], names[3]):
         box.worker.call("commit", rehearsal=name)
     assert sorted(each.name for each in box.project.glob("n[0-9]")) == ["n1", "n2", "n3"]
@@ -402,4 +402,5 @@ def test_a_late_cancel_neither_commits_nor_takes_a_commit_back(box: Sandbox) -> 
         box.worker.cancel(request)
         done = box.worker.answer(request)
     assert box.prints("cat a.txt") == "one\nmore\n"
-    assert box.worker.call("undo", undo=done["undo"])["restored"] == 2
+    box.worker.call("undo", undo=done["undo"])
+    assert box.prints("cat a.txt; ls large") == "one\nlarge\n"

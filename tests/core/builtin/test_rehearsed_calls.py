@@ -31,7 +31,7 @@ class Workers:
             "resolve": {"words": [], **SIMPLE},
             "rehearse": rehearsed,
             "check": {"holds": True},
-            "commit": {**ENDED, "applied": 1},
+            "commit": ENDED,
             "run": ENDED,
         }
         self._channel = channel

@@ -57,7 +57,6 @@ def resolve(project: Project, args: Arguments) -> dict[str, Any]:
         "argv": argv,
         "named": [*_named_files(project, argv[1:])],
         "program": found,
-        "program_real": real,
         "program_writable": found is not None and (inside or _can_be_changed(found)),
     }
 

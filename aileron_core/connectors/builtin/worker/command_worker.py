@@ -127,7 +127,6 @@ class _Worker:
                 else result.get("fallback") or f"No command can be rehearsed: {tried}"
             )
         features: dict[str, Any] = {
-            "contained": self._box is not None,
             "rehearsal": not self._why_not,
             "why_not": self._why_not,
         }
@@ -246,7 +245,7 @@ class _Worker:
             raise OpFailed("not_found", f"There is no {what} {name} any more.")
         if op == "discard":
             self._forget(helper)
-            _write(1, {"id": request, "result": {"discarded": True}})
+            _write(1, {"id": request, "result": {}})
             return
         helper.request, helper.answered = request, False
         if op != "check":

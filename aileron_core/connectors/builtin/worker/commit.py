@@ -84,8 +84,8 @@ class Commit:
                 os.close(handle)
         return True
 
-    def apply(self) -> int:
-        """Make the changes, and return how many they are.
+    def apply(self) -> None:
+        """Make the changes.
 
         Raises:
             OpFailed: `conflict` or `io`; nothing has changed.
@@ -112,7 +112,6 @@ class Commit:
         for finish in reversed(self._finish):
             with contextlib.suppress(OSError):
                 finish()
-        return len(self._changes)
 
     def _shown(self, change: Change) -> str:
         return printable(str(self._layers[change.layer].path / change.path))

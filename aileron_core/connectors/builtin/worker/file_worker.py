@@ -140,11 +140,8 @@ class FileWorker:
         place = self._project.locate(given)
         facts: dict[str, Any] = {
             "path": None if place.path is None else str(place.path),
-            "given": given,
-            "exists": place.exists,
             "kind": place.kind,
             "outside": place.path is None,
-            "via_link": place.via_link,
         }
         return facts if place.path is not None else {**facts, "target": str(place.target)}
 

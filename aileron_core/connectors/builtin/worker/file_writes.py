@@ -74,7 +74,6 @@ class FileWrites:
         return {
             "path": str(path),
             "exists": before.status is not None,
-            "new_text_bytes": len(after),
             "base": before.base(),
             **_compared(before, after),
         }
@@ -115,16 +114,10 @@ class FileWrites:
                 raise
         undo = self._keep(_Undo(path, before.data, written, tuple(made)), before)
         created = before.status is None
-        return {
-            "path": str(path),
-            "bytes": len(data),
-            "sha256": written,
-            "created": created,
-            "undo": undo,
-        }
+        return {"path": str(path), "bytes": len(data), "created": created, "undo": undo}
 
     def undo(self, undo: str) -> dict[str, Any]:
-        """Bring back what was there before a write.
+        """Bring back what was there before a write, and return an empty answer.
 
         Raises:
             OpFailed: `not_found`: it is no longer known; `conflict`: the file has changed since.
@@ -151,8 +144,7 @@ class FileWrites:
                     _replace(above, now, entry.before)
         self._remove_folders(entry.folders)
         del self._undos[undo]
-        restored = "removed" if entry.before is None else "previous"
-        return {"path": str(entry.path), "restored": restored}
+        return {}
 
     def _writable_path(self, given: str, expected: str | None) -> PurePosixPath:
         place = self._project.settle(given, expected)

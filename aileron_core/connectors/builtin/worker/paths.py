@@ -38,15 +38,12 @@ _READ_ONLY = (errno.EROFS, errno.EBUSY)
 class Place:
     """What a path names, as it was when it was looked up."""
 
-    given: str
     path: PurePosixPath | None
     """Relative to the project and without links; None outside the project."""
     target: PurePosixPath
     """Absolute; without links as far as it can be read."""
     exists: bool
     kind: Kind | None
-    via_link: bool
-    """A symbolic link was followed."""
 
     @property
     def real(self) -> PurePosixPath:
@@ -184,7 +181,7 @@ class Project:
             at = here / part
             status = self._lstat(at)
             if status is None:
-                return self._missing(given, at, left, links > 0)
+                return self._missing(given, at, left)
             if not stat.S_ISLNK(status.st_mode):
                 here = at
                 continue
@@ -192,13 +189,13 @@ class Project:
             if links > _MAX_LINKS:
                 raise OpFailed("forbidden", f"{given} leads through more than {_MAX_LINKS} links.")
             if _PROC in at.parents:
-                return self._missing(given, at, left, True)
+                return self._missing(given, at, left)
             target = PurePosixPath(self._readlink(at))
             here = PurePosixPath("/") if target.is_absolute() else here
             left = [*target.relative_to(target.anchor).parts, *left]
         status = status or self._lstat(here)
         kind = kind_of(status.st_mode) if status else None
-        return Place(given, self._relative(here), here, status is not None, kind, links > 0)
+        return Place(self._relative(here), here, status is not None, kind)
 
     def _start(self, given: PurePosixPath) -> tuple[PurePosixPath, list[str]]:
         """Return the absolute folder from which *given* is followed, and the names that are left."""
@@ -209,14 +206,14 @@ class Project:
                 return self.real, list(given.relative_to(top).parts)
         return PurePosixPath("/"), list(given.relative_to(given.anchor).parts)
 
-    def _missing(self, given: str, at: PurePosixPath, left: list[str], via_link: bool) -> Place:
+    def _missing(self, given: str, at: PurePosixPath, left: list[str]) -> Place:
         if ".." in left:
             raise OpFailed(
                 "not_found",
                 f"{self._relative(at) or at} does not exist, and {given} goes on from there with '..'.",
             )
         target = at.joinpath(*left)
-        return Place(given, self._relative(target), target, False, None, via_link)
+        return Place(self._relative(target), target, False, None)
 
     def _relative(self, at: PurePosixPath) -> PurePosixPath | None:
         return at.relative_to(self.real) if at.is_relative_to(self.real) else None

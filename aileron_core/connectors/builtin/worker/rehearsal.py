@@ -130,8 +130,6 @@ class Rehearsal:
             "diff": text,
             "own_changes": len(own),
             "own_paths": [printable(each) for each in own[:MAX_OWN_PATHS]],
-            "network_wanted": [],
-            "signals_wanted": [],
         }
 
     def holds(self) -> bool:
@@ -150,7 +148,7 @@ class Rehearsal:
             key=lambda each: self._purpose(each) == "git" and "refs" in each.path.parts[:1],
         )
         before = Before(self._upper)
-        applied = Commit(self._layers, self._upper, order, before.keep).apply()
+        Commit(self._layers, self._upper, order, before.keep).apply()
         with contextlib.suppress(OSError):  # somebody is quicker: it cannot be taken back then
             if before.is_whole and order:
                 reverse = reversed_changes(self._layers, order)
@@ -159,23 +157,21 @@ class Rehearsal:
                     self._layers, before.root, reverse, since="the command's changes were made"
                 )
         kept = ("exit_code", "signal", "stdout", "stderr")
-        return {
-            "applied": applied,
-            **{name: self.outcome[name] for name in kept if name in self.outcome},
-        }
+        return {name: self.outcome[name] for name in kept if name in self.outcome}
 
     @property
     def can_undo(self) -> bool:
         return self._undo is not None
 
     def undo(self) -> dict[str, Any]:
-        """Take a commit back.
+        """Take a commit back, and return an empty answer.
 
         Raises:
             OpFailed: something has changed since; nothing was changed.
         """
         assert self._undo is not None
-        return {"restored": self._undo.apply()}
+        self._undo.apply()
+        return {}
 
     def _purpose(self, change: Change) -> str | None:
         return self._layers[change.layer].purpose
@@ -270,7 +266,7 @@ def rehearse(
     attended = Supervision(running, control, is_plain=False, ends_at_wishes=True)
     attended.attend(seconds)
     if (why := said(attended.reports())) is not None:
-        return why, None
+        return {"fallback": why}, None
     if attended.timed_out:
         return {"fallback": f"It takes longer than the {seconds:.0f} s of a rehearsal."}, None
     try:

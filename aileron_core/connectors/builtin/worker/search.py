@@ -220,7 +220,6 @@ def grep(project: Project, args: Arguments) -> dict[str, Any]:
     search = _Search(project, args)
     named = glob_expression(args.optional_text("glob") or "**").match
     output = _Output(options.limit)
-    matches = 0
     for found in search.files():
         if output.full:
             break
@@ -230,18 +229,13 @@ def grep(project: Project, args: Arguments) -> dict[str, Any]:
         if lines[-1] == "":
             lines.pop()
         numbers = _matching_lines(text, lines, options)
-        matches += len(numbers)
         if numbers and options.mode == "files_with_matches":
             output.add(found.path)
         elif numbers and options.mode == "count":
             output.add(f"{found.path}:{len(numbers)}")
         elif numbers:
             _add_content(output, found.path, lines, numbers, options)
-    return {
-        "text": "\n".join(output.lines),
-        "matches": matches,
-        "truncated": output.full or search.out_of_time,
-    }
+    return {"text": "\n".join(output.lines), "truncated": output.full or search.out_of_time}
 
 
 def _searched_text(found: _Found) -> str | None:

@@ -219,18 +219,16 @@ def _place(process: int, folder: int, path: bytes) -> str:
     return f"{os.readlink(f'/proc/{process}/{base}')}/{os.fsdecode(path)}"  # noqa: PTH115
 
 
-def said(reports: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return why a rehearsal does not count, and what was wanted; None if it does."""
+def said(reports: list[dict[str, Any]]) -> str | None:
+    """Return why a rehearsal does not count, None if it does."""
     network = sorted({each["network"] for each in reports if "network" in each})
     signals = sorted({each["signal"] for each in reports if "signal" in each})
     others = sorted({each["cannot"] for each in reports if "cannot" in each})
     if network:
-        sentence = f"It opens a network socket ({', '.join(network)}); a rehearsal has no network."
-    elif signals:
+        return f"It opens a network socket ({', '.join(network)}); a rehearsal has no network."
+    if signals:
         numbers = ", ".join(str(each) for each in signals)
-        sentence = f"It signals process {numbers}; a rehearsal sees only its own processes."
-    elif others:
-        sentence = f"It {others[0]}, which a rehearsal cannot do."
-    else:
-        return None
-    return {"fallback": sentence, "network_wanted": network, "signals_wanted": signals}
+        return f"It signals process {numbers}; a rehearsal sees only its own processes."
+    if others:
+        return f"It {others[0]}, which a rehearsal cannot do."
+    return None
