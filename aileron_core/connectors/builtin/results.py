@@ -45,8 +45,7 @@ def agent_text(op: str, result: Mapping[str, Any]) -> str:
 
 def _read_text(result: Mapping[str, Any]) -> str:
     if "text" not in result:
-        kind, size = result.get("type", "binary"), result.get("bytes", 0)
-        return f"{result.get('path')} is not text: {kind}, {size:,} bytes, SHA-256 {result.get('sha256')}."
+        return f"{result.get('path')} is not text: {_summary(result)}."
     text: str = result["text"]
     if not result.get("lines"):
         return f"{result.get('path')} is empty."
@@ -72,20 +71,24 @@ def _command_text(result: Mapping[str, Any]) -> str:
 
 def file_preview(found: Mapping[str, Any]) -> Json:
     """Return the preview of a change of a file, as its action's `render` names the fields."""
-    kind: Mapping[str, Any] | None = found.get("binary")
-    added, removed = found.get("added", 0), found.get("removed", 0)
-    preview: dict[str, Json] = {
-        "file": found.get("path"),
-        "change": f"{'changes' if found.get('exists') else 'creates'} the file: +{added} −{removed} lines",
-        "base": found.get("base"),
-    }
-    if kind is not None:
-        preview["contents"] = (
-            f"{kind.get('type')}, {kind.get('bytes'):,} bytes, SHA-256 {kind.get('sha256')}"
-        )
-    else:
-        preview["diff"] = found.get("diff", "")
+    binary: Mapping[str, Any] | None = found.get("binary")
+    change = f"{'changes' if found.get('exists') else 'creates'} the file"
+    preview: dict[str, Json] = {"file": found.get("path"), "base": found.get("base")}
+    if binary is None:
+        added, removed = found.get("added", 0), found.get("removed", 0)
+        return {
+            **preview,
+            "change": f"{change}: +{added} −{removed} lines",
+            "diff": found.get("diff", ""),
+        }
+    preview |= {"change": change, "after": _summary(binary)}
+    if before := binary.get("before"):
+        preview["before"] = _summary(before)
     return preview
+
+
+def _summary(found: Mapping[str, Any]) -> str:
+    return f"{found.get('type')}, {found.get('bytes', 0):,} bytes, SHA-256 {found.get('sha256')}"
 
 
 def place_preview(found: Mapping[str, Any]) -> Json:

@@ -24,7 +24,9 @@ from aileron_core.connectors.builtin.connector import FQN, MAX_TIMEOUT_MS, ident
 
 _LIMITS = ActionLimits(wall_seconds=MAX_TIMEOUT_MS // 1000 + 30, has_wall_seconds=True)
 _FILE = Input(name="file_path", type="string", description="The file: a path in the project.")
-_FILE_PREVIEW = (("File", "file"), ("Change", "change"), ("Contents", "contents"), ("Diff", "diff"))
+_FILE_PREVIEW = (
+    ("File", "file"), ("Change", "change"), ("Before", "before"), ("After", "after"), ("Diff", "diff"),
+)  # fmt: skip
 _PLACE_PREVIEW = (("Path", "path"), ("Is", "kind"))
 _COMMAND_PREVIEW = (
     ("Command", "command"), ("In", "folder"), ("Names", "words"), ("Rehearsal", "rehearsal"),
