@@ -24,7 +24,13 @@ from aileron_core.connectors.builtin.worker.first_process import (
     close_all_but,
     start_command,
 )
-from aileron_core.connectors.builtin.worker.frames import BrokenFrame, frame_bytes, read_frame
+from aileron_core.connectors.builtin.worker.frames import (
+    BrokenFrame,
+    Unbuffered,
+    frame_bytes,
+    read_frame,
+    write_frame,
+)
 from aileron_core.connectors.builtin.worker.overlays import pin_mount_points
 from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.connectors.builtin.worker.rehearsal import rehearse
@@ -85,19 +91,6 @@ class _Helper:
     """What it keeps to take a commit back."""
 
 
-class _Stream:
-    """The reading end of `read_frame`, without a buffer that `select` would not know of."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-
-    def read(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size and (more := os.read(self._number, size - len(data))):
-            data += more
-        return data
-
-
 class _Worker:
     def __init__(self, box: Box | None, shown: Sequence[Path]) -> None:
         self._box = box
@@ -105,7 +98,7 @@ class _Worker:
         self._why_not = "Without a sandbox, commands cannot be rehearsed."
         self._helpers: dict[int, _Helper] = {}
         """By the descriptor of its control socket."""
-        self._requests = _Stream(0)
+        self._requests = Unbuffered(0)
 
     def say_ready(self) -> None:
         """Try a command, and say what this worker can do.
@@ -130,13 +123,13 @@ class _Worker:
             "rehearsal": not self._why_not,
             "why_not": self._why_not,
         }
-        _write(1, {"ready": True, "features": features})
+        write_frame(1, {"ready": True, "features": features})
 
     def _try(self, body: Callable[[socket.socket], dict[str, Any]]) -> dict[str, Any]:
         """Return what a helper answers, and wait until it has ended."""
         helper = self._fork(0, body)
         try:
-            return read_frame(_Stream(helper.control.fileno())) or {}
+            return read_frame(Unbuffered(helper.control.fileno())) or {}
         finally:
             self._forget(helper)
 
@@ -163,18 +156,18 @@ class _Worker:
         """Pass an answer on, or see that a helper has ended."""
         frame = None
         with contextlib.suppress(BrokenFrame, ConnectionError):
-            frame = read_frame(_Stream(helper.control.fileno()))
+            frame = read_frame(Unbuffered(helper.control.fileno()))
         if frame is not None:
             helper.answered = True
             helper.rehearsal = frame.get("result", {}).get("rehearsal")
             helper.undo = frame.get("result", {}).get("undo")
             self._drop_oldest_undo()
-            _write(1, {**frame, "id": helper.request})
+            write_frame(1, {**frame, "id": helper.request})
             return
         self._forget(helper)
         if not helper.answered:
             problem = OpFailed("io", "What attended to the command has ended. Try again.")
-            _write(1, {"id": helper.request, "error": problem.to_json()})
+            write_frame(1, {"id": helper.request, "error": problem.to_json()})
 
     def _forget(self, helper: _Helper) -> None:
         del self._helpers[helper.control.fileno()]
@@ -191,10 +184,10 @@ class _Worker:
         try:
             self._begin(frame["id"], frame["op"], Arguments(frame.get("args") or {}))
         except OpFailed as problem:
-            _write(1, {"id": frame["id"], "error": problem.to_json()})
+            write_frame(1, {"id": frame["id"], "error": problem.to_json()})
         except OSError as error:
             problem = OpFailed("io", f"The command did not start: {error.strerror}. Try again.")
-            _write(1, {"id": frame["id"], "error": problem.to_json()})
+            write_frame(1, {"id": frame["id"], "error": problem.to_json()})
 
     def _begin(self, request: int, op: str, args: Arguments) -> None:
         if op in ("commit", "check", "discard", "undo"):
@@ -218,7 +211,7 @@ class _Worker:
     def _begin_rehearsal(self, request: int, command: Command, seconds: int) -> None:
         box = self._box
         if box is None or self._why_not:
-            _write(1, {"id": request, "result": {"fallback": self._why_not}})
+            write_frame(1, {"id": request, "result": {"fallback": self._why_not}})
             return
         kept = [
             each for each in self._helpers.values() if each.rehearsal is not None and each.answered
@@ -245,7 +238,7 @@ class _Worker:
             raise OpFailed("not_found", f"There is no {what} {name} any more.")
         if op == "discard":
             self._forget(helper)
-            _write(1, {"id": request, "result": {}})
+            write_frame(1, {"id": request, "result": {}})
             return
         helper.request, helper.answered = request, False
         if op != "check":
@@ -319,16 +312,10 @@ def _next_op(control: socket.socket, *awaited: str) -> str:
 
     A cancel that comes too late to end what it was meant for decides nothing.
     """
-    while (frame := read_frame(_Stream(control.fileno()))) is not None:
+    while (frame := read_frame(Unbuffered(control.fileno()))) is not None:
         if frame["op"] in awaited:
             return str(frame["op"])
     os._exit(0)
-
-
-def _write(number: int, frame: dict[str, Any]) -> None:
-    data = memoryview(frame_bytes(frame))
-    while data:
-        data = data[os.write(number, data) :]
 
 
 def _command(args: Arguments) -> Command:

@@ -4,12 +4,11 @@ Ops are answered one after another, in the order in which they come; only a sear
 """
 
 import contextlib
-import os
 import select
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from aileron_core.connectors.builtin.worker import search
 from aileron_core.connectors.builtin.worker.arguments import Arguments
@@ -23,7 +22,12 @@ from aileron_core.connectors.builtin.worker.file_content import (
     text_of,
 )
 from aileron_core.connectors.builtin.worker.file_writes import Change, FileWrites
-from aileron_core.connectors.builtin.worker.frames import BrokenFrame, frame_bytes, read_frame
+from aileron_core.connectors.builtin.worker.frames import (
+    BrokenFrame,
+    Unbuffered,
+    read_frame,
+    write_frame,
+)
 from aileron_core.connectors.builtin.worker.paths import Project, failure
 from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.connectors.builtin.worker.search_process import Searches
@@ -46,8 +50,8 @@ def serve(project: Path) -> None:
     """
     close_memory_to_others()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl+c in a terminal; the end of input ends it
-    worker = FileWorker(Project(project), _write)
-    _write({"ready": True, "features": {}})
+    worker = FileWorker(Project(project), lambda frame: write_frame(1, frame))
+    write_frame(1, {"ready": True, "features": {}})
     with contextlib.suppress(BrokenPipeError, BrokenFrame):
         worker.serve()
     worker.searches.end_all()
@@ -78,21 +82,18 @@ class FileWorker:
 
     def serve(self) -> None:
         """Answer until the end of standard input."""
-        with open(0, "rb", buffering=0, closefd=False) as raw:
-            stream = cast("Any", _Exactly(raw.fileno()))
-            while True:
-                descriptors = [raw.fileno(), *self.searches.readable()]
-                ready, _, _ = select.select(descriptors, [], [], self.searches.timeout())
-                for request, answer in self.searches.finished(
-                    [each for each in ready if each != raw.fileno()]
-                ):
-                    self._answer(request, answer)
-                if raw.fileno() in ready:
-                    frame = read_frame(stream)
-                    if frame is None:
-                        return
-                    if "op" in frame:
-                        self._take(frame)
+        requests = Unbuffered(0)
+        while True:
+            descriptors = [0, *self.searches.readable()]
+            ready, _, _ = select.select(descriptors, [], [], self.searches.timeout())
+            for request, answer in self.searches.finished([each for each in ready if each != 0]):
+                self._answer(request, answer)
+            if 0 in ready:
+                frame = read_frame(requests)
+                if frame is None:
+                    return
+                if "op" in frame:
+                    self._take(frame)
 
     def _take(self, frame: Mapping[str, Any]) -> None:
         request, op = frame["id"], frame["op"]
@@ -166,19 +167,6 @@ class FileWorker:
         return {"path": str(place), "text": shown, "lines": len(lines), "truncated": cut}
 
 
-class _Exactly:
-    """Reads whole frames from a descriptor and nothing beyond, which `select` would not see."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def read(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size and (chunk := os.read(self._descriptor, size - len(data))):
-            data += chunk
-        return data
-
-
 def _numbered(lines: list[str], offset: int, limit: int) -> tuple[str, bool]:
     """Return lines with their numbers, as `cat -n` does, and whether any are left out after them."""
     out: list[str] = []
@@ -226,9 +214,3 @@ def _editing(args: Arguments) -> Change:
         return bytes_of(new_text)
 
     return edit
-
-
-def _write(frame: dict[str, Any]) -> None:
-    data = memoryview(frame_bytes(frame))
-    while data:
-        data = data[os.write(1, data) :]

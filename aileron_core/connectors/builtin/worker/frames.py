@@ -1,6 +1,7 @@
 """Frames between the launcher and a worker: a length of 4 bytes, most significant first, then JSON in UTF-8."""
 
 import json
+import os
 import struct
 from typing import Any, Protocol
 
@@ -14,6 +15,19 @@ class Readable(Protocol):
     """What frames are read from."""
 
     def read(self, size: int, /) -> bytes: ...
+
+
+class Unbuffered:
+    """Reads a descriptor and keeps nothing back, which `select` would not know of."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def read(self, size: int, /) -> bytes:
+        data = b""
+        while len(data) < size and (more := os.read(self._descriptor, size - len(data))):
+            data += more
+        return data
 
 
 class BrokenFrame(Exception):
@@ -56,3 +70,14 @@ def frame_bytes(frame: dict[str, Any]) -> bytes:
     if len(data) > MAX_FRAME:
         raise BrokenFrame(f"a frame of {len(data)} bytes is larger than {MAX_FRAME}")
     return _LENGTH.pack(len(data)) + data
+
+
+def write_frame(descriptor: int, frame: dict[str, Any]) -> None:
+    """Write the whole of *frame*.
+
+    Raises:
+        BrokenFrame: it is larger than `MAX_FRAME`; nothing was written.
+    """
+    data = memoryview(frame_bytes(frame))
+    while data:
+        data = data[os.write(descriptor, data) :]
