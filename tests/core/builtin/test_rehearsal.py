@@ -206,6 +206,7 @@ def test_nothing_is_made_where_something_has_changed_since(
         ("echo x > .mcp.json", "changes .mcp.json, a name through which"),
         ("echo x > x; chmod u+s x", "set-uid"),
         ("for i in $(seq 201); do echo > many/$i; done", "more than can be shown (over 200 paths)"),
+        ("cd /tmp; seq 5001 | xargs touch", "more than can be kept (over 5,000 paths in all)"),
         ("for i in 1 2; do head -c 700000 /dev/zero | tr '\\0' x > n$i; done", "more than can be shown (over 1 MiB)"),
         ("fallocate -l 300M large", "more room than a rehearsal has"),
     ],

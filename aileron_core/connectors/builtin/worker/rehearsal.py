@@ -178,8 +178,10 @@ class Rehearsal:
 
     def _refuse(self, layer: Layer, change: Change) -> None:
         self._shown_paths += layer.purpose == "shown"
-        if len(self._changes) > MAX_PATHS or self._shown_paths > MAX_SHOWN:
+        if self._shown_paths > MAX_SHOWN:
             raise NotShowable(f"changes more than can be shown (over {MAX_SHOWN} paths)")
+        if len(self._changes) > MAX_PATHS:
+            raise NotShowable(f"changes more than can be kept (over {MAX_PATHS:,} paths in all)")
         if layer.purpose != "shown":
             return
         name = printable(str(change.path))
