@@ -47,6 +47,18 @@ def _place_preview(op: str, argument: str) -> Preview:
     )
 
 
+def _file_preview(op: str, *arguments: str) -> Preview:
+    return Preview(
+        op=f"preview_{op}",
+        args={name: f"${{args.{name}}}" for name in arguments},
+        render=_FILE_PREVIEW,
+        multiline=frozenset(("Diff",)),
+        formats=(("Diff", "diff"),),
+        gist="${File}",
+        omits_missing=True,
+    )
+
+
 _INPUTS: Mapping[str, tuple[Input, ...]] = {
     "Read": (
         _FILE,
@@ -115,27 +127,8 @@ _PREVIEWS: Mapping[str, Preview] = {
     "Read": _place_preview("read", "file_path"),
     "Glob": _place_preview("glob", "path"),
     "Grep": _place_preview("grep", "path"),
-    "Write": Preview(
-        op="preview_write",
-        args={"file_path": "${args.file_path}", "content": "${args.content}"},
-        render=_FILE_PREVIEW,
-        multiline=frozenset(("Diff",)),
-        formats=(("Diff", "diff"),),
-        gist="${File}",
-        omits_missing=True,
-    ),
-    "Edit": Preview(
-        op="preview_edit",
-        args={
-            name: f"${{args.{name}}}"
-            for name in ("file_path", "old_string", "new_string", "replace_all")
-        },
-        render=_FILE_PREVIEW,
-        multiline=frozenset(("Diff",)),
-        formats=(("Diff", "diff"),),
-        gist="${File}",
-        omits_missing=True,
-    ),
+    "Write": _file_preview("write", "file_path", "content"),
+    "Edit": _file_preview("edit", "file_path", "old_string", "new_string", "replace_all"),
     "Bash": Preview(
         op="preview_bash",
         args={"command": "${args.command}"},

@@ -26,10 +26,8 @@ from aileron_core.connectors.builtin.worker.file_content import (
 )
 from aileron_core.connectors.builtin.worker.paths import Project, failure, refuse_other_kinds
 from aileron_core.connectors.builtin.worker.problems import OpFailed
-from aileron_core.connectors.builtin.worker.text_diff import unified_diff
+from aileron_core.connectors.builtin.worker.text_diff import MAX_DIFFED, unified_diff
 
-MAX_DIFFED = 1024 * 1024
-"""Bytes of a text that is compared line by line."""
 _MAX_DIFF_JSON = 3 * 1024 * 1024
 """Bytes of a diff in an answer, whose frame is limited."""
 UNDO_BYTES = 64 * 1024 * 1024

@@ -29,7 +29,7 @@ from aileron_core.connectors.builtin.worker.overlays import (
 )
 from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.connectors.builtin.worker.supervision import Supervision
-from aileron_core.connectors.builtin.worker.text_diff import unified_diff
+from aileron_core.connectors.builtin.worker.text_diff import MAX_DIFFED, unified_diff
 from aileron_core.connectors.builtin.worker.undo import Before, reversed_changes
 from aileron_core.connectors.builtin.worker.upper_changes import (
     MAX_PATHS,
@@ -47,8 +47,6 @@ MAX_SHOWN = 200
 MAX_OWN_PATHS = 20
 """Of those in the sandbox's own folders, whose number alone counts."""
 MAX_DIFF = 1024 * 1024
-_MAX_DIFFED = 1024 * 1024
-"""Bytes of a text that is compared line by line."""
 _PATH = getattr(os, "O_PATH", 0) | os.O_CLOEXEC
 _BENEATH = 0x02 | 0x08
 """RESOLVE_NO_MAGICLINKS and RESOLVE_BENEATH of linux/openat2.h."""
@@ -239,7 +237,7 @@ def _content(change: Change, path: str) -> dict[str, Any]:
 
 
 def _text(snapshot: Snapshot | None) -> str | None:
-    if snapshot is None or snapshot.size > _MAX_DIFFED:
+    if snapshot is None or snapshot.size > MAX_DIFFED:
         return None
     return text_of(snapshot.data)
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 
+MAX_DIFFED = 1024 * 1024
+"""Bytes of a text that is compared line by line, as its callers keep to."""
 _CONTEXT = 3
 _MAX_WORK = 50_000_000
 """Steps at the worst: about half a second."""
