@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
@@ -294,5 +293,5 @@ def _failure(error: WorkerRefused, stop: StopRequest | None) -> Failure:
     if error.class_ == "stopped" and stop is not None and stop.is_made:
         return stopped_by_person().to_failure()
     kind = _ERRORS.get(error.class_, ConnectorRuntimeError)
-    details = in_utf8(json.loads(json.dumps(dict(error.details))))
+    details = in_utf8(dict(error.details))
     return kind(in_utf8(error.message), details=details).to_failure()

@@ -17,11 +17,7 @@ def glob_expression(pattern: str) -> re.Pattern[str]:
     Raises:
         OpFailed: `invalid_arguments`.
     """
-    return _compiled([_path_expression(each) for each in _alternatives(pattern)])
-
-
-def _compiled(expressions: list[str]) -> re.Pattern[str]:
-    return re.compile("|".join(expressions))
+    return re.compile("|".join(_path_expression(each) for each in _alternatives(pattern)))
 
 
 def _path_expression(pattern: str) -> str:

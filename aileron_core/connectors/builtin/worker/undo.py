@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from aileron_core.connectors.builtin.worker.overlays import UNDO, Layer
 from aileron_core.connectors.builtin.worker.upper_changes import (
     Change,
+    Kind,
     identity,
     open_beneath,
     own_attributes,
@@ -100,7 +101,7 @@ def _lies_in(change: Change, folders: set[tuple[int, PurePosixPath]]) -> bool:
 
 
 def _now(
-    layers: Sequence[Layer], change: Change, *, kind: str, mode: int, within: bool = False
+    layers: Sequence[Layer], change: Change, *, kind: Kind, mode: int, within: bool = False
 ) -> Change:
     """Return the reverse of a *change* whose result is there now."""
     above = open_beneath(layers[change.layer].handle, change.path.parent, _FOLDER)
@@ -109,7 +110,7 @@ def _now(
         return Change(
             layer=change.layer,
             path=change.path,
-            kind="deleted" if kind == "deleted" else "mode" if kind == "mode" else "changed",
+            kind=kind,
             mode=mode,
             target=(change.link_before or "") if kind != "deleted" else "",
             was=identity(status),

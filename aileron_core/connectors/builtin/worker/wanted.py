@@ -40,8 +40,8 @@ _LOAD, _AND, _IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
 _TYPE, _STREAM, _SEQUENCED = 0xF, 1, 5
 """Of a socket's type: the mask, SOCK_STREAM and SOCK_SEQPACKET."""
 _ALLOW, _NOTIFY = 0x7FFF0000, 0x7FC00000
-_NUMBER, _ARGUMENTS = 0, 16
 _REAP_MS = 100
+_NUMBER, _ARGUMENTS = 0, 16
 """Offsets in struct seccomp_data; of an argument, the lower half on these little-endian machines."""
 _NOTIFICATION, _ANSWER = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
