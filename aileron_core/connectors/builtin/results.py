@@ -152,10 +152,11 @@ def _change(change: Mapping[str, Any]) -> str:
     if mode := change.get("mode"):
         previous = change.get("previous_mode")
         parts.append(f"mode {mode}{f', was {previous}' if previous else ''}")
-    if binary := change.get("binary"):
-        parts.append(f"{binary.get('type')}, {binary.get('bytes'):,} bytes")
-        if digest := binary.get("sha256"):
-            parts.append(f"SHA-256 {digest}")
+    for name, what in (("binary", ""), ("previous_binary", "was ")):
+        if binary := change.get(name):
+            parts.append(f"{what}{binary.get('type')}, {binary.get('bytes'):,} bytes")
+            if digest := binary.get("sha256"):
+                parts.append(f"SHA-256 {digest}")
     return "; ".join(parts)
 
 

@@ -120,6 +120,30 @@ def test_a_yes_makes_what_was_shown_and_nothing_else(box: Sandbox) -> None:
     assert box.run("cat /tmp/of-mine")["exit_code"] == 1
 
 
+def test_a_file_that_is_no_text_is_told_as_it_will_be_and_as_it_is(box: Sandbox) -> None:
+    """A text in the place of a picture was told by the picture alone, and what it says was never shown."""
+    for name in ("picture", "moded", "gone"):
+        (box.project / name).write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    give(box.project)
+    done = box.rehearse("echo text > picture; chmod 600 moded; rm gone; printf '\\0' > a.txt")
+    told = {
+        each["path"]: [
+            (each[name]["type"], each[name]["bytes"])
+            for name in ("binary", "previous_binary")
+            if name in each
+        ]
+        for each in done["changes"]
+    }
+    picture = ("PNG image", 9)
+    assert told == {
+        "picture": [("text", 5), picture],
+        "moded": [picture],
+        "gone": [picture],
+        "a.txt": [("binary data", 1), ("text", 4)],
+    }
+    assert done["diff"] == ""
+
+
 def test_a_commit_is_taken_back_only_while_its_files_are_as_it_made_them(box: Sandbox) -> None:
     done = commit(box, box.rehearse("echo more >> a.txt; rm -r e; mkdir n; echo x > n/x"))
     (box.project / "n/theirs").write_text("theirs\n")

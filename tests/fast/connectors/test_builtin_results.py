@@ -6,12 +6,14 @@ from aileron_core.connectors.builtin.results import command_preview
 def test_a_change_without_a_diff_says_what_it_is() -> None:
     """Else two rehearsals that differ there would look alike."""
     binary = {"type": "ELF program or library", "bytes": 4096, "sha256": "ab12"}
+    text = {"type": "text", "bytes": 5, "sha256": "cd34"}
     rehearsed = {
         "exit_code": 0,
         "changes": [
             {"path": "a", "kind": "link", "target": "../b", "previous_target": "c"},
             {"path": "run", "kind": "mode", "mode": "0755", "previous_mode": "0644"},
             {"path": "bin", "kind": "made", "mode": "0644", "binary": binary},
+            {"path": "old", "kind": "changed", "binary": text, "previous_binary": binary},
         ],
         "stdout": "ok",
         "stderr": "error\n",
@@ -25,6 +27,7 @@ def test_a_change_without_a_diff_says_what_it_is() -> None:
         "link a; leads to ../b; led to c",
         "mode run; mode 0755, was 0644",
         "made bin; mode 0644; ELF program or library, 4,096 bytes; SHA-256 ab12",
+        "changed old; text, 5 bytes; SHA-256 cd34; was ELF program or library, 4,096 bytes; SHA-256 ab12",
         "outside the project: /home/me/.profile",
         "and 2 more in the tools' own folders",
     ]

@@ -225,15 +225,21 @@ class Rehearsal:
 
 
 def _content(change: Change, path: str) -> dict[str, Any]:
-    """Return the difference of two texts, or what else is to be said of a file."""
+    """Return the difference of two texts, or what else is to be said of the file as it will be and as it is."""
     old, new = _text(change.before), _text(change.after)
-    for snapshot, text in ((change.after, new), (change.before, old)):
-        if snapshot is not None and text is None:
-            return {"binary": snapshot.summary()}
+    found = {
+        name: snapshot.summary()
+        for name, snapshot in (("binary", change.after), ("previous_binary", change.before))
+        if snapshot is not None
+    }
     if change.was is not None and stat.S_ISREG(change.was[1]) and change.before is None:
-        return {"binary": {"type": "file", "bytes": change.was[2]}}
-    diff, _, _ = unified_diff(old, new, path)
-    return {"diff": diff}
+        return {**found, "previous_binary": {"type": "file", "bytes": change.was[2]}}
+    if (old is None) == (change.before is None) and (new is None) == (change.after is None):
+        diff, _, _ = unified_diff(old, new, path)
+        return {"diff": diff}
+    if found.get("binary") == found.get("previous_binary"):
+        del found["previous_binary"]
+    return found
 
 
 def _text(snapshot: Snapshot | None) -> str | None:
