@@ -227,6 +227,10 @@ class ExternalApiError(OpFailed, class_="external_api_error", boundary="external
             self.retriable = status == 429 or 500 <= status <= 599
 
 
+class ModelFormatError(AileronError, class_="external_api_error", boundary="external"):
+    """A request to a model, or its answer, is not of the provider's format, or over a limit."""
+
+
 class HashMismatch(OpFailed, class_="hash_mismatch"):
     """Bytes on disk are not those that were accepted."""
 

@@ -1,0 +1,282 @@
+"""What no provider and no agent should send: read, or refused with the one error, within bounds."""
+
+import contextlib
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.errors import ModelFormatError
+from aileron_core.models import FORMATS
+from aileron_core.models.format import Format, read_request, write_body
+from aileron_core.models.json_values import parse_object
+from aileron_core.models.neutral import CallEnded, Event, Limits, Tool, ToolCall, ToolResult
+from aileron_core.models.sse import EventSplitter
+from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, call, sse, stream
+
+each_format = pytest.mark.parametrize("name", sorted(FORMATS))
+TURN = Turn(
+    1,
+    (
+        Said("thinking", ("hm",)),
+        Said("text", ("a", "b")),
+        call("send_draft", {"to": "x"}, "call_1"),
+        Said("other", ("z",)),
+        Said("refusal", ("no",)),
+        call("read", {}, "call_2"),
+    ),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, value: Any) -> Any:
+    """Return *value* with one thing in it replaced by anything, or gone."""
+    value = copy.deepcopy(value)
+    places: list[tuple[Any, Any]] = []
+    waiting = [value]
+    while waiting:
+        holder = waiting.pop()
+        keys = list(holder) if isinstance(holder, dict) else range(len(holder))
+        for key in keys:
+            places.append((holder, key))
+            if isinstance(holder[key], dict | list):
+                waiting.append(holder[key])
+    for _ in range(draw(st.integers(1, 2))):
+        holder, key = draw(st.sampled_from(places))
+        with contextlib.suppress(KeyError, IndexError, TypeError):
+            if isinstance(holder, dict) and draw(st.booleans()):
+                del holder[key]
+            else:
+                holder[key] = draw(JSON)
+    return value
+
+
+def shown(name: str) -> str | None:
+    return None if name == "send_draft" else name
+
+
+def take(format_: Format, data: bytes, limits: Limits | None = None) -> None:
+    """Do with the bytes of a stream all that can be done."""
+    reader, writer = format_.reader(limits), format_.writer(shown)
+    for end in (writer.next_answer, writer.finish):
+        for event in [*reader.feed(data), *reader.finish()]:
+            writer.write(event)
+            for part in event.parts:
+                if isinstance(part, CallEnded):
+                    with contextlib.suppress(ModelFormatError):
+                        part.value.parsed_arguments()
+        end()
+        answer = reader.answer()
+        write_body({"items": format_.turn(answer)})
+        write_body(format_.joined([answer, answer], shown))
+        reader = format_.reader(limits)
+
+
+@each_format
+@given(data=st.data())
+def test_a_spoiled_stream_is_read_or_refused_with_the_one_error(
+    name: str, data: st.DataObject
+) -> None:
+    """Anything in the place of anything; never a KeyError, a TypeError or the like."""
+    events = data.draw(spoiled(STREAM[name](TURN)))
+    assert isinstance(events, list)
+    lines = [
+        f"event: {event[0]}\ndata: {json.dumps(event[1])}\n\n"
+        for event in events
+        if isinstance(event, list | tuple) and len(event) == 2
+    ]
+    with contextlib.suppress(ModelFormatError):
+        take(FORMATS[name], "".join(lines).encode("utf-8", "replace"))
+
+
+@each_format
+@given(data=st.binary(max_size=60) | JSON.map(lambda value: b"data: " + json.dumps(value).encode()))
+def test_any_bytes_are_read_or_refused_with_the_one_error(name: str, data: bytes) -> None:
+    """As a stream, as a whole answer and as a request."""
+    with contextlib.suppress(ModelFormatError):
+        take(FORMATS[name], data)
+    with contextlib.suppress(ModelFormatError):
+        FORMATS[name].read_answer(data.removeprefix(b"data: "))
+    with contextlib.suppress(ModelFormatError):
+        work_on(FORMATS[name], read_request(data.removeprefix(b"data: ")))
+
+
+@each_format
+@given(data=st.data())
+def test_a_spoiled_answer_is_read_or_refused_with_the_one_error(
+    name: str, data: st.DataObject
+) -> None:
+    """The same for a whole answer, and for what becomes of it."""
+    format_ = FORMATS[name]
+    body = data.draw(spoiled(WHOLE[name](TURN)))
+    with contextlib.suppress(ModelFormatError):
+        answer = format_.read_answer(write_body(body))
+        format_.turn(answer)
+        format_.joined([answer, answer], shown)
+
+
+def work_on(format_: Format, request: dict[str, Any]) -> None:
+    """Do with a request all that can be done."""
+    format_.streams(request)
+    format_.tool_names(request)
+    format_.tool_choice(request)
+    request = format_.with_tools(request, [Tool(name="t", description="", schema={})])
+    request = format_.renamed(request, {"read": "agent_read", "": "x"})
+    history = [*format_.history(request), *format_.results([ToolResult(call_id="1", text="ok")])]
+    write_body(format_.with_history(request, history))
+
+
+@each_format
+@given(data=st.data())
+def test_a_spoiled_request_is_read_or_refused_with_the_one_error(
+    name: str, data: st.DataObject
+) -> None:
+    """A request of the agent's, with a conversation in it."""
+    format_ = FORMATS[name]
+    answer = format_.answer_of(WHOLE[name](TURN))
+    history = [format_.user("?"), *format_.turn(answer)]
+    tools = [Tool(name="read", description="d", schema={"type": "object"})]
+    request = format_.request(model="m", system="s", history=history, tools=tools, stream=True)
+    request["tool_choice"] = {"type": "function", "function": {"name": "read"}, "name": "read"}
+    with contextlib.suppress(ModelFormatError):
+        work_on(format_, data.draw(spoiled(request)))
+
+
+DEEP = '{"a":' * 3000 + "1" + "}" * 3000
+REFUSED = {
+    "nested deeper than the stack": ('{"a":' * 100_000, "nested too deeply"),
+    "nested too deeply": (DEEP, "nested too deeply"),
+    "nested over 200": ('{"a":' * 201 + "1" + "}" * 201, "nested too deeply"),
+    "a number of 5,000 digits": ('{"a":' + "9" * 5000 + "}", "a number is too long"),
+    "a number out of range": ('{"a":1e999}', "a number is out of range"),
+    "no number": ('{"a":NaN}', "a number is out of range"),
+    "a key twice": ('{"name":"a","name":"b"}', "an object has a key twice"),
+    "a list": ("[]", "no JSON object"),
+    "no JSON": ("{'a': 1}", "not JSON"),
+    "half": ('{"a": "secret', "not JSON"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+@each_format
+def test_json_that_readers_may_disagree_on_is_refused(name: str, what: str) -> None:
+    """In a stream, whole and in a request alike; the sentence quotes nothing of it."""
+    text, sentence = REFUSED[what]
+    for read in (
+        lambda: list(FORMATS[name].reader().feed(f"data: {text}\n\n".encode())),
+        lambda: FORMATS[name].read_answer(text.encode()),
+        lambda: read_request(text.encode()),
+    ):
+        with pytest.raises(ModelFormatError, match=sentence) as caught:
+            read()
+        assert "secret" not in caught.value.message
+
+
+def test_json_within_the_bounds_is_read_as_it_is() -> None:
+    """Nested 199 levels, an integer beyond 2^53, half a surrogate pair: written again the same."""
+    text = '{"a":' * 199 + '[9007199254740993,"\\ud800",1.5,1e300]' + "}" * 199
+    value = parse_object(text, "it")
+    assert parse_object(write_body(value), "it") == value
+
+
+@each_format
+def test_bytes_that_are_not_utf8_are_refused(name: str) -> None:
+    """In an event and whole; in a comment too, since other readers would fail there."""
+    for data in (b'data: {"type":"\xff"}\n\n', b": \xff\n\n"):
+        with pytest.raises(ModelFormatError, match="not UTF-8"):
+            list(FORMATS[name].reader().feed(data))
+    with pytest.raises(ModelFormatError, match="not UTF-8"):
+        FORMATS[name].read_answer(b'{"a":"\xff"}')
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_an_event_over_the_limit_is_refused_and_one_of_exactly_the_limit_is_not(size: int) -> None:
+    """However it comes; what came before it has been read."""
+    event = b"data: " + b"x" * 92 + b"\n\n"
+    splitter = EventSplitter(len(event))
+    data = b"data: 1\n\n" + event
+    pieces = [data[i : i + size] for i in range(0, len(data), size)]
+    assert [f.data for p in pieces for f in splitter.feed(p)] == ["1", "x" * 92]
+    splitter = EventSplitter(len(event) - 1)
+    frames: list[str] = []
+    with pytest.raises(ModelFormatError, match="over 99 bytes"):
+        frames.extend(frame.data for piece in pieces for frame in splitter.feed(piece))
+    assert frames == ["1"]
+
+
+def test_a_long_event_in_small_pieces_takes_linear_time() -> None:
+    """A megabyte, byte by byte where it matters: looked at once each, not from the beginning."""
+    splitter = EventSplitter(4_000_000)
+    pieces = [b"data: "] + [b"x" * 20] * 50_000 + [b"\n\n"]
+    assert [len(f.data) for p in pieces for f in splitter.feed(p)] == [1_000_000]
+
+
+@each_format
+def test_calls_and_bytes_over_the_limit_are_refused(name: str) -> None:
+    """Streamed and whole; after that, the reader reads nothing more."""
+    format_, data = FORMATS[name], stream(name, TURN)
+    body = write_body(WHOLE[name](TURN))
+    with pytest.raises(ModelFormatError, match="more than 1 calls"):
+        take(format_, data, Limits(calls=1))
+    with pytest.raises(ModelFormatError, match="more than 1 calls"):
+        format_.read_answer(body, Limits(calls=1))
+    with pytest.raises(ModelFormatError, match="over 99 bytes"):
+        format_.read_answer(body, Limits(answer_bytes=99))
+    reader = format_.reader(Limits(answer_bytes=len(data) - 1))
+    with pytest.raises(ModelFormatError, match=f"over {len(data) - 1} bytes"):
+        list(reader.feed(data))
+    with pytest.raises(ModelFormatError):
+        list(reader.feed(b""))
+    with pytest.raises(ModelFormatError):
+        reader.answer()
+
+
+@each_format
+def test_what_came_before_an_unreadable_event_is_given_first(name: str) -> None:
+    """So a client has had it, as without a reader in between; nothing follows."""
+    good = stream(name, TURN)
+    begun = good[: good.index(b"\n\n") + 2]
+    reader = FORMATS[name].reader()
+    events: list[Event] = []
+    with pytest.raises(ModelFormatError, match="not JSON"):
+        events.extend(reader.feed(begun + b"data: {\n\n" + good))
+    assert b"".join(event.raw for event in events) == begun
+    with pytest.raises(ModelFormatError, match="could not be read"):
+        list(reader.feed(good))
+
+
+@each_format
+def test_a_stream_that_ends_early_has_events_but_no_answer(name: str) -> None:
+    """Wherever it ends, even within an event."""
+    data = sse(STREAM[name](TURN)[:4])
+    ends = [b"", b": half a comm"]
+    if name != "chat_completions":  # there it is an end
+        ends.append(b"data: [DONE]\n\n")
+    for end in ends:
+        reader = FORMATS[name].reader()
+        events = [*reader.feed(data + end), *reader.finish()]
+        assert b"".join(event.raw for event in events) == data + end
+        with pytest.raises(ModelFormatError, match="before its answer was complete"):
+            reader.answer()
+
+
+@pytest.mark.parametrize("text", ["[]", "1", "{", '{"a":1,"a":2}'])
+def test_arguments_that_are_no_object_are_refused_when_they_are_parsed(text: str) -> None:
+    """The call itself was read: the model is to hear what is wrong with it."""
+    with pytest.raises(ModelFormatError, match="the arguments of a call"):
+        ToolCall(id="1", name="x", arguments=text).parsed_arguments()
+
+
+def test_a_call_without_arguments_has_none() -> None:
+    """Models send an empty text for a tool that takes nothing."""
+    assert ToolCall(id="1", name="x", arguments="").parsed_arguments() == {}

@@ -1,0 +1,625 @@
+"""What real servers send beside the plain case, and what clients rely on in it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from aileron_core.errors import ModelFormatError
+from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, FORMATS, OPENAI_RESPONSES
+from aileron_core.models.format import Format, write_body
+from aileron_core.models.neutral import (
+    Answer,
+    CallBegun,
+    CallEnded,
+    Event,
+    Failed,
+    OtherCall,
+    Part,
+    RefusalDelta,
+    Stopped,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+    UsageKnown,
+)
+from tests.fast.models import sdk
+from tests.support.scripted_answers import STREAM, WHOLE, Events, Said, Turn, call, sse, stream
+
+each_format = pytest.mark.parametrize("name", sorted(FORMATS))
+Json = dict[str, Any]
+
+
+def read(format_: Format, data: bytes) -> tuple[list[Event], Answer]:
+    reader = format_.reader()
+    events = [*reader.feed(data), *reader.finish()]
+    return events, reader.answer()
+
+
+def parts(format_: Format, data: bytes) -> list[Part]:
+    return [part for event in read(format_, data)[0] for part in event.parts]
+
+
+def written(format_: Format, data: bytes, hidden: str = "ours") -> bytes:
+    writer = format_.writer(lambda name: None if name == hidden else name)
+    return b"".join(writer.write(event) for event in read(format_, data)[0]) + writer.finish()
+
+
+# Server-sent events
+
+
+@each_format
+def test_the_forms_that_an_event_may_have_all_read_the_same(name: str) -> None:
+    """No space after the colon, data on several lines, other fields, no empty line at the end."""
+    turn = Turn(1, (Said("text", ("hi",)),))
+    plain = read(FORMATS[name], stream(name, turn))
+    tight = stream(name, turn).replace(b"data: ", b"data:").replace(b"event: ", b"event:")
+    spread = b"".join(
+        f"id: 7\nretry: 1\nevent: {kind}\n".encode()
+        + b"".join(
+            b"data: " + line.encode() + b"\n"
+            for line in (data if isinstance(data, str) else json.dumps(data, indent=1)).splitlines()
+        )
+        + b"\n"
+        for kind, data in STREAM[name](turn)
+    )
+    for data in (tight, spread, stream(name, turn).rstrip(b"\n")):
+        events, answer = read(FORMATS[name], data)
+        assert answer == plain[1]
+        assert [e.parts for e in events] == [e.parts for e in plain[0]]
+        assert b"".join(event.raw for event in events) == data
+
+
+@each_format
+def test_events_without_names_are_known_by_their_type(name: str) -> None:
+    """Compatible servers leave `event` out."""
+    turn = Turn(1, (Said("text", ("hi",)), call("read", {"a": 1})))
+    assert (
+        read(FORMATS[name], stream(name, turn, names=False))[1]
+        == (read(FORMATS[name], stream(name, turn))[1])
+    )
+
+
+@each_format
+def test_unknown_events_and_members_pass_unchanged(name: str) -> None:
+    """A provider's next invention reaches the client as it came."""
+    events = STREAM[name](Turn(1, (Said("text", ("hi",)), call("ours", {"a": 1}))))
+    new = {
+        "type": "new.kind",
+        "object": "new",
+        "choices": [],
+        "payload": {"deep": [1, {"x": None}]},
+    }
+    data = sse([*events[:2], ("new.kind", new), *events[2:]])
+    assert sse([("new.kind", new)]) in written(FORMATS[name], data, hidden="other")
+    assert b'"payload"' in written(FORMATS[name], data)
+
+
+@each_format
+def test_our_own_error_and_sign_of_life_are_what_the_sdk_expects(name: str) -> None:
+    """The error is raised there with our sentence; the sign of life is read past."""
+    turn = Turn(1, (Said("text", ("hi",)),))
+    writer = FORMATS[name].writer()
+    first = read(FORMATS[name], stream(name, turn))[0]
+    alive = writer.write(first[0]) + writer.keep_alive() + writer.keep_alive()
+    rest = b"".join(writer.write(event) for event in first[1:]) + writer.finish()
+    assert sdk.events(name, alive + rest) == sdk.events(name, stream(name, turn))
+    broken = alive + writer.error("too many turns", "aileron_limit")
+    assert "too many turns" in sdk.error(name, broken)
+    failed = read(FORMATS[name], broken)[1]
+    assert failed.error == Failed("aileron_limit", "too many turns")
+    assert failed.stop.kind == "error"
+    whole = FORMATS[name].read_answer(write_body(FORMATS[name].error_body("no", "k")))
+    assert (whole.error, whole.stop.kind) == (Failed("k", "no"), "error")
+
+
+@each_format
+def test_our_own_error_is_an_event_of_its_own_after_a_stream_that_broke_off(name: str) -> None:
+    """The provider's last event may lack its empty line."""
+    whole = stream(name, Turn(1, (Said("text", ("hi",)),)))
+    begun = whole[: whole.index(b"\n\n")]
+    reader, writer = FORMATS[name].reader(), FORMATS[name].writer()
+    written = b"".join(writer.write(event) for event in [*reader.feed(begun), *reader.finish()])
+    with pytest.raises(ModelFormatError):
+        reader.answer()
+    assert "broke off" in sdk.error(name, written + writer.error("The stream broke off."))
+
+
+# Anthropic Messages
+
+
+def messages(*blocks: list[Json], stop: Json | None = None) -> bytes:
+    """A message of blocks, each with its events."""
+    events: Events = STREAM["anthropic_messages"](Turn(1, ()))
+    begin, end = events[:2], events[2:]
+    if stop:
+        end[0] = ("message_delta", {**dict(end[0][1]), "delta": stop})  # type: ignore[arg-type]
+    middle: Events = []
+    for index, block in enumerate(blocks):
+        kinds = ["content_block_start", *["content_block_delta"] * (len(block) - 1)]
+        for kind, value in zip(kinds, block, strict=True):
+            member = "content_block" if kind == "content_block_start" else "delta"
+            middle.append((kind, {"type": kind, "index": index, member: value}))
+        middle.append(("content_block_stop", {"type": "content_block_stop", "index": index}))
+    return sse([*begin, *middle, *end])
+
+
+def test_thinking_signatures_redactions_and_citations_come_back_in_the_turn() -> None:
+    """The provider refuses a thinking block that is not as it gave it."""
+    citation = {"type": "char_location", "cited_text": "c", "document_index": 0}
+    data = messages(
+        [
+            {"type": "thinking", "thinking": "", "signature": ""},
+            {"type": "thinking_delta", "thinking": "let me"},
+            {"type": "thinking_delta", "thinking": " see"},
+            {"type": "signature_delta", "signature": "c2ln"},
+        ],
+        [{"type": "redacted_thinking", "data": "c2VhbGVk"}],
+        [
+            {"type": "text", "text": "", "citations": None},
+            {"type": "text_delta", "text": "so"},
+            {"type": "citations_delta", "citation": citation},
+        ],
+        [{"type": "text", "text": ""}],
+    )
+    answer = read(ANTHROPIC_MESSAGES, data)[1]
+    assert ANTHROPIC_MESSAGES.turn(answer) == [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "let me see", "signature": "c2ln"},
+                {"type": "redacted_thinking", "data": "c2VhbGVk"},
+                {"type": "text", "text": "so", "citations": [citation]},
+            ],
+        }
+    ]
+    assert answer.thinking == "let me see"
+    assert sdk.final("anthropic_messages", data)["content"] == answer.body["content"]
+
+
+def test_calls_of_the_providers_own_tools_pass_and_keep_their_input() -> None:
+    """`server_tool_use` runs at the provider; its result is a block of the answer."""
+    result = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    data = messages(
+        [
+            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+            {"type": "input_json_delta", "partial_json": '{"query":'},
+            {"type": "input_json_delta", "partial_json": '"x"}'},
+        ],
+        [result],
+    )
+    assert OtherCall("server_tool_use", "web_search") in parts(ANTHROPIC_MESSAGES, data)
+    answer = read(ANTHROPIC_MESSAGES, data)[1]
+    assert answer.calls == ()
+    assert [b.get("input") for b in answer.body["content"]] == [{"query": "x"}, None]
+    assert written(ANTHROPIC_MESSAGES, data, hidden="web_search") == data
+
+
+def test_a_call_whose_json_was_cut_off_can_go_back_to_the_provider() -> None:
+    """`max_tokens` ends a call anywhere; an input must be an object."""
+    block = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
+    data = messages(
+        [block, {"type": "input_json_delta", "partial_json": '{"path": "/a'}],
+        stop={"stop_reason": "max_tokens", "stop_sequence": None},
+    )
+    answer = read(ANTHROPIC_MESSAGES, data)[1]
+    assert answer.stop == Stopped("length", "max_tokens")
+    assert answer.body["content"][0]["input"] == {"INVALID_JSON": '{"path": "/a'}
+    (ended,) = [p for p in parts(ANTHROPIC_MESSAGES, data) if isinstance(p, CallEnded)]
+    with pytest.raises(ModelFormatError):
+        ended.value.parsed_arguments()
+
+
+def test_a_refusal_of_anthropic_is_a_stop_reason() -> None:
+    """Its explanation, if any, stands beside it."""
+    details = {"type": "refusal", "category": "cyber", "explanation": "Not that."}
+    data = messages(stop={"stop_reason": "refusal", "stop_details": details})
+    found = parts(ANTHROPIC_MESSAGES, data)
+    assert [RefusalDelta("Not that."), Stopped("refusal", "refusal")] == found[-2:]
+    assert read(ANTHROPIC_MESSAGES, data)[1].refusal == "Not that."
+
+
+def test_an_overloaded_error_inside_anthropics_stream_ends_it() -> None:
+    """What had come stays in the answer."""
+    body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    begun = STREAM["anthropic_messages"](Turn(1, (Said("text", ("half",)),)))[:4]
+    answer = read(ANTHROPIC_MESSAGES, sse([*begun, ("error", body)]))[1]
+    assert answer.error == Failed("overloaded_error", "Overloaded")
+    assert (answer.text, answer.stop.kind) == ("half", "error")
+
+
+def test_a_block_ends_once() -> None:
+    """A call that ended twice would be made twice."""
+    block = {"type": "tool_use", "id": "t1", "name": "read", "input": {"a": 1}}
+    data = messages([block])
+    stop = sse([("content_block_stop", {"type": "content_block_stop", "index": 0})])
+    assert stop in data
+    with pytest.raises(ModelFormatError, match="not open"):
+        read(ANTHROPIC_MESSAGES, data.replace(stop, stop + stop))
+    for other in (data, data.replace(stop, b""), data + stop + data):
+        found = [p for p in parts(ANTHROPIC_MESSAGES, other) if isinstance(p, CallEnded)]
+        assert [part.value.parsed_arguments() for part in found] == [{"a": 1}]
+
+
+def test_what_a_message_read_from_the_cache_counts_as_input() -> None:
+    """`input_tokens` alone leaves out what was cached."""
+    answer = read(ANTHROPIC_MESSAGES, stream("anthropic_messages", Turn(1, (), 10, 7)))[1]
+    assert answer.usage == Usage(input=13, cached=3, output=7)
+
+
+# Chat Completions
+
+
+def chat(*deltas: Json, reason: str | None = "tool_calls", done: bool = True) -> bytes:
+    """A stream of bare chunks, as small servers send them."""
+    events: Events = [
+        ("", {"id": "c1", "object": "chat.completion.chunk", "created": 1, "choices": [choice]})
+        for choice in [
+            *({"index": 0, "delta": delta} for delta in deltas),
+            *([{"index": 0, "delta": {}, "finish_reason": reason}] if reason else []),
+        ]
+    ]
+    return sse([*events, ("", "[DONE]")] if done else events)
+
+
+def piece(arguments: str = "", **members: Any) -> Json:
+    function: Json = {"arguments": arguments}
+    if "name" in members:
+        function["name"] = members.pop("name")
+    return {**members, "function": function}
+
+
+def calls_of(data: bytes) -> list[tuple[str, str, str]]:
+    answer = read(CHAT_COMPLETIONS, data)[1]
+    ended = [p.value for p in parts(CHAT_COMPLETIONS, data) if isinstance(p, CallEnded)]
+    assert tuple(ended) == answer.calls
+    assert answer.stop.kind == "tools"
+    return [(c.id, c.name, c.arguments) for c in answer.calls]
+
+
+def test_calls_without_an_index_are_told_apart() -> None:
+    """By their ids, and by their names where there are none."""
+    by_id = chat(
+        {"tool_calls": [piece('{"a"', id="x", name="read")]},
+        {"tool_calls": [piece(":1}", id="x")]},
+        {"tool_calls": [piece("{}", id="y", name="read")]},
+    )
+    assert calls_of(by_id) == [("x", "read", '{"a":1}'), ("y", "read", "{}")]
+    by_name = chat(
+        {"tool_calls": [piece('{"a"', name="read")]},
+        {"tool_calls": [piece(":1}")]},
+        {"tool_calls": [piece("{}", name="read"), piece("", name="list")]},
+    )
+    assert calls_of(by_name) == [
+        ("call_0", "read", '{"a":1}'),
+        ("call_1", "read", "{}"),
+        ("call_2", "list", ""),
+    ]
+
+
+def test_calls_that_share_an_index_are_told_apart_by_their_ids() -> None:
+    """Some compatible servers give each of several calls index 0."""
+    data = chat(
+        {"tool_calls": [piece("{}", index=0, id="x", name="a")]},
+        {"tool_calls": [piece("{}", index=0, id="y", name="a")]},
+    )
+    assert calls_of(data) == [("x", "a", "{}"), ("y", "a", "{}")]
+
+
+def test_a_call_keeps_its_first_id_where_each_delta_brings_another() -> None:
+    """A known fault of a server: only the first brings a name too."""
+    data = chat(
+        {"tool_calls": [piece("", index=0, id="r1", name="read")]},
+        {"tool_calls": [piece("{}", index=0, id="r2")]},
+    )
+    assert calls_of(data) == [("r1", "read", "{}")]
+
+
+def test_pieces_of_parallel_calls_may_alternate() -> None:
+    """By index; a name that is repeated or empty changes nothing."""
+    data = chat(
+        {
+            "tool_calls": [
+                piece("", index=0, id="x", name="a"),
+                piece("", index=1, id="y", name="b"),
+            ]
+        },
+        {"content": "meanwhile", "tool_calls": [piece('{"k"', index=1, name="b")]},
+        {"tool_calls": [piece("{", index=0, name=""), piece(":2}", index=1)]},
+        {"tool_calls": [piece("}", index=0)]},
+    )
+    assert calls_of(data) == [("x", "a", "{}"), ("y", "b", '{"k":2}')]
+    shown = sdk.final("chat_completions", written(CHAT_COMPLETIONS, data, hidden="a"))
+    message = shown["choices"][0]["message"]
+    assert message["content"] == "meanwhile"
+    (kept,) = message["tool_calls"]
+    assert (kept["id"], kept["function"]["arguments"]) == ("y", '{"k":2}')
+
+
+def test_a_call_is_kept_back_until_its_name_is_known() -> None:
+    """Then all of its pieces follow, or none."""
+    data = chat(
+        {"role": "assistant"},
+        {"tool_calls": [{"index": 0, "id": "x", "type": "function"}]},
+        {"tool_calls": [piece("{", index=0)]},
+        {"tool_calls": [piece("}", index=0, name="read")]},
+    )
+    begun = [p for p in parts(CHAT_COMPLETIONS, data) if isinstance(p, CallBegun)]
+    assert begun == [CallBegun(0, "x", "read")]
+    assert calls_of(data) == [("x", "read", "{}")]
+    writer = CHAT_COMPLETIONS.writer()
+    events = read(CHAT_COMPLETIONS, data)[0]
+    assert writer.write(events[0]) == events[0].raw
+    assert [writer.write(event) for event in events[1:3]] == [b"", b""]
+    assert calls_of(writer.write(events[3]) + b"data: [DONE]\n\n") == [("x", "read", "{}")]
+    assert read(CHAT_COMPLETIONS, written(CHAT_COMPLETIONS, data, hidden="read"))[1].calls == ()
+
+
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", None])
+def test_a_whole_call_in_one_delta_is_a_call_whatever_the_finish_reason(reason: str | None) -> None:
+    """Some servers say `stop`, and some say nothing before `[DONE]`."""
+    data = chat(
+        {"tool_calls": [piece('{"a":1}', id="x", name="read", type="function")]}, reason=reason
+    )
+    assert calls_of(data) == [("x", "read", '{"a":1}')]
+
+
+def test_a_finish_reason_of_tool_calls_without_any_is_told_as_it_is() -> None:
+    """The loop that reads it can say so."""
+    answer = read(CHAT_COMPLETIONS, chat({"content": "hm"}))[1]
+    assert (answer.stop.kind, answer.calls) == ("tools", ())
+
+
+@pytest.mark.parametrize(
+    ("deltas", "sentence"),
+    [
+        ([{"tool_calls": [piece("{}", index=0, id="x")]}], "without a name"),
+        ([{"tool_calls": [piece("{}")]}], "never began"),
+        (
+            [{"tool_calls": [piece("", index=0, id="x", name=n)]} for n in ("delete", "_all")],
+            "a second name",
+        ),
+    ],
+)
+def test_a_call_that_cannot_be_told_is_refused(deltas: list[Json], sentence: str) -> None:
+    """Half a name could be another tool's whole one."""
+    with pytest.raises(ModelFormatError, match=sentence):
+        read(CHAT_COMPLETIONS, chat(*deltas))
+
+
+def test_what_a_server_adds_to_a_call_or_its_thinking_comes_back_in_the_turn() -> None:
+    """Thought signatures in a call, `reasoning_content`, lists of reasoning details."""
+    signed = {"google": {"thought_signature": "c2ln"}}
+    data = chat(
+        {"role": "assistant", "reasoning_content": "let "},
+        {"reasoning_content": "me", "reasoning_details": [{"type": "reasoning.text", "text": "t"}]},
+        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "d"}]},
+        {"tool_calls": [piece("", index=0, id="x", name="read", extra_content=signed)]},
+    )
+    answer = read(CHAT_COMPLETIONS, data)[1]
+    assert answer.thinking == "let me"
+    (turn,) = CHAT_COMPLETIONS.turn(answer)
+    assert turn["reasoning_content"] == "let me"
+    assert [detail["type"] for detail in turn["reasoning_details"]] == [
+        "reasoning.text",
+        "reasoning.encrypted",
+    ]
+    (made,) = turn["tool_calls"]
+    assert made["extra_content"] == signed
+    assert made["function"] == {"name": "read", "arguments": "{}"}
+
+
+def test_the_turn_and_the_results_of_calls_without_ids_name_each_other() -> None:
+    """The ids are made up once."""
+    body = WHOLE["chat_completions"](Turn(1, (call("read", {}), call("list", {}))))
+    for made in body["choices"][0]["message"]["tool_calls"]:
+        del made["id"]
+        made["function"]["arguments"] = {}  # an object, as some servers send it
+    answer = CHAT_COMPLETIONS.read_answer(write_body(body))
+    (turn,) = CHAT_COMPLETIONS.turn(answer)
+    assert [c["id"] for c in turn["tool_calls"]] == [c.id for c in answer.calls]
+    assert [c["function"]["arguments"] for c in turn["tool_calls"]] == ["{}", "{}"]
+
+
+def test_a_refusal_and_a_filter_of_chat_completions_are_told() -> None:
+    """The one is text, the other a reason."""
+    refused = chat({"refusal": "I "}, {"refusal": "won't"}, reason="stop")
+    assert read(CHAT_COMPLETIONS, refused)[1].refusal == "I won't"
+    filtered = read(CHAT_COMPLETIONS, chat({"content": "x"}, reason="content_filter"))[1]
+    assert filtered.stop == Stopped("refusal", "content_filter")
+
+
+def test_an_error_inside_chat_completions_stream_ends_it() -> None:
+    """As an object or a sentence, with or without chunks before it."""
+    for error, kind in (({"message": "m", "type": "server_error"}, "server_error"), ("m", "")):
+        data = chat({"content": "half"}, reason=None, done=False) + sse([("", {"error": error})])
+        answer = read(CHAT_COMPLETIONS, data)[1]
+        assert (answer.error, answer.text) == (Failed(kind, "m"), "half")
+        assert written(CHAT_COMPLETIONS, data) == data
+
+
+def test_content_in_the_last_chunk_is_not_lost_when_another_answer_follows() -> None:
+    """Ollama sends finish reason, usage and a whole call in one chunk."""
+    last = {
+        "id": "c1",
+        "choices": [
+            {
+                "index": 0,
+                "delta": {"content": "text", "tool_calls": [piece("{}", id="x", name="ours")]},
+                "finish_reason": "tool_calls",
+            }
+        ],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},
+    }
+    writer = CHAT_COMPLETIONS.writer(lambda name: None if name == "ours" else name)
+    first = read(CHAT_COMPLETIONS, sse([("", last), ("", "[DONE]")]))[0]
+    out = b"".join(writer.write(event) for event in first)
+    assert out == b""
+    out = writer.next_answer()
+    for event in read(
+        CHAT_COMPLETIONS, stream("chat_completions", Turn(2, (Said("text", ("!",)),)))
+    )[0]:
+        out += writer.write(event)
+    answer = read(CHAT_COMPLETIONS, out + writer.finish())[1]
+    assert (answer.text, answer.calls, answer.usage.output) == ("text!", (), 7)
+    assert answer.body["id"] == "c1"
+
+
+def test_a_legacy_function_call_and_a_content_that_is_no_text_pass() -> None:
+    """They are nothing that a tool of ours could be called by."""
+    data = chat(
+        {"content": [{"type": "thinking", "thinking": []}]},
+        {"function_call": {"name": "old", "arguments": "{}"}},
+        reason="function_call",
+    )
+    assert OtherCall("function_call", "old") in parts(CHAT_COMPLETIONS, data)
+    assert written(CHAT_COMPLETIONS, data, hidden="old") == data
+
+
+def test_a_custom_tools_call_in_chat_completions_passes() -> None:
+    """Its input is text, and its name is no function's."""
+    data = chat(
+        {"tool_calls": [{"index": 0, "id": "x", "type": "custom", "custom": {"name": "ours"}}]},
+        {"tool_calls": [{"index": 0, "custom": {"input": "a"}}]},
+        {"tool_calls": [{"index": 0, "custom": {"input": "b"}}]},
+    )
+    assert OtherCall("custom", "ours") in parts(CHAT_COMPLETIONS, data)
+    assert written(CHAT_COMPLETIONS, data) == data
+    answer = read(CHAT_COMPLETIONS, data)[1]
+    assert answer.calls == ()
+    assert CHAT_COMPLETIONS.turn(answer)[0]["tool_calls"] == [
+        {"custom": {"name": "ours", "input": "ab"}, "id": "x", "type": "custom"}
+    ]
+
+
+# Responses
+
+
+def test_reasoning_items_come_back_in_the_turn_with_what_is_encrypted() -> None:
+    """The provider wants them before the call that they led to."""
+    turn = Turn(1, (Said("thinking", ("so",)), Said("other", ("p",)), call("read", {"a": 1})))
+    events, answer = read(OPENAI_RESPONSES, stream("openai_responses", turn))
+    assert OPENAI_RESPONSES.turn(answer) == WHOLE["openai_responses"](turn)["output"]
+    assert OPENAI_RESPONSES.turn(answer)[0]["encrypted_content"] == "sealed-so"
+    found = [part for event in events for part in event.parts]
+    assert ThinkingDelta("so") in found
+    assert OtherCall("custom_tool_call", "apply_patch") in found
+
+
+def responses(*, end: Json, said: tuple[Said, ...] = ()) -> bytes:
+    events = STREAM["openai_responses"](Turn(1, said))
+    whole = WHOLE["openai_responses"](Turn(1, said))
+    kind = "response." + end["status"]
+    number = len(events) - 1
+    events[-1] = (kind, {"type": kind, "response": whole | end, "sequence_number": number})
+    return sse(events)
+
+
+def test_a_response_that_failed_or_is_incomplete_ends_the_stream() -> None:
+    """Each with its reason; what had come stays."""
+    said = (Said("text", ("half",)),)
+    error = {"code": "server_error", "message": "Sorry"}
+    failed = read(OPENAI_RESPONSES, responses(end={"status": "failed", "error": error}, said=said))[
+        1
+    ]
+    assert (failed.error, failed.stop.kind) == (Failed("server_error", "Sorry"), "error")
+    for reason, kind in (("max_output_tokens", "length"), ("content_filter", "refusal")):
+        end = {"status": "incomplete", "incomplete_details": {"reason": reason}}
+        data = responses(end=end, said=said)
+        assert parts(OPENAI_RESPONSES, data)[-1] == Stopped(kind, reason)  # type: ignore[arg-type]
+        assert read(OPENAI_RESPONSES, data)[1].text == "half"
+        assert written(OPENAI_RESPONSES, data) == data
+
+
+def test_an_error_event_of_responses_ends_the_stream() -> None:
+    """With its members beside `type`, or in an object as some servers have it."""
+    begun = STREAM["openai_responses"](Turn(1, (Said("text", ("half",)),)))
+    flat = {"type": "error", "code": "rate_limit", "message": "Slow", "param": None}
+    nested = {"type": "error", "error": {"type": "rate_limit", "message": "Slow"}}
+    for error in (flat, nested):
+        answer = read(OPENAI_RESPONSES, sse([*begun[:-1], ("error", error)]))[1]
+        assert answer.error == Failed("rate_limit", "Slow")
+        assert (answer.text, answer.stop.kind) == ("half", "error")
+
+
+def test_a_refusal_of_responses_is_told() -> None:
+    """It is a part of a message."""
+    data = stream("openai_responses", Turn(1, (Said("refusal", ("I ", "won't")),)))
+    assert read(OPENAI_RESPONSES, data)[1].refusal == "I won't"
+    assert [p for p in parts(OPENAI_RESPONSES, data) if isinstance(p, RefusalDelta)] == [
+        RefusalDelta("I "),
+        RefusalDelta("won't"),
+    ]
+
+
+def test_an_end_without_the_output_is_completed_from_the_items() -> None:
+    """Some servers leave the output out of the last event."""
+    said = (Said("text", ("hi",)), call("ours", {"a": 1}), call("read", {"b": 1}, "call_2"))
+    whole = WHOLE["openai_responses"](Turn(1, said))["output"]
+    for end in ({"output": []}, {"output": None}):
+        data = responses(end={"status": "completed", **end}, said=said)
+        answer = read(OPENAI_RESPONSES, data)[1]
+        assert answer.body["output"] == whole
+        assert [c.name for c in answer.calls] == ["ours", "read"]
+        assert len([p for p in parts(OPENAI_RESPONSES, data) if isinstance(p, CallEnded)]) == 2
+
+
+def test_a_call_in_a_namespace_is_not_one_of_ours() -> None:
+    """Another server's tool may have the same name there."""
+    turn = Turn(1, (call("ours", {"a": 1}),))
+    data = stream("openai_responses", turn).replace(
+        b'"type": "function_call",', b'"type": "function_call", "namespace": "mcp__x",'
+    )
+    assert read(OPENAI_RESPONSES, data)[1].calls[0].name == "mcp__x.ours"
+    assert written(OPENAI_RESPONSES, data) == data
+
+
+def test_a_call_that_only_the_end_of_the_stream_has_is_a_call() -> None:
+    """Items without events of their own."""
+    said = (call("read", {"b": 1}),)
+    events = STREAM["openai_responses"](Turn(1, said))
+    data = sse([*events[:2], events[-1]])
+    found = parts(OPENAI_RESPONSES, data)
+    made = ToolCall(id="call_1", name="read", arguments='{"b": 1}')
+    assert [CallBegun(0, "call_1", "read"), CallEnded(0, made)] == [
+        part for part in found if isinstance(part, CallBegun | CallEnded)
+    ]
+    assert any(isinstance(part, UsageKnown) for part in found)
+    assert not any(isinstance(part, TextDelta) for part in found)
+
+
+def test_a_call_that_changes_its_name_on_the_way_is_refused() -> None:
+    """The client would have been shown another call than the one that is made."""
+    data = stream("openai_responses", Turn(1, (call("read", {"b": 1}),)))
+    with pytest.raises(ModelFormatError, match="a second name"):
+        read(OPENAI_RESPONSES, data.replace(b'"read"', b'"ours"', 1))
+
+
+def test_two_calls_without_ids_are_two() -> None:
+    """They are known by their places."""
+    data = stream("openai_responses", Turn(1, (call("a", {}, ""), call("b", {}, ""))))
+    ended = [p.value.name for p in parts(OPENAI_RESPONSES, data) if isinstance(p, CallEnded)]
+    assert ended == ["a", "b"]
+
+
+def test_an_item_ends_once() -> None:
+    """A call that ended twice would be made twice."""
+    events = STREAM["openai_responses"](Turn(1, (call("read", {"b": 1}),)))
+    twice = sse([*events[:-1], events[-2], events[-1], events[-2], events[-1]])
+    assert len([p for p in parts(OPENAI_RESPONSES, twice) if isinstance(p, CallEnded)]) == 1
+
+
+def test_a_done_marker_between_answers_reaches_no_client() -> None:
+    """Some proxies add it to every format; a client stops reading there."""
+    for name in FORMATS:
+        turns = [Turn(n, (Said("text", (str(n),)),)) for n in (1, 2)]
+        writer = FORMATS[name].writer()
+        written = b""
+        for turn in turns:
+            written += writer.next_answer() if turn.number > 1 else b""
+            data = stream(name, turn).removesuffix(b"data: [DONE]\n\n") + b"data: [DONE]\n\n"
+            written += b"".join(writer.write(event) for event in read(FORMATS[name], data)[0])
+        written += writer.finish()
+        assert written.count(b"[DONE]") == 1
+        assert read(FORMATS[name], written)[1].text == "12"

@@ -1,0 +1,266 @@
+"""An agent's request and what is done with it, and requests of our own."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from aileron_core.errors import ModelFormatError
+from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, FORMATS, OPENAI_RESPONSES
+from aileron_core.models.format import Format, read_request, write_body
+from aileron_core.models.neutral import Tool, ToolResult
+from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, call, sse
+
+each_format = pytest.mark.parametrize("name", sorted(FORMATS))
+Json = dict[str, Any]
+SCHEMA: Json = {"type": "object", "properties": {"to": {"type": "string"}}}
+DRAFT = Tool(name="send_draft", description="Send *it*.", schema=SCHEMA)
+READ = Tool(name="read", description="Read.", schema={"type": "object"})
+TURN = Turn(
+    1, (Said("thinking", ("so",)), call("read", {"a": 1}, "c1"), call("send_draft", {}, "c2"))
+)
+
+
+def conversation(format_: Format) -> Json:
+    """A request of an agent that has one tool and has called it."""
+    answer = format_.answer_of(WHOLE[format_.name](TURN))
+    results = [
+        ToolResult(call_id="c1", text="ok"),
+        ToolResult(call_id="c2", text="no", is_error=True),
+    ]
+    history = [format_.user("?"), *format_.turn(answer), *format_.results(results)]
+    return format_.request(
+        model="m", system="Be good.", history=history, tools=[READ], stream=True, max_tokens=9
+    )
+
+
+@each_format
+def test_tools_are_added_after_the_agents_own_and_nothing_else_changes(name: str) -> None:
+    """Not even in the request that was given: it is still the agent's."""
+    format_ = FORMATS[name]
+    given = conversation(format_) | {"metadata": {"user": "u"}, "parallel_tool_calls": False}
+    before = write_body(given)
+    more = format_.with_tools(given, [DRAFT])
+    assert write_body(given) == before
+    assert format_.tool_names(more) == ["read", "send_draft"]
+    assert {k: v for k, v in more.items() if k != "tools"} == {
+        k: v for k, v in given.items() if k != "tools"
+    }
+    assert list(more) == list(given)
+    assert more["tools"][:-1] == given["tools"]
+
+
+def test_a_tool_has_each_formats_shape() -> None:
+    """As the providers document it."""
+    assert [FORMATS[name].with_tools({}, [DRAFT])["tools"][0] for name in FORMATS] == [
+        {"name": "send_draft", "description": "Send *it*.", "input_schema": SCHEMA},
+        {
+            "type": "function",
+            "function": {"name": "send_draft", "description": "Send *it*.", "parameters": SCHEMA},
+        },
+        {
+            "type": "function",
+            "name": "send_draft",
+            "description": "Send *it*.",
+            "parameters": SCHEMA,
+            "strict": False,
+        },
+    ]
+
+
+@each_format
+def test_a_function_has_its_other_name_wherever_the_model_sees_it(name: str) -> None:
+    """Offered, chosen and called; and back again, all is as it was."""
+    format_ = FORMATS[name]
+    given = conversation(format_)
+    given["tool_choice"] = {
+        "anthropic_messages": {"type": "tool", "name": "read"},
+        "chat_completions": {"type": "function", "function": {"name": "read"}},
+        "openai_responses": {"type": "function", "name": "read"},
+    }[name]
+    there = format_.renamed(given, {"read": "agent_read"})
+    assert b'"read"' not in write_body(there)
+    assert write_body(there).count(b'"agent_read"') == write_body(given).count(b'"read"')
+    assert format_.renamed(there, {"agent_read": "read"}) == given
+    assert write_body(format_.renamed(given, {"other": "x"})) == write_body(given)
+
+
+def test_tools_of_the_provider_keep_their_names() -> None:
+    """So do custom tools and those in a namespace, which no function is mistaken for."""
+    search = {"type": "web_search_20250305", "name": "read"}
+    assert ANTHROPIC_MESSAGES.renamed({"tools": [search]}, {"read": "x"})["tools"] == [search]
+    space = {"type": "namespace", "name": "files", "tools": [{"type": "function", "name": "read"}]}
+    custom = {"type": "custom", "name": "read"}
+    request: Json = {
+        "tools": [space, custom, {"type": "web_search"}],
+        "input": [{"type": "function_call", "namespace": "files", "name": "read"}],
+    }
+    assert OPENAI_RESPONSES.renamed(request, {"read": "x"}) == request
+    assert OPENAI_RESPONSES.tool_names(request) == ["files.read", "read"]
+    chat = {"type": "custom", "custom": {"name": "patch"}}
+    assert CHAT_COMPLETIONS.tool_names({"tools": [chat]}) == ["patch"]
+
+
+def test_allowed_tools_are_renamed_too() -> None:
+    """A choice of tools names them once more."""
+    chat: Json = {
+        "tool_choice": {
+            "type": "allowed_tools",
+            "allowed_tools": {
+                "mode": "auto",
+                "tools": [{"type": "function", "function": {"name": "read"}}],
+            },
+        }
+    }
+    flat = {
+        "tool_choice": {
+            "type": "allowed_tools",
+            "mode": "auto",
+            "tools": [{"type": "function", "name": "read"}],
+        }
+    }
+    assert b'"x"' in write_body(CHAT_COMPLETIONS.renamed({**chat, "messages": []}, {"read": "x"}))
+    assert b'"x"' in write_body(OPENAI_RESPONSES.renamed(flat, {"read": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("format_", "choice", "meaning"),
+    [
+        (ANTHROPIC_MESSAGES, None, "auto"),
+        (ANTHROPIC_MESSAGES, {"type": "auto", "disable_parallel_tool_use": True}, "auto"),
+        (ANTHROPIC_MESSAGES, {"type": "none"}, "none"),
+        (ANTHROPIC_MESSAGES, {"type": "any"}, "forced"),
+        (ANTHROPIC_MESSAGES, {"type": "tool", "name": "read"}, "forced"),
+        *(
+            (format_, choice, meaning)
+            for format_ in (CHAT_COMPLETIONS, OPENAI_RESPONSES)
+            for choice, meaning in (
+                (None, "auto"),
+                ("auto", "auto"),
+                ("none", "none"),
+                ("required", "forced"),
+                ({"type": "function", "name": "read"}, "forced"),
+                ({"type": "allowed_tools"}, "forced"),
+            )
+        ),
+    ],
+)
+def test_the_choice_of_tools_is_one_of_three(format_: Format, choice: Any, meaning: str) -> None:
+    """A choice that leaves out tools is no `auto`: added ones could not be called."""
+    assert format_.tool_choice({"tool_choice": choice}) == meaning
+    assert format_.tool_choice({}) == "auto"
+
+
+@each_format
+def test_a_request_is_streamed_only_where_it_says_so(name: str) -> None:
+    """Missing, null and false are the same."""
+    for value, streamed in ((True, True), (False, False), (None, False)):
+        assert FORMATS[name].streams({"stream": value}) is streamed
+    assert not FORMATS[name].streams({})
+
+
+@each_format
+def test_a_turn_and_its_results_continue_the_history(name: str) -> None:
+    """The turn is the provider's own, from a stream or whole; each result names its call."""
+    format_ = FORMATS[name]
+    reader = format_.reader()
+    list(reader.feed(sse(STREAM[name](TURN))))
+    assert format_.turn(reader.answer()) == format_.turn(format_.answer_of(WHOLE[name](TURN)))
+    written = json.loads(write_body(conversation(format_)))
+    history = format_.history(written)
+    assert format_.with_history(written, history) == written
+    text = json.dumps(history)
+    assert text.index('"c1"') < text.rindex('"c1"') < text.rindex('"c2"')
+
+
+def test_each_formats_own_request_is_as_documented() -> None:
+    """What a server needs for a first question; no tools means no member of that name."""
+    made = [
+        format_.request(model="m", system="s", history=[format_.user("hi")], tools=[], stream=True)
+        for format_ in FORMATS.values()
+    ]
+    question = {"role": "user", "content": "hi"}
+    assert made == [
+        {
+            "model": "m",
+            "max_tokens": 8192,
+            "stream": True,
+            "system": "s",
+            "messages": [question],
+        },
+        {
+            "model": "m",
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "messages": [{"role": "system", "content": "s"}, question],
+        },
+        {
+            "model": "m",
+            "stream": True,
+            "store": False,
+            "include": ["reasoning.encrypted_content"],
+            "instructions": "s",
+            "input": [question],
+        },
+    ]
+
+
+def test_the_results_of_a_turn_have_each_formats_shape() -> None:
+    """Anthropic wants all of them in one message."""
+    results = [
+        ToolResult(call_id="c1", text="ok"),
+        ToolResult(call_id="c2", text="no", is_error=True),
+    ]
+    assert ANTHROPIC_MESSAGES.results(results) == [
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "ok"},
+                {"type": "tool_result", "tool_use_id": "c2", "content": "no", "is_error": True},
+            ],
+        }
+    ]
+    assert CHAT_COMPLETIONS.results(results) == [
+        {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        {"role": "tool", "tool_call_id": "c2", "content": "no"},
+    ]
+    assert OPENAI_RESPONSES.results(results) == [
+        {"type": "function_call_output", "call_id": "c1", "output": "ok"},
+        {"type": "function_call_output", "call_id": "c2", "output": "no"},
+    ]
+
+
+def test_an_input_that_is_a_text_is_a_persons_message() -> None:
+    """The short form of Responses, so that a history can go on from it."""
+    assert OPENAI_RESPONSES.history({"input": "hi"}) == [{"role": "user", "content": "hi"}]
+
+
+@each_format
+@pytest.mark.parametrize("body", [b"{}", b'{"content": 1}', b'{"choices": []}', b'{"output": {}}'])
+def test_an_answer_of_another_kind_is_refused(name: str, body: bytes) -> None:
+    """It would otherwise pass for one that says nothing."""
+    with pytest.raises(ModelFormatError):
+        FORMATS[name].read_answer(body)
+
+
+def test_a_request_is_written_as_it_was_read() -> None:
+    """The order of members and each value; caches of prompts go by them."""
+    data = (
+        '{"model":"m","temperature":0.7,"n":9007199254740993,"messages":[],"a":"é\\u0000"}'.encode()
+    )
+    assert json.loads(write_body(read_request(data))) == json.loads(data)
+    assert list(read_request(data)) == ["model", "temperature", "n", "messages", "a"]
+
+
+def test_aileron_without_this_mode_does_not_import_it() -> None:
+    """The gateway, the core and the console start without a line of it."""
+    program = (
+        "import sys, aileron_core.app, aileron_core.server.gateway.app, aileron_tui.cli.commands;"
+        "print([name for name in sys.modules if name.startswith('aileron_core.models')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

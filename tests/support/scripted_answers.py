@@ -1,0 +1,334 @@
+"""Answers of a scripted model in each provider's format: whole, and as the events of its stream."""
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Json = dict[str, Any]
+Events = list[tuple[str, Json | str]]
+"""Each with its name, which may be empty, and its data, which is a text for `[DONE]`."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """One thing that the model says, in the pieces that the provider sends it in."""
+
+    kind: Literal["text", "thinking", "refusal", "call", "other"]
+    pieces: tuple[str, ...]
+    name: str = ""
+    id: str = ""
+
+    @property
+    def whole(self) -> str:
+        return "".join(self.pieces)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One answer of the model, to one request."""
+
+    number: int
+    said: tuple[Said, ...]
+    input_tokens: int = 10
+    output_tokens: int = 5
+
+    @property
+    def calls(self) -> list[Said]:
+        return [each for each in self.said if each.kind == "call"]
+
+
+def call(name: str, arguments: Json | str, id_: str = "call_1", *, cuts: int = 3) -> Said:
+    """A call whose arguments come in *cuts* pieces."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    size = max(1, -(-len(text) // cuts))
+    return Said("call", tuple(text[i : i + size] for i in range(0, len(text), size)), name, id_)
+
+
+def sse(events: Events, *, end: str = "\n", names: bool = True) -> bytes:
+    """Return the bytes of a stream."""
+    lines: list[str] = []
+    for name, data in events:
+        if name and names:
+            lines.append(f"event: {name}")
+        lines += [f"data: {data if isinstance(data, str) else json.dumps(data)}", ""]
+    return "".join(line + end for line in lines).encode()
+
+
+# Anthropic Messages
+
+
+def anthropic_whole(turn: Turn) -> Json:
+    return {
+        "id": f"msg_{turn.number}",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-test",
+        "content": [_block(each) for each in turn.said],
+        "stop_reason": "tool_use" if turn.calls else "end_turn",
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": turn.input_tokens,
+            "output_tokens": turn.output_tokens,
+            "cache_read_input_tokens": 3,
+            "service_tier": "standard",
+        },
+        "new_member": {"kept": [1, None]},
+    }
+
+
+def _block(said: Said) -> Json:
+    match said.kind:
+        case "text" | "refusal":
+            return {"type": "text", "text": said.whole}
+        case "thinking":
+            return {"type": "thinking", "thinking": said.whole, "signature": f"sig-{said.whole}"}
+        case "call":
+            block = {"type": "tool_use", "id": said.id, "name": said.name}
+            return {**block, "input": json.loads(said.whole or "{}")}
+        case "other":
+            return {"type": "redacted_thinking", "data": said.whole}
+
+
+def anthropic_stream(turn: Turn) -> Events:
+    whole = anthropic_whole(turn)
+    usage = whole["usage"] | {"output_tokens": 1}
+    begun = whole | {"content": [], "stop_reason": None, "usage": usage}
+    events: Events = [("message_start", {"type": "message_start", "message": begun})]
+    events.append(("ping", {"type": "ping"}))
+    for index, said in enumerate(turn.said):
+        start, deltas = _empty_block(said)
+        events.append(_indexed("content_block_start", index, content_block=start))
+        events += [_indexed("content_block_delta", index, delta=delta) for delta in deltas]
+        events.append(_indexed("content_block_stop", index))
+    delta = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
+    counted = {"output_tokens": turn.output_tokens}
+    events.append(("message_delta", {"type": "message_delta", "delta": delta, "usage": counted}))
+    events.append(("message_stop", {"type": "message_stop"}))
+    return events
+
+
+def _indexed(kind: str, index: int, **members: Json) -> tuple[str, Json]:
+    return kind, {"type": kind, "index": index, **members}
+
+
+def _empty_block(said: Said) -> tuple[Json, list[Json]]:
+    block = _block(said)
+    match said.kind:
+        case "text" | "refusal":
+            deltas = [{"type": "text_delta", "text": piece} for piece in said.pieces]
+            return block | {"text": ""}, deltas
+        case "thinking":
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in said.pieces]
+            signature = {"type": "signature_delta", "signature": block["signature"]}
+            return block | {"thinking": "", "signature": ""}, [*deltas, signature]
+        case "call":
+            deltas = [{"type": "input_json_delta", "partial_json": p} for p in ("", *said.pieces)]
+            return block | {"input": {}}, deltas
+        case "other":
+            return block, []
+
+
+# Chat Completions
+
+
+def chat_whole(turn: Turn) -> Json:
+    message: Json = {"role": "assistant", "content": None, "refusal": None}
+    for kind, key in (
+        ("text", "content"),
+        ("refusal", "refusal"),
+        ("thinking", "reasoning_content"),
+    ):
+        said = [each.whole for each in turn.said if each.kind == kind]
+        if any(said):
+            message[key] = "".join(said)
+    if turn.calls:
+        message["tool_calls"] = [_chat_call(each) for each in turn.calls]
+    reason = "tool_calls" if turn.calls else "stop"
+    usage = {
+        "prompt_tokens": turn.input_tokens,
+        "completion_tokens": turn.output_tokens,
+        "total_tokens": turn.input_tokens + turn.output_tokens,
+        "completion_tokens_details": {"reasoning_tokens": 2},
+    }
+    return {
+        "id": f"chatcmpl-{turn.number}",
+        "object": "chat.completion",
+        "created": 1_700_000_000 + turn.number,
+        "model": "gpt-test",
+        "choices": [{"index": 0, "message": message, "finish_reason": reason, "logprobs": None}],
+        "usage": usage,
+        "system_fingerprint": "fp_1",
+    }
+
+
+def _chat_call(said: Said) -> Json:
+    function = {"name": said.name, "arguments": said.whole}
+    return {"id": said.id, "type": "function", "function": function}
+
+
+def chat_stream(turn: Turn) -> Events:
+    whole = chat_whole(turn)
+    envelope = {**whole, "object": "chat.completion.chunk", "usage": None}
+
+    def chunk(delta: Json, reason: str | None = None) -> tuple[str, Json]:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
+        return "", {**envelope, "choices": [choice]}
+
+    events: Events = [chunk({"role": "assistant", "content": None, "refusal": None})]
+    index = itertools.count()
+    for said in turn.said:
+        events += [chunk(delta) for delta in _chat_deltas(said, index)]
+    events.append(chunk({}, whole["choices"][0]["finish_reason"]))
+    events.append(("", {**envelope, "choices": [], "usage": whole["usage"]}))
+    events.append(("", "[DONE]"))
+    return events
+
+
+def _chat_deltas(said: Said, index: Iterator[int]) -> Iterator[Json]:
+    keys = {"text": "content", "refusal": "refusal", "thinking": "reasoning_content"}
+    if said.kind in keys:
+        yield from ({keys[said.kind]: piece} for piece in said.pieces)
+    elif said.kind == "call":
+        number = next(index)
+        function = {"name": said.name, "arguments": ""}
+        yield {
+            "tool_calls": [
+                {"index": number, "id": said.id, "type": "function", "function": function}
+            ]
+        }
+        for piece in said.pieces:
+            yield {"tool_calls": [{"index": number, "function": {"arguments": piece}}]}
+
+
+# Responses
+
+
+def responses_whole(turn: Turn) -> Json:
+    return {
+        "id": f"resp_{turn.number}",
+        "object": "response",
+        "created_at": 1_700_000_000 + turn.number,
+        "status": "completed",
+        "model": "gpt-test",
+        "output": [_item(turn, index, said) for index, said in enumerate(turn.said)],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "error": None,
+        "incomplete_details": None,
+        "usage": {
+            "input_tokens": turn.input_tokens,
+            "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 0},
+            "output_tokens": turn.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": 2},
+            "total_tokens": turn.input_tokens + turn.output_tokens,
+        },
+        "new_member": {"kept": [1, None]},
+    }
+
+
+def _item(turn: Turn, index: int, said: Said) -> Json:
+    id_ = f"item_{turn.number}_{index}"
+    match said.kind:
+        case "text" | "refusal":
+            part = _part(said, said.whole)
+            message = {"id": id_, "type": "message", "role": "assistant", "status": "completed"}
+            return {**message, "content": [part]}
+        case "thinking":
+            summary = [{"type": "summary_text", "text": said.whole}]
+            return {
+                "id": id_,
+                "type": "reasoning",
+                "summary": summary,
+                "encrypted_content": f"sealed-{said.whole}",
+            }
+        case "call":
+            return {
+                "id": id_,
+                "type": "function_call",
+                "call_id": said.id,
+                "name": said.name,
+                "arguments": said.whole,
+                "status": "completed",
+            }
+        case "other":
+            custom = {"id": id_, "type": "custom_tool_call", "call_id": id_ + "c"}
+            return {**custom, "name": "apply_patch", "input": said.whole}
+
+
+def _part(said: Said, text: str) -> Json:
+    if said.kind == "refusal":
+        return {"type": "refusal", "refusal": text}
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def responses_stream(turn: Turn) -> Events:
+    whole = responses_whole(turn)
+    begun = whole | {"status": "in_progress", "output": [], "usage": None}
+    bare: list[Json] = [
+        {"type": "response.created", "response": begun},
+        {"type": "response.in_progress", "response": begun},
+    ]
+    for index, said in enumerate(turn.said):
+        item = whole["output"][index]
+        bare += _item_events(index, said, item)
+    bare.append({"type": "response.completed", "response": whole})
+    return [
+        (event["type"], {**event, "sequence_number": number}) for number, event in enumerate(bare)
+    ]
+
+
+def _item_events(index: int, said: Said, item: Json) -> Iterator[Json]:
+    place = {"output_index": index, "item_id": item["id"]}
+    empty = {"text": "", "refusal": "", "arguments": "", "input": "", "status": "in_progress"}
+    start = {key: empty.get(key, value) for key, value in item.items()}
+    start |= {key: [] for key in ("content", "summary") if key in item}
+    yield {"type": "response.output_item.added", "output_index": index, "item": start}
+    match said.kind:
+        case "text" | "refusal":
+            kind = "response.output_text" if said.kind == "text" else "response.refusal"
+            place |= {"content_index": 0}
+            member = "text" if said.kind == "text" else "refusal"
+            extra: Json = {"logprobs": []} if said.kind == "text" else {}
+            yield {"type": "response.content_part.added", **place, "part": _part(said, "")}
+            for piece in said.pieces:
+                yield {"type": f"{kind}.delta", **place, "delta": piece, **extra}
+            yield {"type": f"{kind}.done", **place, member: said.whole, **extra}
+            yield {"type": "response.content_part.done", **place, "part": _part(said, said.whole)}
+        case "thinking":
+            for piece in said.pieces:
+                kind = "response.reasoning_summary_text.delta"
+                yield {"type": kind, **place, "summary_index": 0, "delta": piece}
+        case "call":
+            for piece in said.pieces:
+                yield {"type": "response.function_call_arguments.delta", **place, "delta": piece}
+            kind = "response.function_call_arguments.done"
+            yield {"type": kind, **place, "arguments": said.whole}
+        case "other":
+            for piece in said.pieces:
+                yield {"type": "response.custom_tool_call_input.delta", **place, "delta": piece}
+    yield {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+WHOLE = {
+    "anthropic_messages": anthropic_whole,
+    "chat_completions": chat_whole,
+    "openai_responses": responses_whole,
+}
+STREAM = {
+    "anthropic_messages": anthropic_stream,
+    "chat_completions": chat_stream,
+    "openai_responses": responses_stream,
+}
+
+
+def stream(name: str, turn: Turn, **options: Any) -> bytes:
+    """Return the bytes of *turn* streamed in the format *name*."""
+    return sse(STREAM[name](turn), **options)
+
+
+def without_calls(said: Sequence[Said], names: set[str]) -> tuple[Said, ...]:
+    """Return *said* without the calls of *names*."""
+    return tuple(each for each in said if not (each.kind == "call" and each.name in names))
