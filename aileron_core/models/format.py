@@ -57,7 +57,10 @@ class StreamReader(ABC):
         Raises:
             ModelFormatError: as `feed`; that the answer is not complete, only `answer` tells.
         """
-        return self._events(self._splitter.finish())
+        try:
+            yield from self._events(self._splitter.finish())
+        except ModelFormatError as error:
+            raise ModelFormatError(f"{error.message} The stream ended with it.") from None
 
     def answer(self) -> Answer:
         """Return the answer put together.
