@@ -317,6 +317,64 @@ def launch(
 
 
 @aileron.command()
+@click.option(
+    "--model", required=True, metavar="MODEL", help="The model's name, as its provider has it."
+)
+@click.option(
+    "--api",
+    type=OneOf(["openai", "anthropic"]),
+    metavar="API",
+    help="openai (Chat Completions) or anthropic (Messages). Default: anthropic for a model that begins with claude, otherwise openai.",
+)
+@click.option(
+    "--base-url",
+    metavar="URL",
+    help="Ask this server, such as http://127.0.0.1:11434/v1, instead of the provider through the gateway.",
+)
+@click.option(
+    "--key-variable",
+    metavar="NAME",
+    help="The environment variable with the key for --base-url. Without it no key is sent.",
+)
+@click.option(
+    "--system",
+    metavar="FILE",
+    shell_complete=paths,
+    help="A text file with the system prompt.",
+)
+@click.option(
+    "--max-turns",
+    type=WholeNumber(1, 1000),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="How often the model may be asked for one prompt.",
+)
+@click.option(
+    "--max-tokens",
+    type=WholeNumber(1, 1_000_000),
+    default=8192,
+    show_default=True,
+    metavar="N",
+    help="The longest answer of a model with the anthropic API, which wants a limit.",
+)
+@click.argument("prompt", required=False)
+@command_options
+def run(context: CommandContext, **options: Any) -> int:
+    """Let a model use your actions as its tools, through the gate.
+
+    With PROMPT, or a prompt on standard input, it answers that and ends; on a terminal without one, it is
+    a conversation, which Ctrl-D ends. Ctrl-C stops an answer and says what had run.
+
+    The key is the one in the vault (`aileron gateway key set`), or that of OPENAI_API_KEY or
+    ANTHROPIC_API_KEY.
+    """
+    from aileron_tui.cli.agent_run import RunOptions, run_agent
+
+    return run_agent(context, RunOptions(**options))
+
+
+@aileron.command()
 @click.argument("file", default="aileron.toml", shell_complete=paths)
 @command_options
 def validate(context: CommandContext, file: str) -> int:

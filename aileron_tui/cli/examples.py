@@ -78,6 +78,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aileron serve --json",
         "aileron serve --passphrase-file ~/passphrase",
     ),
+    "run": (
+        'aileron run --model claude-sonnet-4-5 "Which drafts are waiting?"',
+        "aileron run --model qwen3 --base-url http://127.0.0.1:11434/v1",
+    ),
     "status": ("aileron status", "aileron status --json"),
     "vault": ("aileron vault init", "aileron vault unlock"),
     "vault change-passphrase": ("aileron vault change-passphrase",),

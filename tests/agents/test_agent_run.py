@@ -1,0 +1,312 @@
+"""`aileron run`: a model on the real wire, its calls through the gate, a person who answers."""
+
+import contextlib
+import http.server
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agents.agents_bench import CLI, KEYS, Bench, CallTool, Say, ScriptedLlm, workbench
+from tests.agents.llm import Conversation, Script
+from tests.agents.test_model_keys import ENDING, KEY, bench_with_keys
+from tests.support.core_harness import DRAFT
+from tests.support.terminal import Pty
+
+MODELS = ["gpt-test", "claude-test"]
+"""One for each API that `aileron run` speaks."""
+
+
+def sends_what_it_lists(conversation: Conversation) -> Say | CallTool:
+    """List the drafts, send one of them, say what came of it."""
+    steps = [
+        CallTool(name="list_drafts", args={}),
+        CallTool(name="send_draft", args={"draft_id": DRAFT}),
+    ]
+    done = len(conversation.results)
+    return steps[done] if done < len(steps) else Say(text=f"FINAL {conversation.results[-1][:60]}")
+
+
+@contextlib.contextmanager
+def bench_of(script: Script) -> Generator[Bench]:
+    with (
+        tempfile.TemporaryDirectory(prefix="ail-") as folder,
+        workbench(Path(folder), ScriptedLlm(script)) as bench,
+    ):
+        yield bench
+
+
+def start(
+    bench: Bench, *words: str, env: Mapping[str, str] | None = None, stdin: Any = subprocess.DEVNULL
+) -> subprocess.Popen[str]:
+    """Start `aileron run` as the person does, in the project."""
+    return subprocess.Popen(
+        [*CLI, "run", "--home", str(bench.console.home), *words], cwd=bench.project,
+        env=bench.environment(env or {}), stdin=stdin, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def end(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
+    """Return what it printed, on both ways, once it has ended with *code*."""
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code, (out, err)
+    assert "Traceback" not in err
+    return out, err
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_prompt_is_answered_by_calls_through_the_gate(model: str) -> None:
+    """Through the gateway with the key of the environment; a person is waited for, however long."""
+    with bench_of(sends_what_it_lists) as bench:
+        process = start(bench, "--model", model, "Send the mail.")
+        approval = bench.asked()
+        bench.console.approve(approval)
+        out, err = end(process)
+        assert out.startswith('FINAL {"status": "completed"')
+        assert f"send-draft is waiting for your answer in the console ({approval})." in err
+        assert [line.partition(" (")[0] for line in err.splitlines()] == [
+            "aileron: list-drafts: completed",
+            "aileron: send-draft is waiting for your answer in the console",
+            "aileron: send-draft: completed",
+        ]
+        assert [mail["subject"] for mail in bench.mailbox.state()["sent"]] == ["Q3 numbers"]
+        names = ("x-api-key", "authorization")
+        (sent,) = {
+            seen.headers[name] for seen in bench.llm.seen for name in names if name in seen.headers
+        }
+        assert sent.removeprefix("Bearer ") in KEYS.values()
+        bench.all_passed()
+        assert [each["event"] for each in bench.console.records()].count("session.ended") == 1
+
+
+def test_a_key_in_the_vault_is_used_and_never_seen_here(tmp_path: Path) -> None:
+    """The process sends a placeholder; the provider gets the key."""
+    with bench_with_keys(lambda _: Say(text="Hello."), tmp_path) as bench:
+        out, _ = end(start(bench, "--model", "gpt-test", "Hello?"))
+        assert out == "Hello.\n"
+        (seen,) = bench.llm.seen
+        assert seen.headers["authorization"] == f"Bearer {KEY}"
+        assert ENDING.encode() not in seen.raw
+
+
+def test_a_denial_reaches_the_model_with_its_reason() -> None:
+    with bench_of(sends_what_it_lists) as bench:
+        process = start(bench, "--model", "gpt-test", "Send the mail.")
+        approval = bench.asked()
+        bench.console.tell(deny=approval, reason="Not today")
+        end(process)
+        assert 'A person denied this. Their reason: "Not today".' in bench.llm.results[1]
+        assert bench.mailbox.state()["sent"] == []
+
+
+def test_ctrl_c_takes_back_what_waits_and_says_what_had_run() -> None:
+    with bench_of(sends_what_it_lists) as bench:
+        process = start(bench, "--model", "gpt-test", "Send the mail.")
+        approval = bench.asked()
+        process.send_signal(signal.SIGINT)
+        _, err = end(process, 130)
+        assert bench.console.state(approval, "withdrawn")
+        told = err.partition("Interrupted. What was called:\n")[2].splitlines()
+        assert [line.split(" (")[0].split() for line in told] == [
+            ["aileron:", "list-drafts:", "completed"], ["aileron:", "send-draft:", "withdrawn"],
+        ]  # fmt: skip
+        assert bench.mailbox.state()["sent"] == []
+
+
+def test_a_conversation_goes_on_after_ctrl_c_and_ends_with_ctrl_d() -> None:
+    """Each prompt's request has all that was said before, calls with what came of them."""
+    with bench_of(sends_what_it_lists) as bench:
+        command = [*CLI, "run", "--home", str(bench.console.home), "--model", "claude-test"]
+        terminal = Pty(command, environment=bench.environment({}), cwd=str(bench.project))
+        try:
+            terminal.shows("> ")
+            terminal.type(b"Send the mail.\r")
+            approval = bench.asked()
+            os.kill(terminal.process.pid, signal.SIGINT)
+            terminal.shows("Interrupted.")
+            assert bench.console.state(approval, "withdrawn")
+            terminal.type(b"And now?\r")
+            terminal.shows("FINAL")
+            terminal.until(lambda: terminal.cells.text.split()[-1] == ">", "a prompt")
+            terminal.type(b"\x04")
+            assert terminal.ended() == 0
+        finally:
+            terminal.close()
+        messages = bench.llm.seen[-1].body["messages"]
+        assert [each["role"][0] for each in messages] == [*"uauauu"]
+        assert "withdrawn" in json.dumps(messages[4])
+        assert bench.llm.seen[-1].body["tools"] == bench.llm.seen[0].body["tools"]
+
+
+class _Model:
+    """A server of the Chat Completions API that gives the answers it was told to, one after the other."""
+
+    def __init__(self, *answers: Any, status: int = 200, stream: bool = True) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        left = list(answers)
+        model = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                model.asked.append(json.loads(body))
+                model.headers.append({k.lower(): v for k, v in self.headers.items()})
+                answer = left.pop(0) if len(left) > 1 else left[0]
+                data = answer if isinstance(answer, bytes) else _streamed(answer)
+                self.send_response(status)
+                kind = "text/event-stream" if stream else "application/json"
+                self.send_header("Content-Type", kind)
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                """Say nothing."""
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def __enter__(self) -> "_Model":
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _streamed(chunks: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the events of one answer: each chunk is a choice's delta, or its finish reason."""
+    lines: list[str] = []
+    for each in chunks:
+        choice = {"index": 0, "delta": each.get("delta", {}), "finish_reason": each.get("finish")}
+        lines.append(
+            f"data: {json.dumps({'id': 'c', 'object': 'chat.completion.chunk', 'choices': [choice]})}\n\n"
+        )
+    return "".join([*lines, "data: [DONE]\n\n"]).encode()
+
+
+def says(text: str, finish: str = "stop") -> list[dict[str, Any]]:
+    return [{"delta": {"role": "assistant", "content": text}}, {"finish": finish}]
+
+
+def calls(*asked: tuple[str, str]) -> list[dict[str, Any]]:
+    """Return an answer that calls several functions at once."""
+    found = [
+        {"index": n, "id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": args}}
+        for n, (name, args) in enumerate(asked)
+    ]  # fmt: skip
+    return [{"delta": {"role": "assistant", "tool_calls": found}}, {"finish": "tool_calls"}]
+
+
+def ask(bench: Bench, model: _Model, *words: str, code: int = 0, **more: Any) -> tuple[str, str]:
+    base = ("--model", "local", "--base-url", model.url)
+    return end(start(bench, *base, *(words or ("Go.",)), **more), code)
+
+
+def test_several_calls_of_one_turn_are_answered_in_their_order(bench: Bench) -> None:
+    """What is no tool, no JSON or not of the schema is the model's to mend; each call has its reply."""
+    asked = calls(
+        ("get_draft", '{"id": "r-0"}'), ("nope", "{}"), ("list_drafts", "{"), ("list_drafts", "")
+    )
+    with _Model(asked, says("Done.")) as model:
+        out, err = ask(bench, model)
+    assert out == "Done.\n"
+    replies = [each for each in model.asked[1]["messages"] if each["role"] == "tool"]
+    assert [each["tool_call_id"] for each in replies] == [f"call_{n}" for n in range(4)]
+    for reply, words in zip(
+        replies, ("status: failed", "There is no tool 'nope'", "JSON", '"completed"'), strict=True
+    ):
+        assert words in reply["content"]
+    assert "get-draft: failed" in err
+    assert "authorization" not in model.headers[0]
+
+
+def test_what_no_loop_can_go_on_with_is_an_error_that_says_why(bench: Bench) -> None:
+    """Calls that are announced and not there, calls without end, an answer cut off, no answer at all."""
+    with _Model(says("", finish="tool_calls")) as model:
+        assert "its answer has no call" in ask(bench, model, code=1)[1]
+    with _Model(calls(("list_drafts", "{}"))) as model:
+        err = ask(bench, model, "--max-turns", "3", "Go.", code=1)[1]
+    assert "was asked 3 times and still calls tools" in err
+    assert err.count("  list-drafts: completed") == 3
+    with _Model(b'data: {"choices": [{"index": 0, "delta": {"content": "Hel') as model:
+        assert "The stream ended with it." in ask(bench, model, code=1)[1]
+    with _Model(
+        b'{"error": {"message": "No such \\u001b[31mmodel"}}', status=404, stream=False
+    ) as model:
+        assert "answered with 404: No such ‹ESC›[31mmodel" in ask(bench, model, code=1)[1]
+    assert "could not be reached" in ask(bench, model, code=1)[1]
+
+
+def test_a_server_that_does_not_stream_is_read_too(bench: Bench) -> None:
+    message = {"role": "assistant", "content": "All at once."}
+    whole = {
+        "id": "c",
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+    }
+    with _Model(json.dumps(whole).encode(), stream=False) as model:
+        assert ask(bench, model)[0] == "All at once.\n"
+
+
+def test_a_terminal_obeys_nothing_that_a_model_says(bench: Bench) -> None:
+    """In pieces too, and where there is no end of a word."""
+    pieces = ["One \x1b]0;", "title\x07 two\r", "\n", "\u202eevil ", "x" * 500, "\tend\n"]
+    answer = [*({"delta": {"content": piece}} for piece in pieces), {"finish": "stop"}]
+    with _Model(answer) as model:
+        out, _ = ask(bench, model)
+    assert out.startswith("One ‹ESC›]0;title‹BEL› two\n‹RLO›evil ")
+    assert out.endswith(f"{'x' * 500}    end\n")
+    assert not [char for char in out if char != "\n" and not char.isprintable()]
+
+
+def test_one_object_in_json(bench: Bench) -> None:
+    with _Model(calls(("list_drafts", "{}")), says("Two drafts.")) as model:
+        out, err = ask(bench, model, "--json", "Go.")
+    assert err == ""
+    said = json.loads(out)
+    assert (said["status"], said["text"]) == ("completed", "Two drafts.")
+    (call,) = said["calls"]
+    assert (call["action"], call["status"]) == ("list-drafts", "completed")
+    assert call["id"].startswith("run-")
+
+
+def test_a_key_comes_from_a_variable_and_leaves_this_machine_only_encrypted(bench: Bench) -> None:
+    with _Model(says("Hello.")) as model:
+        words = ("--key-variable", "MY_KEY", "Hello?")
+        assert "MY_KEY is not set" in ask(bench, model, *words, code=2)[1]
+        ask(bench, model, *words, env={"MY_KEY": "canary-key"})
+        assert [each["authorization"] for each in model.headers] == ["Bearer canary-key"]
+    far = ("--model", "m", "--base-url", "http://models.example/v1", *words)
+    assert "unencrypted" in end(start(bench, *far, env={"MY_KEY": "canary-key"}), 2)[1]
+    assert "--base-url" in end(start(bench, "--model", "m", *words, env={"MY_KEY": "k"}), 2)[1]
+    assert b"canary-key" not in b"".join(
+        path.read_bytes() for path in bench.console.home.rglob("*") if path.is_file()
+    )
+
+
+def test_the_system_prompt_is_a_file_and_the_prompt_may_come_on_standard_input(
+    bench: Bench,
+) -> None:
+    (bench.project / "system.txt").write_text("Be brief.")
+    with _Model(says("Yes.")) as model:
+        process = start(
+            bench, "--model", "local", "--base-url", model.url, "--system", "system.txt",
+            stdin=subprocess.PIPE,
+        )  # fmt: skip
+        out, err = process.communicate("Are you there?", timeout=60)
+        assert (process.returncode, out) == (0, "Yes.\n"), err
+    assert [each["content"] for each in model.asked[0]["messages"]] == [
+        "Be brief.",
+        "Are you there?",
+    ]
+    assert "empty" in ask(bench, model, " ", code=2)[1]
