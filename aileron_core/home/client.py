@@ -61,9 +61,18 @@ class HomeClient:
         self._home = home
 
     def request(
-        self, method: str, path: str, body: object = None, *, token: str | None = None
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        token: str | None = None,
+        timeout: float = _LONGEST_CALL,
     ) -> tuple[int, Any]:
         """Return status and JSON body of one request.
+
+        Args:
+            timeout: seconds without a byte from the console.
 
         Raises:
             ConsoleUnavailable: no console owns the home, or it went away.
@@ -74,7 +83,7 @@ class HomeClient:
         if body is not None:
             data = json.dumps(body).encode()
             headers["Content-Type"] = "application/json"
-        connection = HomeConnection(self._home)
+        connection = HomeConnection(self._home, timeout=timeout)
         try:
             connection.request(method, path, body=data, headers=headers)
             response = connection.getresponse()

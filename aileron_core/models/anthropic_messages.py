@@ -47,6 +47,7 @@ from aileron_core.models.shared import encode_like, error_of, joined_body, renam
 from aileron_core.models.sse import encode_event
 
 _MAX_TOKENS = 8192  # the provider requires a number
+_BROKEN = "INVALID_JSON"
 _STOPS: dict[str, StopKind] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -81,7 +82,7 @@ def _input(text: str) -> JsonDict:
     try:
         return parse_object(text, "the arguments of a call")
     except ModelFormatError:
-        return {"INVALID_JSON": text}
+        return {_BROKEN: text}
 
 
 class _Reader(StreamReader):
@@ -215,10 +216,12 @@ def _refusal(message: JsonDict) -> str:
 
 
 def _call(block: JsonDict) -> ToolCall:
+    given = object_of(block, "input")
+    broken = given.get(_BROKEN) if len(given) == 1 else None
     return ToolCall(
         id=text_of(block, "id"),
         name=text_of(block, "name"),
-        arguments=dump(object_of(block, "input")).decode(),
+        arguments=broken if isinstance(broken, str) else dump(given).decode(),
     )
 
 

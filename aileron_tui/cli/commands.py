@@ -317,9 +317,7 @@ def launch(
 
 
 @aileron.command()
-@click.option(
-    "--model", required=True, metavar="MODEL", help="The model's name, as its provider has it."
-)
+@click.option("--model", required=True, metavar="MODEL", help="The model's name at its provider.")
 @click.option(
     "--api",
     type=OneOf(["openai", "anthropic"]),
@@ -353,18 +351,16 @@ def launch(
 @click.option(
     "--max-tokens",
     type=WholeNumber(1, 1_000_000),
-    default=8192,
-    show_default=True,
     metavar="N",
-    help="The longest answer of a model with the anthropic API, which wants a limit.",
+    help="The most tokens of one answer (anthropic API only; default: 8192).",
 )
 @click.argument("prompt", required=False)
 @command_options
 def run(context: CommandContext, **options: Any) -> int:
     """Let a model use your actions as its tools, through the gate.
 
-    With PROMPT, or a prompt on standard input, it answers that and ends; on a terminal without one, it is
-    a conversation, which Ctrl-D ends. Ctrl-C stops an answer and says what had run.
+    With PROMPT, or a prompt on standard input, the model answers that. Without one, at a terminal, you
+    have a conversation until Ctrl-D. Ctrl-C stops an answer and says what was called.
 
     The key is the one in the vault (`aileron gateway key set`), or that of OPENAI_API_KEY or
     ANTHROPIC_API_KEY.

@@ -102,7 +102,7 @@ def action_run(
     Exit codes: 0 done, 1 failed, 2 wrong usage, 69 no console, 75 waiting for a person, 76 denied,
     expired or withdrawn, 77 not allowed.
     """
-    from aileron_tui.cli.run import run_action
+    from aileron_tui.cli.action_run import run_action
 
     return run_action(context, name, pairs, whole, wait)
 

@@ -8,13 +8,13 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.agents.agents_bench import CLI, KEYS, Bench, CallTool, Say, ScriptedLlm, workbench
+from tests.agents.agents_bench import CLI, KEYS, Bench, CallTool, Say, ScriptedLlm, until, workbench
 from tests.agents.llm import Conversation, Script
 from tests.agents.test_model_keys import ENDING, KEY, bench_with_keys
 from tests.support.core_harness import DRAFT
@@ -64,7 +64,7 @@ def end(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_prompt_is_answered_by_calls_through_the_gate(model: str) -> None:
-    """Through the gateway with the key of the environment; a person is waited for, however long."""
+    """Through the gateway with the key of the environment; a person is waited for."""
     with bench_of(sends_what_it_lists) as bench:
         process = start(bench, "--model", model, "Send the mail.")
         approval = bench.asked()
@@ -114,11 +114,43 @@ def test_ctrl_c_takes_back_what_waits_and_says_what_had_run() -> None:
         process.send_signal(signal.SIGINT)
         _, err = end(process, 130)
         assert bench.console.state(approval, "withdrawn")
-        told = err.partition("Interrupted. What was called:\n")[2].splitlines()
-        assert [line.split(" (")[0].split() for line in told] == [
-            ["aileron:", "list-drafts:", "completed"], ["aileron:", "send-draft:", "withdrawn"],
-        ]  # fmt: skip
+        assert called(err) == [["list-drafts:", "completed"], ["send-draft:", "withdrawn"]]
         assert bench.mailbox.state()["sent"] == []
+
+
+def called(err: str) -> list[list[str]]:
+    """Return what was said to have been called, without ids."""
+    lines = err.partition("aileron: What was called:\n")[2].splitlines()
+    return [line.split(" (")[0].split()[1:] for line in lines if line.startswith("aileron:   ")]
+
+
+def test_a_program_that_is_ended_leaves_nothing_to_approve() -> None:
+    """A later yes would send a mail that nobody waits for."""
+    with bench_of(sends_what_it_lists) as bench:
+        process = start(bench, "--model", "gpt-test", "Send the mail.")
+        approval = bench.asked()
+        process.terminate()
+        end(process, 128 + signal.SIGTERM)
+        assert bench.console.state(approval, "withdrawn")
+
+
+def test_ctrl_c_before_the_console_has_answered_withdraws_the_call_too(bench: Bench) -> None:
+    """Only its answer has the id of what a later yes would run."""
+
+    def stop_the_console(asked: int) -> None:
+        if asked == 2:
+            os.kill(bench.console.process.pid, signal.SIGSTOP)
+
+    send = calls(("send_draft", json.dumps({"draft_id": DRAFT})))
+    with _Model(calls(("list_drafts", "{}")), send, before=stop_the_console) as model:
+        process = start(bench, "--model", "local", "--base-url", model.url, "Send it.")
+        until(lambda: len(model.asked) == 2)
+        # The call is on a thread of its own, beside those of the program and of the session.
+        until(lambda: len(list(Path(f"/proc/{process.pid}/task").iterdir())) == 3)
+        process.send_signal(signal.SIGINT)
+        os.kill(bench.console.process.pid, signal.SIGCONT)
+        _, err = end(process, 130)
+    assert called(err) == [["list-drafts:", "completed"], ["send-draft:", "withdrawn"]]
 
 
 def test_a_conversation_goes_on_after_ctrl_c_and_ends_with_ctrl_d() -> None:
@@ -141,15 +173,23 @@ def test_a_conversation_goes_on_after_ctrl_c_and_ends_with_ctrl_d() -> None:
         finally:
             terminal.close()
         messages = bench.llm.seen[-1].body["messages"]
-        assert [each["role"][0] for each in messages] == [*"uauauu"]
+        assert [each["role"][0] for each in messages] == [*"uauauau"]
         assert "withdrawn" in json.dumps(messages[4])
+        assert "Stopped here" in messages[5]["content"]
         assert bench.llm.seen[-1].body["tools"] == bench.llm.seen[0].body["tools"]
 
 
 class _Model:
     """A server of the Chat Completions API that gives the answers it was told to, one after the other."""
 
-    def __init__(self, *answers: Any, status: int = 200, stream: bool = True) -> None:
+    def __init__(
+        self,
+        *answers: Any,
+        status: int = 200,
+        media: str = "text/event-stream",
+        coding: str = "identity",
+        before: Callable[[int], object] = lambda _: None,
+    ) -> None:
         self.asked: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         left = list(answers)
@@ -160,11 +200,12 @@ class _Model:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 model.asked.append(json.loads(body))
                 model.headers.append({k.lower(): v for k, v in self.headers.items()})
+                before(len(model.asked))
                 answer = left.pop(0) if len(left) > 1 else left[0]
                 data = answer if isinstance(answer, bytes) else _streamed(answer)
                 self.send_response(status)
-                kind = "text/event-stream" if stream else "application/json"
-                self.send_header("Content-Type", kind)
+                self.send_header("Content-Type", media)
+                self.send_header("Content-Encoding", coding)
                 self.end_headers()
                 self.wfile.write(data)
 
@@ -230,21 +271,64 @@ def test_several_calls_of_one_turn_are_answered_in_their_order(bench: Bench) -> 
     assert "authorization" not in model.headers[0]
 
 
-def test_what_no_loop_can_go_on_with_is_an_error_that_says_why(bench: Bench) -> None:
-    """Calls that are announced and not there, calls without end, an answer cut off, no answer at all."""
+def test_calls_that_are_announced_and_not_there_are_an_error(bench: Bench) -> None:
     with _Model(says("", finish="tool_calls")) as model:
-        assert "its answer has no call" in ask(bench, model, code=1)[1]
+        assert "announced calls (tool_calls) but made none" in ask(bench, model, code=1)[1]
+
+
+def test_calls_without_end_are_an_error_and_what_ran_is_said(bench: Bench) -> None:
     with _Model(calls(("list_drafts", "{}"))) as model:
-        err = ask(bench, model, "--max-turns", "3", "Go.", code=1)[1]
-    assert "was asked 3 times and still calls tools" in err
-    assert err.count("  list-drafts: completed") == 3
+        _, err = ask(bench, model, "--max-turns", "3", "Go.", code=1)
+        assert "was asked 3 times and still makes calls" in err
+        assert called(err) == [["list-drafts:", "completed"]] * 3
+        out, err = ask(bench, model, "--json", "--max-turns", "2", "Go.", code=1)
+    said = json.loads(out)
+    assert err == ""
+    assert (said["status"], said["error"]["class"]) == ("failed", "resource_limit_exceeded")
+    assert [(call["action"], call["status"]) for call in said["calls"]] == [
+        ("list-drafts", "completed")
+    ] * 2
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_a_call_of_an_answer_that_was_cut_off_is_not_made(bench: Bench, finish: str) -> None:
+    """Its arguments may lack what the model was about to write."""
+    cut = [*calls(("list_drafts", ""))[:1], {"finish": finish}]
+    with _Model(cut, says("I see.")) as model:
+        out, err = ask(bench, model)
+    assert (out, err) == ("I see.\n", "")
+    (reply,) = [each for each in model.asked[1]["messages"] if each["role"] == "tool"]
+    assert "cut off before this call was complete" in reply["content"]
+
+
+def test_an_answer_without_a_proper_end_is_an_error(bench: Bench) -> None:
     with _Model(b'data: {"choices": [{"index": 0, "delta": {"content": "Hel') as model:
         assert "The stream ended with it." in ask(bench, model, code=1)[1]
-    with _Model(
-        b'{"error": {"message": "No such \\u001b[31mmodel"}}', status=404, stream=False
-    ) as model:
-        assert "answered with 404: No such ‹ESC›[31mmodel" in ask(bench, model, code=1)[1]
-    assert "could not be reached" in ask(bench, model, code=1)[1]
+    with _Model(says("Half", finish="error")) as model:
+        assert "local failed: error" in ask(bench, model, code=1)[1]
+
+
+NO_ANSWERS: list[tuple[bytes, dict[str, Any], str]] = [
+    (b'{"error": {"message": "No such \\u001b[31mmodel"}}', {"status": 404}, "with 404: No such ‹ESC›[31mmodel"),
+    (b'{"detail": "no model"}', {"status": 422}, 'with 422: {"detail": "no model"}'),
+    (b"x" * 100_000, {"status": 500}, f"with 500: {'x' * 500}\n"),
+    (b"<p>Sign in</p>", {"media": "text/html"}, "answered with a web page"),
+    (b"\x1f\x8b", {"coding": "gzip"}, "compressed its answer, although it was asked not to"),
+]  # fmt: skip
+
+
+def test_what_is_no_answer_of_a_model_is_an_error_that_says_what_it_is(bench: Bench) -> None:
+    for answer, more, words in NO_ANSWERS:
+        given: dict[str, Any] = {"media": "application/json"} | more
+        with _Model(answer, **given) as model:
+            assert words in ask(bench, model, code=1)[1]
+        assert model.headers[0]["accept-encoding"] == "identity"
+
+
+def test_a_server_that_is_not_there_is_named(bench: Bench) -> None:
+    with _Model(says("")) as model:
+        pass
+    assert f"at {model.url[7:-3]} could not be reached" in ask(bench, model, code=1)[1]
 
 
 def test_a_server_that_does_not_stream_is_read_too(bench: Bench) -> None:
@@ -254,7 +338,7 @@ def test_a_server_that_does_not_stream_is_read_too(bench: Bench) -> None:
         "object": "chat.completion",
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
     }
-    with _Model(json.dumps(whole).encode(), stream=False) as model:
+    with _Model(json.dumps(whole).encode(), media="application/json") as model:
         assert ask(bench, model)[0] == "All at once.\n"
 
 
@@ -280,18 +364,54 @@ def test_one_object_in_json(bench: Bench) -> None:
     assert call["id"].startswith("run-")
 
 
-def test_a_key_comes_from_a_variable_and_leaves_this_machine_only_encrypted(bench: Bench) -> None:
-    with _Model(says("Hello.")) as model:
-        words = ("--key-variable", "MY_KEY", "Hello?")
+SECRET = "canary-key"
+
+
+def test_a_key_comes_from_a_variable_and_goes_to_that_server_alone(bench: Bench) -> None:
+    """Not to a proxy of the environment, which has it with what else goes to this machine's own server."""
+    words = ("--key-variable", "MY_KEY", "Hello?")
+    with _Model(says("No.")) as proxy, _Model(says("Hello.")) as model:
         assert "MY_KEY is not set" in ask(bench, model, *words, code=2)[1]
-        ask(bench, model, *words, env={"MY_KEY": "canary-key"})
-        assert [each["authorization"] for each in model.headers] == ["Bearer canary-key"]
-    far = ("--model", "m", "--base-url", "http://models.example/v1", *words)
-    assert "unencrypted" in end(start(bench, *far, env={"MY_KEY": "canary-key"}), 2)[1]
-    assert "--base-url" in end(start(bench, "--model", "m", *words, env={"MY_KEY": "k"}), 2)[1]
-    assert b"canary-key" not in b"".join(
-        path.read_bytes() for path in bench.console.home.rglob("*") if path.is_file()
-    )
+        env = {"MY_KEY": SECRET, "HTTP_PROXY": proxy.url, "ALL_PROXY": proxy.url}
+        assert ask(bench, model, *words, env=env)[0] == "Hello.\n"
+        assert [each["authorization"] for each in model.headers] == [f"Bearer {SECRET}"]
+    assert proxy.asked == []
+
+
+def test_a_key_that_cannot_be_sent_is_not_quoted(bench: Bench) -> None:
+    with _Model(says("Hello.")) as model:
+        for end_, words in (("\r", ("--json",)), (" ", ()), ("\n", ()), ("é", ())):
+            words = ("--key-variable", "MY_KEY", *words, "Hi")
+            said = "".join(ask(bench, model, *words, code=2, env={"MY_KEY": SECRET + end_}))
+            assert SECRET not in said
+            assert "that no key has" in said
+
+
+URLS = {
+    "http://models.example/v1": "unencrypted",
+    "http://127.0.0.1.evil.example/v1": "unencrypted",
+    "http://127.0.0.1@evil.example/v1": "has a user in it",
+    f"https://me:{SECRET}@models.example/v1?x": "has a user in it",
+    "http://[::1/v1": "is not a base URL",
+    "http://127.0.0.1:abc/v1": "is not a base URL",
+    "http://127.0.0.1:1/\x1bv1": "is not a base URL",
+    "file:///etc/passwd": "is not a base URL",
+    "http://127.0.0.1:1/v1?x=1": "is not a base URL",
+}
+
+
+def test_where_a_key_may_not_go_is_refused_before_a_session(bench: Bench) -> None:
+    for url, words in URLS.items():
+        asked = ("--model", "m", "--base-url", url, "--key-variable", "MY_KEY", "Hi")
+        _, err = end(start(bench, *asked, env={"MY_KEY": SECRET}), 2)
+        assert words in err
+        assert SECRET not in err
+    assert "session.opened" not in [each["event"] for each in bench.console.records()]
+
+
+def test_options_that_would_do_nothing_are_refused(bench: Bench) -> None:
+    for words in (("--key-variable", "MY_KEY"), ("--max-tokens", "9")):
+        assert words[0] in end(start(bench, "--model", "m", *words, "Hi"), 2)[1]
 
 
 def test_the_system_prompt_is_a_file_and_the_prompt_may_come_on_standard_input(
