@@ -34,6 +34,17 @@ from aileron_core.server.bodies import ActionBody, PendingBody
 from aileron_core.server.client_claims import ClientClaims, bounded_claims
 from aileron_core.server.error_responses import STATUS, error_response, failure_from
 from aileron_core.server.request_parsing import require_session
+from aileron_core.server.tool_results import (
+    CHECK_ACTION_STATUS,
+    WITHDRAW_ACTION,
+    ToolResult,
+    approval_result,
+    builtin_tools,
+    error_result,
+    parse_status_query,
+    run_result,
+    withdrawal_result,
+)
 from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
 from aileron_core.tracing.spans import RemoteSpan, remote_span
@@ -42,20 +53,7 @@ from aileron_mcp.error_bodies import with_json_errors
 from aileron_mcp.metadata_limits import limit_metadata
 from aileron_mcp.open_sessions import IDLE_SECONDS, McpSession, OpenSessions
 from aileron_mcp.subscriptions import Subscriber, discard, disconnect_when, receive_empty_body
-from aileron_mcp.translate import (
-    CHECK_ACTION_STATUS,
-    INSTRUCTIONS,
-    WITHDRAW_ACTION,
-    ToolResult,
-    action_tool,
-    approval_result,
-    builtin_tools,
-    error_result,
-    hold_seconds,
-    parse_status_query,
-    run_result,
-    withdrawal_result,
-)
+from aileron_mcp.translate import INSTRUCTIONS, action_tool, hold_seconds
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 

@@ -12,9 +12,10 @@ from aileron_core.errors import NotFound
 from aileron_core.home.layout import Home
 from aileron_core.library.removal import note_removed
 from aileron_core.server.bodies import action_body
+from aileron_core.server.tool_results import builtin_tools
 from aileron_core.settings import Settings, load_settings
 from aileron_core.text import escape
-from aileron_mcp.translate import action_tool, builtin_tools, listed_bytes
+from aileron_mcp.translate import action_tool, listed_bytes
 from aileron_tui.cli.accepted import load_acceptances, stored_bindings
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean
 

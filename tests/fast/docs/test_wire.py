@@ -16,9 +16,10 @@ from aileron_core.runs.transitions import FINAL
 from aileron_core.server.error_responses import STATUS
 from aileron_core.server.openapi import document
 from aileron_core.server.routes import ROUTES
+from aileron_core.server.tool_results import builtin_tools
 from aileron_core.settings import Settings
 from aileron_core.storage.schema import SCHEMA
-from aileron_mcp.translate import CLIENT_LIMITS, UNKNOWN_CLIENT_LIMIT, builtin_tools
+from aileron_mcp.translate import CLIENT_LIMITS, UNKNOWN_CLIENT_LIMIT
 from aileron_tui.cli.output import EXIT
 
 PAGE = (Path(__file__).parents[3] / "docs" / "wire.md").read_text(encoding="utf-8")

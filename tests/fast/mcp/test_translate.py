@@ -9,17 +9,15 @@ from hypothesis import strategies as st
 
 from aileron_core.actions.model import BUILT_IN_TOOLS
 from aileron_core.errors import Failure, InvalidArguments
-from aileron_mcp.translate import (
-    CLIENT_LIMITS,
-    action_tool,
+from aileron_core.server.tool_results import (
     approval_result,
     builtin_tools,
     error_result,
-    hold_seconds,
     parse_status_query,
     run_result,
     withdrawal_result,
 )
+from aileron_mcp.translate import CLIENT_LIMITS, action_tool, hold_seconds
 
 ID = "act-20260101T000000-0123456789abcdef"
 PENDING: Any = {

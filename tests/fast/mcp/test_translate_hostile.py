@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aileron_core.errors import Failure
-from aileron_mcp.translate import approval_result, error_result, run_result
+from aileron_core.server.tool_results import approval_result, error_result, run_result
 from tests.support.attacks import ATTACKS, Attack, harmless
 
 

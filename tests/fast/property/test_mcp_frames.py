@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aileron_core.errors import Failure, InvalidArguments
-from aileron_mcp import translate
+from aileron_core.server import tool_results
 from aileron_mcp.relay import messages
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -66,18 +66,18 @@ def is_result(result: Any) -> None:
 @given(COMPLETED | PENDING)
 def test_any_answer_to_a_call_is_a_tool_result(answer: Any) -> None:
     """Whatever service and agent wrote into it, the agent gets a result in the protocol's shape."""
-    is_result(translate.run_result(answer))
+    is_result(tool_results.run_result(answer))
 
 
 @given(RESULTS, st.none() | PENDING)
 def test_however_an_approval_stands_it_is_a_tool_result(body: Any, asked: Any) -> None:
-    is_result(translate.approval_result(body, asked))
-    is_result(translate.withdrawal_result(body))
+    is_result(tool_results.approval_result(body, asked))
+    is_result(tool_results.withdrawal_result(body))
 
 
 @given(TEXT, TEXT, st.dictionaries(TEXT, JSON))
 def test_any_refusal_is_a_tool_result(class_: str, message: str, details: Any) -> None:
-    is_result(translate.run_result(Failure(class_=class_, message=message, details=details)))
+    is_result(tool_results.run_result(Failure(class_=class_, message=message, details=details)))
 
 
 @given(st.dictionaries(st.sampled_from(["approval_id", "wait_seconds", "x"]), JSON), st.booleans())
@@ -86,7 +86,7 @@ def test_any_refusal_is_a_tool_result(class_: str, message: str, details: Any) -
 def test_any_arguments_of_our_own_tools_are_a_query_or_problems(args: Any, may_wait: bool) -> None:
     """Each problem names its argument."""
     try:
-        query = translate.parse_status_query(args, may_wait=may_wait)
+        query = tool_results.parse_status_query(args, may_wait=may_wait)
     except InvalidArguments as error:
         problems = error.details["problems"]
     else:
