@@ -33,6 +33,11 @@ def new_approval_id(now: float) -> str:
     return f"act-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(8)}"
 
 
+def new_exchange_id() -> str:
+    """Return what tells one request of an agent in augment mode from every other; its calls' keys begin with it."""
+    return "augment-" + secrets.token_hex(16)
+
+
 def new_token() -> str:
     """Return 256 random bits as URL-safe text."""
     return secrets.token_urlsafe(32)

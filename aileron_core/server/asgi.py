@@ -57,7 +57,7 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(starlette: Starlette) -> AsyncGenerator[LifespanState, None]:
-        with contextlib.closing(Gateway(app, dialer)) as gateway:
+        with contextlib.closing(Gateway(app, dialer, served)) as gateway:
             starlette.state.gateway = gateway
             yield {"app": app, "agents": served}
 

@@ -164,6 +164,15 @@ class OpenSessionBody(TypedDict):
             ),
         ]
     ]
+    augment: NotRequired[
+        Annotated[
+            bool,
+            SchemaKeywords(
+                description="Its model gets Aileron's tools through the gateway; only with `launched`.",
+                default=False,
+            ),
+        ]
+    ]
     builtins: NotRequired[
         Annotated[
             Literal["beside", "instead"],

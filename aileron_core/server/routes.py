@@ -122,6 +122,9 @@ async def open_session(request: Request) -> Response:
     contained = body.flag("contained")
     if contained and not launched:
         raise InvalidRequest("`contained` is only allowed together with `launched`.")
+    augment = body.flag("augment")
+    if augment and not launched:
+        raise InvalidRequest("`augment` is only allowed together with `launched`.")
     network = body.content.get("network", "")
     if network not in ("", "all", "hosts", "offline") or (network and not contained):
         raise InvalidRequest("'network' is all, hosts or offline, together with `contained`.")
@@ -150,6 +153,7 @@ async def open_session(request: Request) -> Response:
         plugin_tools=tuple(name for each in exposed for name in each.names),
         hosts=_strings(body.content, "hosts", 256),
         writes=_strings(body.content, "writes", 64),
+        augment=augment,
     )
     answer: OpenedSessionBody = {
         "session_id": opened.session.session_id,

@@ -77,6 +77,8 @@ class Session:
     """Whether it has the built-in tools: `beside` its agent's own, or `instead` of them; kept there too."""
     plugin_tools: tuple[str, ...] = ()
     """The ops of connectors that it has as tools, as `<plugin>.<op>`; kept there too."""
+    augment: bool = False
+    """Whether its model gets Aileron's tools through the gateway; kept there too."""
     containment: str = ""
     """The line of its last record that says what contained it."""
 

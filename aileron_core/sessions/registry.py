@@ -54,6 +54,7 @@ class SessionRegistry:
         plugin_tools: tuple[str, ...] = (),
         hosts: tuple[str, ...] = (),
         writes: tuple[str, ...] = (),
+        augment: bool = False,
     ) -> OpenedSession:
         """Return a new session with fresh tokens, not yet registered."""
         now = self._clock.now()
@@ -78,6 +79,7 @@ class SessionRegistry:
             plugin_tools=plugin_tools,
             hosts=hosts,
             writes=writes,
+            augment=augment,
         )
         return OpenedSession(
             session=session, token=token, gateway_token=gateway, placeholder=placeholder

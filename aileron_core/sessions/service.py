@@ -92,6 +92,7 @@ class SessionService:
         plugin_tools: tuple[str, ...] = (),
         hosts: tuple[str, ...] = (),
         writes: tuple[str, ...] = (),
+        augment: bool = False,
     ) -> OpenedSession:
         """Open a session for the process at the other end of the home's socket.
 
@@ -104,6 +105,7 @@ class SessionService:
             plugin_tools: the ops of connectors that it has as tools, as `<plugin>.<op>`.
             hosts: with `hosts`, which.
             writes: what it can write besides its project.
+            augment: whether its model gets Aileron's tools through the gateway.
         """
         pid = claimed_pid if claimed_pid and is_ancestor(claimed_pid, peer_pid) else peer_pid
         process = read_process(pid)
@@ -121,6 +123,7 @@ class SessionService:
             plugin_tools=plugin_tools,
             hosts=hosts,
             writes=writes,
+            augment=augment,
         )
 
         def unit(tx: Tx) -> Session:
@@ -175,6 +178,8 @@ class SessionService:
         """Return what a record keeps of the session's containment: a line for people, and what it is made from."""
         seen = self.registry.containment(session)
         found: dict[str, Any] = {"containment": containment_line(session, seen)}
+        if session.augment:
+            found |= {"augment": True}
         if session.builtins:
             found |= {"builtins": session.builtins}
         if session.plugin_tools:

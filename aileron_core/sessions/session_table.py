@@ -12,7 +12,7 @@ from aileron_core.storage.database import Tx
 
 _LISTS = ("key_providers", "hosts", "writes", "plugin_tools")
 _TEXTS = ("placeholder_hash", "network", "builtins", "containment")
-_IN_RECORD = ("process", *_TEXTS, *_LISTS)
+_IN_RECORD = ("process", "augment", *_TEXTS, *_LISTS)
 """What the record of the opening keeps of a session, and its row does not."""
 _COLUMNS = tuple(field.name for field in fields(Session) if field.name not in _IN_RECORD)
 _EXTRACTED = ", ".join(
@@ -115,7 +115,14 @@ def _session(values: tuple[Any, ...]) -> Session:
     texts = {name: value if isinstance(value := recorded[name], str) else "" for name in _TEXTS}
     lists = {name: _words(_parsed(recorded[name])) for name in _LISTS}
     process = Process.from_json(_parsed(recorded["process"]))
-    return replace(session, held=bool(session.held), process=process, **texts, **lists)
+    return replace(
+        session,
+        held=bool(session.held),
+        process=process,
+        augment=recorded["augment"] == 1,
+        **texts,
+        **lists,
+    )
 
 
 def _words(stored: object) -> tuple[str, ...]:

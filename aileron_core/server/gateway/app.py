@@ -1,18 +1,26 @@
 """The gateway: which requests may pass (of an open session, 256 at once), and which are sent a second time."""
 
 import asyncio
+import contextlib
 import logging
 import resource
 import sys
-from collections.abc import MutableMapping
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Generator, MutableMapping
+from typing import Any, Protocol, TypeAlias, cast
 
 from starlette.types import Receive
 
 from aileron_core.app import App
 from aileron_core.console_port import CoreEvent, SessionsUpdated, VaultStatus
 from aileron_core.errors import AileronError
+from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.auth import assign_connection, check_address, session_socket_of
+from aileron_core.server.gateway.augmenting import (
+    AugmentRoom,
+    GatewaySide,
+    is_augmented,
+    open_room,
+)
 from aileron_core.server.gateway.client import ConnectionPool, UpstreamConnection
 from aileron_core.server.gateway.client_request import CLIENT_REQUEST, PREFIX, ClientRequest
 from aileron_core.server.gateway.connect import Dialer
@@ -48,10 +56,15 @@ class Gateway:
 
     Args:
         dialer: another one is for tests, in process only.
+        agents: the way to the gate, for sessions in augment mode.
     """
 
-    def __init__(self, app: App, dialer: Dialer | None = None) -> None:
+    def __init__(
+        self, app: App, dialer: Dialer | None = None, agents: AgentApi | None = None
+    ) -> None:
         self._app = app
+        self._agents = agents or AgentApi(app)
+        self._room: AugmentRoom | None = None
         settings = app.options.settings.gateway
         self._upstreams = upstreams(settings)
         self._dialer = dialer or Dialer(
@@ -78,6 +91,9 @@ class Gateway:
         if isinstance(event, SessionsUpdated):
             for session_id in [each for each in self._open if not self._app.sessions.get(each)]:
                 self._cut(session_id)
+            for session_id in self._room.session_ids if self._room is not None else ():
+                if not self._app.sessions.get(session_id):
+                    self.augment_room.forget(session_id)
         elif isinstance(event, VaultStatus) and self._waits_for_vault:
             # Each frame in them may be a request of its own; an answer that is under way is not.
             for session_id in tuple(self._open):
@@ -108,6 +124,11 @@ class Gateway:
         try:
             if self._waits_for_vault:
                 raise GatewayError("locked", LOCKED)
+            if is_augmented(session, client, path):
+                again = await self._augmented(client, receive, target, path, session, passing)
+                if again is None:
+                    return
+                receive = again
             keyed = self._keyed(client, path, session, provider) if session.key_providers else None
             passing.had_key = keyed is not None
             await self._counted(client, receive, target, self._upstreams[provider], passing, keyed)
@@ -117,6 +138,58 @@ class Gateway:
         finally:
             self._app.traffic.end_request(passing)
             span.end(status=passing.status)
+
+    @property
+    def augment_room(self) -> AugmentRoom:
+        """Augment mode, which is imported for the first request that needs it."""
+        if self._room is None:
+            self._room = open_room(self._app, self._agents)
+        return self._room
+
+    async def _augmented(
+        self,
+        client: ClientRequest,
+        receive: Receive,
+        target: bytes,
+        path: bytes,
+        session: Session,
+        passing: GatewayRequest,
+    ) -> Receive | None:
+        """Answer a request in augment mode; return how to receive it once more where it passes as it is."""
+        provider = cast("Provider", passing.provider)
+
+        def keyed() -> KeyedRequest | None:
+            return self._keyed(client, path, session, provider) if session.key_providers else None
+
+        side = GatewaySide(
+            client=client,
+            target=target,
+            path=path,
+            session=session,
+            provider=provider,
+            upstream=self._upstreams[provider],
+            passing=passing,
+            traffic=self._app.traffic,
+            pool=self._pool,
+            keyed_pool=self._keyed_pool,
+            keyed=keyed,
+            is_locked=lambda: self._waits_for_vault,
+        )
+        exchange = self.augment_room.exchange(side)
+        with self._counting(session.session_id, exchange):
+            try:
+                return await exchange.run(receive)
+            except GatewayError:
+                if not exchange.client_disconnected:
+                    raise
+            except asyncio.CancelledError:
+                exchange.cut()
+                raise
+            except Exception as error:  # noqa: BLE001 - the HTTP edge
+                # Type only: the message may quote what passed.
+                _log.error("an augmented request ended with %s", type(error).__name__)
+                exchange.cut()
+        return None
 
     @property
     def _waits_for_vault(self) -> bool:
@@ -202,26 +275,33 @@ class Gateway:
             forwarding = Forwarding(client, passing, self._app.traffic)
         else:
             forwarding = KeyedForwarding(client, passing, self._app.traffic, keyed.key)
-        opened = self._open.setdefault(passing.session_id, set())
-        opened.add(forwarding)
+        with self._counting(passing.session_id, forwarding):
+            try:
+                await self._passed(client, receive, target, upstream, forwarding, keyed)
+            except GatewayError:
+                if not forwarding.client_disconnected:
+                    raise
+            except asyncio.CancelledError:
+                forwarding.cut()
+                raise
+            except Exception as error:  # noqa: BLE001 - the HTTP edge
+                # Type only: the message may quote what passed.
+                _log.error("a model request ended with %s", type(error).__name__)
+                forwarding.cut()
+
+    @contextlib.contextmanager
+    def _counting(self, session_id: str, each: _Open) -> Generator[None, None, None]:
+        """Count *each* as open while entered, and cut it where its session ends."""
+        opened = self._open.setdefault(session_id, set())
+        opened.add(each)
         self._count += 1
         try:
-            await self._passed(client, receive, target, upstream, forwarding, keyed)
-        except GatewayError:
-            if not forwarding.client_disconnected:
-                raise
-        except asyncio.CancelledError:
-            forwarding.cut()
-            raise
-        except Exception as error:  # noqa: BLE001 - the HTTP edge
-            # Type only: the message may quote what passed.
-            _log.error("a model request ended with %s", type(error).__name__)
-            forwarding.cut()
+            yield
         finally:
             self._count -= 1
-            opened.discard(forwarding)
+            opened.discard(each)
             if not opened:
-                self._open.pop(passing.session_id, None)
+                self._open.pop(session_id, None)
 
     async def _passed(
         self,

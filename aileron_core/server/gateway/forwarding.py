@@ -59,6 +59,12 @@ def request_head(
     return b"".join(pieces)
 
 
+def passed_headers(headers: list[Header]) -> list[Header]:
+    """Return those of an answer that are not of the connection alone."""
+    ended = _dropped(headers)
+    return [each for each in headers if each[0].lower() not in ended]
+
+
 def _dropped(headers: list[Header]) -> frozenset[bytes]:
     found: set[bytes] = set()
     for name, value in headers:

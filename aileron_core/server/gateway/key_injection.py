@@ -202,7 +202,7 @@ class KeyedForwarding(Forwarding):
         """The answer was compressed, although that was not asked for; nothing of it was passed on."""
 
     def head(self, status: int, reason: bytes, headers: list[Header], framing: Framing) -> None:
-        if framing != "none" and _is_encoded(headers):
+        if framing != "none" and is_encoded(headers):
             self.encoded = True
             if self._connection is not None:
                 self._connection.drop()
@@ -224,7 +224,8 @@ class KeyedForwarding(Forwarding):
         return [(self._mask.mask(name), self._mask.mask(value)) for name, value in headers]
 
 
-def _is_encoded(headers: Iterable[Header]) -> bool:
+def is_encoded(headers: Iterable[Header]) -> bool:
+    """Return whether an answer with these headers is compressed."""
     return any(
         value.strip().lower() not in _PLAIN.get(name.lower(), (value.strip().lower(),))
         for name, value in headers

@@ -1,0 +1,281 @@
+"""One request of an agent, from its first byte to the end of the one answer that it gets."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+
+from starlette.types import Receive
+
+from aileron_core import tasks
+from aileron_core.errors import ModelFormatError
+from aileron_core.models.json_values import JsonDict
+from aileron_core.models.neutral import Answer, Limits, ToolResult
+from aileron_core.server.augment.client_answer import ClientAnswer
+from aileron_core.server.augment.conversations import CallBatch, UnfinishedTurn
+from aileron_core.server.augment.egress import Egress
+from aileron_core.server.augment.limits import AugmentLimits
+from aileron_core.server.augment.plans import Plan
+from aileron_core.server.augment.request_body import RequestBody
+from aileron_core.server.augment.tool_calls import ToolCaller
+from aileron_core.server.augment.turns import Turn, items_of, read_turn
+from aileron_core.server.augment.upstream_answer import AnswerBroken
+from aileron_core.server.augment.views import AnswerView, StreamView, WholeView
+from aileron_core.server.gateway.augmenting import GatewaySide
+from aileron_core.server.gateway.providers import GatewayError
+
+_WORDS = {400: (b"Bad Request", "invalid_request_error"), 502: (b"Bad Gateway", "api_error")}
+
+
+class _OverLimit(Exception):
+    """The loop has to end; the message is for the agent."""
+
+
+class Exchange:
+    """Asks the model, makes its calls of our tools, and asks again, until its answer is for the agent.
+
+    Args:
+        plan: makes the plan of a request's body; None where it passes as it is.
+        caller: makes what runs the calls of a plan.
+    """
+
+    def __init__(
+        self,
+        side: GatewaySide,
+        limits: AugmentLimits,
+        plan: Callable[[bytes], Plan | None],
+        caller: Callable[[Plan, asyncio.Event], ToolCaller],
+    ) -> None:
+        self._side = side
+        self._limits = limits
+        self._plan = plan
+        self._caller = caller
+        self._client = ClientAnswer(side.client)
+
+    @property
+    def client_disconnected(self) -> bool:
+        return self._client.gone.is_set()
+
+    def cut(self) -> None:
+        """End both sides at once."""
+        self._client.abort()
+
+    async def run(self, receive: Receive) -> Receive | None:
+        """Answer the request; return how to receive it once more where it is to pass as it is.
+
+        Raises:
+            GatewayError: there is no answer, and nothing was written yet.
+        """
+        self._side.client.listen(self._client)
+        body = RequestBody(receive, self._limits.request_bytes)
+        if not await body.read():
+            return None if body.is_gone else body.replay
+        plan = self._plan(body.data)
+        if plan is None:
+            return body.replay
+        await self._answered(plan)
+        return None
+
+    async def _answered(self, plan: Plan) -> None:
+        view = (StreamView if plan.streams else WholeView)(plan.format, plan.offer, self._client)
+        over = asyncio.Event()
+        loop = _Loop(plan, view, Egress(self._side), self._caller(plan, over), self._limits)
+        running = tasks.spawn(_outcome(loop), name="augment loop")
+        leaving = tasks.spawn(self._client.gone.wait(), name="augment client")
+        try:
+            await asyncio.wait(
+                (running, leaving),
+                timeout=self._limits.seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            timed_out = not running.done() and not self._client.gone.is_set()
+            over.set()
+            leaving.cancel()
+            running.cancel()
+            await asyncio.wait((running,))
+            if not loop.begun and plan.unfinished is not None:
+                plan.interrupted(plan.unfinished)
+        if self._client.gone.is_set():
+            return
+        fault = _too_long(self._limits) if timed_out else running.result()
+        if fault is not None:
+            self._side.passing.is_own_error = True
+            self._end(view, fault)
+
+    def _end(self, view: AnswerView, fault: Exception) -> None:
+        """Tell the agent how it ended, unless it was told."""
+        match fault:
+            case _OverLimit():
+                # 400, since SDKs repeat what they take for a fault of the server's.
+                self._fail(view, str(fault), 400)
+            case ModelFormatError():
+                self._fail(view, fault.message, 502)
+            case AnswerBroken() if self._client.begun:
+                self._client.abort()
+            case AnswerBroken():
+                self._fail(view, f"{self._side.upstream.address} broke its answer off.", 502)
+            case GatewayError() if self._client.begun:
+                self._fail(view, fault.message, 502)
+            case _:
+                raise fault
+
+    def _fail(self, view: AnswerView, message: str, status: int) -> None:
+        reason, kind = _WORDS[status]
+        if not self._client.begun:
+            self._side.passing.status = status
+        view.fail(message, status, reason, kind)
+
+
+async def _outcome(loop: "_Loop") -> Exception | None:
+    try:
+        await loop.run()
+    except Exception as error:  # noqa: BLE001 - the caller says it to the agent, or raises it
+        return error
+    return None
+
+
+def _too_long(limits: AugmentLimits) -> _OverLimit:
+    return _OverLimit(
+        f"Aileron ended this answer: with its calls, it took longer than {limits.seconds:g} seconds. What "
+        "ran, ran; an equal request goes on from there."
+    )
+
+
+class _Loop:
+    def __init__(
+        self,
+        plan: Plan,
+        view: AnswerView,
+        egress: Egress,
+        caller: ToolCaller,
+        limits: AugmentLimits,
+    ) -> None:
+        self._plan = plan
+        self._view = view
+        self._egress = egress
+        self._caller = caller
+        self._limits = limits
+        self._answers: list[Answer] = []
+        self._hidden: list[JsonDict] = []
+        """What stands for the answer at the model so far."""
+        self._ran: list[str] = []
+        self._open: UnfinishedTurn | None = None
+        """The turn whose calls are being made."""
+        self.begun = False
+        self._calls = 0
+        self._bytes_left = limits.bytes
+
+    async def run(self) -> None:
+        self.begun, finished = True, False
+        try:
+            await self._resume()
+            while await self._turn():
+                pass
+            finished = True
+        finally:
+            if not finished and (self._hidden or self._open is not None):
+                self._keep()
+
+    async def _resume(self) -> None:
+        """Go on from what ran for an equal request that was never answered."""
+        unfinished = self._plan.unfinished
+        if unfinished is None:
+            return
+        self._open = unfinished
+        completed = await unfinished.completed(self._plan.format)
+        self._hidden += completed.items
+        self._ran += completed.ran
+        self._open = None
+
+    async def _turn(self) -> bool:
+        """Ask the model once and make its calls; return whether it is to be asked again."""
+        if len(self._answers) >= self._limits.turns:
+            raise _OverLimit(
+                f"Aileron ended this answer: the model was asked {self._limits.turns} times for it. What "
+                "ran, ran; an equal request goes on from there."
+            )
+        answer = await self._ask()
+        if answer is None:
+            return False
+        self._answers.append(answer)
+        turn = read_turn(self._plan.format, answer, self._plan.offer)
+        results: tuple[ToolResult, ...] = ()
+        if turn.ours:
+            results = await self._made(answer, turn)
+        if turn.ours and not turn.has_agents:
+            await self._view.next_answer()
+            return True
+        if answer.error is None:
+            self._remember(answer, turn, results)
+        elif self._hidden:
+            self._keep()
+        await self._view.finish(self._answers)
+        return False
+
+    async def _ask(self) -> Answer | None:
+        """Return the model's next answer; None where the upstream refused, which the agent was shown."""
+        body = self._plan.body(self._hidden)
+        async with contextlib.AsyncExitStack() as stack:
+            async with self._view.kept_alive(self._limits.keep_alive_seconds):
+                upstream = await stack.enter_async_context(self._egress.sent(body))
+                head = await upstream.head()
+            if not self._view.reads(head):
+                if self._hidden:
+                    self._keep()
+                await self._view.refuse(head, upstream)
+                return None
+            counted = replace(Limits(), answer_bytes=self._bytes_left)
+            try:
+                return await self._view.take(head, upstream, counted)
+            except ModelFormatError:
+                if upstream.count > self._bytes_left:
+                    raise _OverLimit(
+                        f"Aileron ended this answer: the model's answers to it are over {self._limits.bytes} bytes."
+                    ) from None
+                raise
+            finally:
+                self._bytes_left -= upstream.count
+
+    async def _made(self, answer: Answer, turn: Turn) -> tuple[ToolResult, ...]:
+        """Make our calls of *answer*, and put turn and results behind what stands at the model."""
+        self._calls += len(turn.ours)
+        if self._calls > self._limits.calls:
+            raise _OverLimit(
+                f"Aileron ended this answer: the model made more than {self._limits.calls} calls of Aileron's "
+                "tools for it. The last ones did not run."
+            )
+        plan = self._plan
+        number = len(self._answers)
+        work = tasks.spawn(self._caller.make(turn.ours, number), name="augment calls")
+        # Without the agent's calls: whoever goes on from here has no result of theirs.
+        without = "agents" if turn.has_agents else ""
+        items = items_of(plan.format, plan.request, answer, plan.offer, without=without)
+        self._open = UnfinishedTurn(open_items=tuple(items), work=work)
+        async with self._view.kept_alive(self._limits.keep_alive_seconds):
+            batch: CallBatch = await asyncio.shield(work)
+        self._ran += batch.ran
+        if turn.has_agents:
+            return batch.results
+        self._hidden += [*items, *plan.format.results(batch.results)]
+        self._open = None
+        return batch.results
+
+    def _remember(self, answer: Answer, turn: Turn, results: tuple[ToolResult, ...]) -> None:
+        plan = self._plan
+        if self._hidden or turn.ours:
+            without = "" if turn.ours else "ours"
+            self._hidden += items_of(plan.format, plan.request, answer, plan.offer, without=without)
+        plan.remember(self._answers, self._hidden, results, tuple(self._ran))
+        self._open = None
+
+    def _keep(self) -> None:
+        begun = self._open
+        self._plan.interrupted(
+            UnfinishedTurn(
+                items=(*self._hidden, *(begun.items if begun else ())),
+                ran=(*self._ran, *(begun.ran if begun else ())),
+                open_items=begun.open_items if begun else (),
+                work=begun.work if begun else None,
+            )
+        )

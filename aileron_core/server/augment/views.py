@@ -1,0 +1,166 @@
+"""What an agent sees of the answers of its model, streamed or whole: one answer, without our calls."""
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Iterable, Sequence
+
+from aileron_core import tasks
+from aileron_core.errors import ModelFormatError
+from aileron_core.models import Format
+from aileron_core.models.format import write_body
+from aileron_core.models.json_values import parse_object
+from aileron_core.models.neutral import Answer, Event, Limits
+from aileron_core.models.shared import error_of
+from aileron_core.server.augment.catalogue import Offer
+from aileron_core.server.augment.client_answer import ClientAnswer
+from aileron_core.server.augment.upstream_answer import AnswerHead, UpstreamAnswer
+
+_JSON = ((b"Content-Type", b"application/json"),)
+_ERROR_BYTES = 1024 * 1024
+
+
+class AnswerView(ABC):
+    """Reads the model's answers and shows them as one."""
+
+    def __init__(self, format_: Format, offer: Offer, client: ClientAnswer) -> None:
+        self._format = format_
+        self._offer = offer
+        self._client = client
+
+    def reads(self, head: AnswerHead) -> bool:
+        """Return whether an answer with this head is one of a model, rather than a refusal."""
+        return head.status == 200
+
+    @abstractmethod
+    async def take(self, head: AnswerHead, answer: UpstreamAnswer, limits: Limits) -> Answer:
+        """Read one answer to its end, and show of it what can be shown now.
+
+        Raises:
+            ModelFormatError: it is not of the format, or over a limit.
+            AnswerBroken: it broke off.
+        """
+
+    @abstractmethod
+    async def next_answer(self) -> None:
+        """Go on with another answer of the model."""
+
+    @abstractmethod
+    async def finish(self, answers: Sequence[Answer]) -> None:
+        """Show the end."""
+
+    async def refuse(self, head: AnswerHead, answer: UpstreamAnswer) -> None:
+        """Show what the upstream answered in place of a model's answer, as it is."""
+        self._client.begin(head)
+        async for piece in answer.pieces():
+            await self._client.write(piece)
+        self._client.finish()
+
+    def fail(self, message: str, status: int, reason: bytes, kind: str) -> None:
+        """Show an error of ours in the provider's shape."""
+        body = write_body(self._format.error_body(message, kind))
+        self._client.begin(AnswerHead(status=status, reason=reason, headers=_JSON), len(body))
+        self._client.write_now(body)
+        self._client.finish()
+
+    @contextlib.asynccontextmanager
+    async def kept_alive(self, seconds: float) -> AsyncGenerator[None, None]:
+        """Show signs of life while entered, where that is possible."""
+        del seconds
+        yield
+
+
+class WholeView(AnswerView):
+    """One JSON object."""
+
+    def __init__(self, format_: Format, offer: Offer, client: ClientAnswer) -> None:
+        super().__init__(format_, offer, client)
+        self._head: AnswerHead | None = None
+        self._raw = b""
+
+    async def take(self, head: AnswerHead, answer: UpstreamAnswer, limits: Limits) -> Answer:
+        self._head = head
+        self._raw = await answer.whole(limits.answer_bytes)
+        return self._format.read_answer(self._raw, limits)
+
+    async def next_answer(self) -> None:
+        """Keep what was read; all is shown at the end."""
+
+    async def finish(self, answers: Sequence[Answer]) -> None:
+        assert self._head is not None
+        body = self._raw
+        if len(answers) > 1 or any(
+            self._offer.shown(call.name) != call.name for call in answers[0].calls
+        ):
+            body = write_body(self._format.joined(answers, self._offer.shown))
+        self._client.begin(self._head, len(body))
+        await self._client.write(body)
+        self._client.finish()
+
+
+class StreamView(AnswerView):
+    """A stream of events, which flow on the moment they come."""
+
+    def __init__(self, format_: Format, offer: Offer, client: ClientAnswer) -> None:
+        super().__init__(format_, offer, client)
+        self._writer = format_.writer(offer.shown)
+
+    def reads(self, head: AnswerHead) -> bool:
+        return head.status == 200 and head.is_stream
+
+    async def take(self, head: AnswerHead, answer: UpstreamAnswer, limits: Limits) -> Answer:
+        if not self._client.begun:
+            self._client.begin(head)
+        reader = self._format.reader(limits)
+        async for piece in answer.pieces():
+            await self._pass(reader.feed(piece))
+        await self._pass(reader.finish())
+        return reader.answer()
+
+    async def _pass(self, events: Iterable[Event]) -> None:
+        written: list[bytes] = []
+        try:
+            written.extend(self._writer.write(event) for event in events)
+        finally:
+            await self._client.write(b"".join(written))
+
+    async def next_answer(self) -> None:
+        await self._client.write(self._writer.next_answer())
+
+    async def finish(self, answers: Sequence[Answer]) -> None:
+        del answers
+        await self._client.write(self._writer.finish())
+        self._client.finish()
+
+    async def refuse(self, head: AnswerHead, answer: UpstreamAnswer) -> None:
+        if not self._client.begun:
+            await super().refuse(head, answer)
+            return
+        message, kind = "", ""
+        with contextlib.suppress(ModelFormatError):
+            body = parse_object(await answer.whole(_ERROR_BYTES), "the model's answer")
+            error = error_of(body)
+            message, kind = (error.message, error.kind) if error else ("", "")
+        said = f"The model's server answered with status {head.status}. {message}".rstrip()
+        self.fail(said, head.status, head.reason, kind or "api_error")
+
+    def fail(self, message: str, status: int, reason: bytes, kind: str) -> None:
+        if not self._client.begun:
+            super().fail(message, status, reason, kind)
+            return
+        self._client.write_now(self._writer.error(message, kind))
+        self._client.finish()
+
+    @contextlib.asynccontextmanager
+    async def kept_alive(self, seconds: float) -> AsyncGenerator[None, None]:
+        async def tick() -> None:
+            while True:
+                await asyncio.sleep(seconds)
+                if self._client.begun and self._client.has_room:
+                    self._client.write_now(self._writer.keep_alive())
+
+        ticking = tasks.spawn(tick(), name="augment keep alive")
+        try:
+            yield
+        finally:
+            ticking.cancel()

@@ -1,0 +1,323 @@
+"""A real gateway in augment mode over a scripted model, the official SDKs as agents, and a person.
+
+async with augmenting(model) as made:
+    answer = await made.agent("messages").ask("hello")
+"""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anthropic
+import openai
+
+from aileron_core.app import App, AppOptions
+from aileron_core.home.layout import Home
+from aileron_core.server.agent_api import AgentApi
+from aileron_core.server.asgi import create_app
+from aileron_core.server.embedded import EmbeddedServer
+from aileron_core.server.gateway.app import Gateway
+from aileron_core.server.sockets import bind_tcp
+from aileron_core.sessions.model import OpenedSession
+from aileron_core.settings import GatewaySettings, Settings
+from tests.core.server.augment.scripted_model import ScriptedModel
+from tests.core.server.gateway.harness import PATIENCE, Upstream
+from tests.support.echoes import ECHO, InstalledConnectors, chained, install_connectors
+
+WIRES = ("messages", "chat", "responses")
+_T = TypeVar("_T")
+KEY = "sk-of-the-agent"
+
+
+class StreamedError(Exception):
+    """The error event of a stream of Responses, which its SDK gives as an event."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What an agent got, in one vocabulary."""
+
+    text: str
+    calls: tuple[tuple[str, str], ...]
+    """Id and name."""
+    items: tuple[Any, ...]
+    """As the SDK would have the agent give it back."""
+    id: str
+    output_tokens: int
+
+
+@dataclass
+class Agent:
+    """An agent on an official SDK, which knows nothing of Aileron."""
+
+    wire: str
+    base: str
+    stream: bool = False
+    tools: tuple[str, ...] = ()
+    history: list[Any] = field(default_factory=list)
+    more: dict[str, Any] = field(default_factory=dict)
+    retries: int = 0
+
+    async def ask(self, text: str) -> Reply:
+        """Say *text*, and go on with the conversation."""
+        self.history.append({"role": "user", "content": text})
+        return await self.again()
+
+    async def answer_call(self, reply: Reply, text: str) -> Reply:
+        """Give the results of the agent's own calls."""
+        results = [
+            {"type": "tool_result", "tool_use_id": id_, "content": text}
+            if self.wire == "messages"
+            else {"role": "tool", "tool_call_id": id_, "content": text}
+            if self.wire == "chat"
+            else {"type": "function_call_output", "call_id": id_, "output": text}
+            for id_, _ in reply.calls
+        ]
+        self.history += (
+            [{"role": "user", "content": results}] if self.wire == "messages" else results
+        )
+        return await self.again()
+
+    async def again(self) -> Reply:
+        reply = await {
+            "messages": self._messages,
+            "chat": self._chat,
+            "responses": self._responses,
+        }[self.wire]()
+        self.history += reply.items
+        return reply
+
+    async def _messages(self) -> Reply:
+        async with anthropic.AsyncAnthropic(
+            base_url=self.base, api_key=KEY, max_retries=self.retries
+        ) as client:
+            schema: Any = {"type": "object", "properties": {}}
+            tools: Any = [
+                {"name": name, "description": "own", "input_schema": schema} for name in self.tools
+            ]
+            asked: Any = {
+                "model": "m",
+                "max_tokens": 100,
+                "messages": self.history,
+                **({"tools": tools} if tools else {}),
+                **self.more,
+            }
+            if self.stream:
+                async with client.messages.stream(**asked) as stream:
+                    message = await stream.get_final_message()
+            else:
+                message = await client.messages.create(**asked)
+        blocks = [block.model_dump(exclude_none=True) for block in message.content]
+        return Reply(
+            text="".join(each["text"] for each in blocks if each["type"] == "text"),
+            calls=tuple(
+                (each["id"], each["name"]) for each in blocks if each["type"] == "tool_use"
+            ),
+            items=({"role": "assistant", "content": blocks},),
+            id=message.id,
+            output_tokens=message.usage.output_tokens,
+        )
+
+    async def _chat(self) -> Reply:
+        async with openai.AsyncOpenAI(
+            base_url=self.base + "/v1", api_key=KEY, max_retries=self.retries
+        ) as client:
+            function: Any = {
+                "description": "own",
+                "parameters": {"type": "object", "properties": {}},
+            }
+            tools: Any = [
+                {"type": "function", "function": {"name": name, **function}} for name in self.tools
+            ]
+            asked: Any = {
+                "model": "m",
+                "messages": self.history,
+                **({"tools": tools} if tools else {}),
+                **self.more,
+            }
+            if self.stream:
+                async with client.chat.completions.stream(
+                    **asked, stream_options={"include_usage": True}
+                ) as stream:
+                    whole = await stream.get_final_completion()
+            else:
+                whole = await client.chat.completions.create(**asked)
+        message = whole.choices[0].message
+        calls = message.tool_calls or []
+        kept = {"role", "content", "tool_calls"}
+        item = {k: v for k, v in message.model_dump(exclude_none=True).items() if k in kept}
+        for call in item.get("tool_calls", ()):
+            call.pop("index", None)
+            call["function"].pop("parsed_arguments", None)
+        return Reply(
+            text=message.content or "",
+            calls=tuple((each.id, each.function.name) for each in calls if each.type == "function"),
+            items=(item,),
+            id=whole.id,
+            output_tokens=whole.usage.completion_tokens if whole.usage else 0,
+        )
+
+    async def _responses(self) -> Reply:
+        async with openai.AsyncOpenAI(
+            base_url=self.base + "/v1", api_key=KEY, max_retries=self.retries
+        ) as client:
+            schema: Any = {"type": "object", "properties": {}}
+            tools: Any = [
+                {"type": "function", "name": name, "parameters": schema, "strict": False}
+                for name in self.tools
+            ]
+            asked: Any = {
+                "model": "m",
+                "input": self.history,
+                **({"tools": tools} if tools else {}),
+                **self.more,
+            }
+            if self.stream:
+                async with client.responses.stream(**asked) as stream:
+                    async for event in stream:
+                        if event.type == "error":
+                            raise StreamedError(event.message)
+                    whole: Any = await stream.get_final_response()
+            else:
+                whole = await client.responses.create(**asked)
+        items = [each.model_dump(exclude_none=True) for each in whole.output]
+        for each in items:
+            each.pop("parsed_arguments", None)
+            for part in each.get("content", ()):
+                part.pop("parsed", None)
+        return Reply(
+            text=whole.output_text,
+            calls=tuple(
+                (each["call_id"], each["name"]) for each in items if each["type"] == "function_call"
+            ),
+            items=tuple(items),
+            id=whole.id,
+            output_tokens=whole.usage.output_tokens,
+        )
+
+
+@dataclass(kw_only=True)
+class Augmented:
+    """A running gateway with one session in augment mode."""
+
+    app: App
+    model: ScriptedModel
+    upstream: Upstream
+    session: OpenedSession
+    port: int
+    server: EmbeddedServer
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}/gw/{self.session.gateway_token}"
+
+    def agent(self, wire: str, **more: Any) -> Agent:
+        return Agent(wire, self.base, **more)
+
+    @property
+    def gateway(self) -> Gateway:
+        return self.server._server.config.loaded_app._app.state.gateway
+
+    async def another_session(self) -> OpenedSession:
+        """Open one more, in augment mode too."""
+        return await open_session(self.app, augment=True)
+
+    def limit(self, **limits: Any) -> None:
+        room: Any = self.gateway.augment_room
+        room.limits = replace(room.limits, **limits)
+
+    async def waiting(self) -> Any:
+        """Return the view of the one call that waits for a person, once it can be decided."""
+        return await self.until(
+            lambda: next(
+                (
+                    view
+                    for view in self.app.publisher.approvals()
+                    if view.state == "pending" and view.digest and view.preview.status != "fetching"
+                ),
+                None,
+            )
+        )
+
+    async def approve(self) -> None:
+        view = await self.waiting()
+        await self.app.approvals.approve(view.approval_id, view.digest)
+
+    async def deny(self, reason: str) -> None:
+        view = await self.waiting()
+        await self.app.approvals.deny(view.approval_id, reason)
+
+    async def until(self, ready: Callable[[], _T | None]) -> _T:
+        """Return what *ready* returns once it is true; every turn of the loop looks again."""
+        async with asyncio.timeout(PATIENCE):
+            while not (found := ready()):
+                await asyncio.sleep(0.001)
+            return found
+
+    async def runs(self) -> list[tuple[str, str]]:
+        """Return action and state of each run, oldest first."""
+        return await self.app.database.read(
+            lambda c: c.execute("SELECT action, state FROM runs ORDER BY rowid").fetchall()
+        )
+
+
+async def open_session(app: App, *, augment: bool) -> OpenedSession:
+    """Open a session as the launcher does."""
+    return await app.session_service.open(
+        agent="script", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(),
+        ttl=86400.0, opened_by="launch", augment=augment,
+    )  # fmt: skip
+
+
+def action(installed: InstalledConnectors, name: str, *, gated: bool) -> str:
+    """Return an action that returns its input `text`."""
+    used = InstalledConnectors(hashes={ECHO: installed.hashes[ECHO]})
+    step = ("do", ECHO, True, 'text = "${args.text}"')
+    return chained(used, step, inputs=[("text", "string", False)], name=name, gated=gated)
+
+
+def _furnish(home: Path) -> None:
+    installed = install_connectors(home)
+    (home / "actions").mkdir(mode=0o700, exist_ok=True)
+    for name, gated in (("read-inbox", False), ("send-draft", True)):
+        (home / "actions" / f"{name}.md").write_text(action(installed, name, gated=gated), "utf-8")
+
+
+@contextlib.asynccontextmanager
+async def augmenting(
+    model: ScriptedModel,
+    *,
+    hold_seconds: float = 25.0,
+    furnish: Callable[[Path], None] = _furnish,
+    augment: bool = True,
+    **options: Any,
+) -> AsyncGenerator[Augmented, None]:
+    """Run a gateway over *model*, with `read_inbox` (not gated) and `send_draft` (gated)."""
+    async with Upstream(model).listening() as upstream:
+        url = f"http://127.0.0.1:{upstream.port}"
+        gateway = GatewaySettings(anthropic=url, openai=url, gemini=url)
+        settings = Settings(gateway=gateway, hold_seconds=hold_seconds)
+        with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+            home = Path(folder) / "home"
+            home.mkdir(mode=0o700)
+            furnish(home)
+            made = AppOptions(settings=settings, accept_installed=True, **options)
+            async with App.open(Home(home), made) as app:
+                tcp = bind_tcp("127.0.0.1", 0)
+                port: int = tcp.getsockname()[1]
+                app.address.listen_on(port)
+                session = await open_session(app, augment=augment)
+                async with EmbeddedServer(create_app(app, agents=AgentApi(app)), [tcp]) as server:
+                    yield Augmented(
+                        app=app,
+                        model=model,
+                        upstream=upstream,
+                        session=session,
+                        port=port,
+                        server=server,
+                    )

@@ -1,0 +1,183 @@
+"""Agents on the official SDKs, which know nothing of Aileron: what they get, what their model is asked."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.core.server.augment.harness import WIRES, Augmented, augmenting
+from tests.core.server.augment.scripted_model import Call, ScriptedModel, Text, Thinking
+
+STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
+
+
+def names(request: dict[str, Any]) -> list[str]:
+    return [tool.get("name") or tool["function"]["name"] for tool in request["tools"]]
+
+
+def history(request: dict[str, Any]) -> list[Any]:
+    return request.get("messages") or request["input"]
+
+
+@EACH_WIRE
+@STREAMED
+async def test_a_call_of_ours_runs_and_the_agent_sees_one_answer(wire: str, stream: bool) -> None:
+    """Text before and after it, one id, tokens of both; not the call."""
+    model = ScriptedModel(
+        [Text("I look. "), Call("read_inbox", {"text": "hello"})], [Text("It says hello.")]
+    )
+    async with augmenting(model) as made:
+        reply = await made.agent(wire, stream=stream, tools=("own_tool",)).ask("read it")
+        assert reply.text == "I look. It says hello."
+        assert reply.calls == ()
+        assert reply.output_tokens == 14
+        assert reply.id.endswith("0")
+        first, second = model.requests
+        assert names(first) == [
+            "own_tool",
+            "read_inbox",
+            "send_draft",
+            "check_action_status",
+            "withdraw_action",
+        ]
+        assert first["tools"] == second["tools"]
+        assert '\\"hello\\"' in json.dumps(history(second)[-1])
+        assert await made.runs() == [("read-inbox", "completed")]
+
+
+@EACH_WIRE
+@STREAMED
+async def test_what_a_person_approves_runs_while_the_answer_waits(wire: str, stream: bool) -> None:
+    """The model reads the output as the result of its call."""
+    model = ScriptedModel([Call("send_draft", {"text": "to Anna"})], [Text("Sent.")])
+    async with augmenting(model) as made:
+        asking = asyncio.create_task(made.agent(wire, stream=stream).ask("send it"))
+        await made.approve()
+        assert (await asking).text == "Sent."
+        assert "to Anna" in json.dumps(history(model.requests[1])[-1])
+
+
+@EACH_WIRE
+async def test_a_denial_reaches_the_model_with_its_reason(wire: str) -> None:
+    """As the result of its call; the agent sees what the model makes of it."""
+    model = ScriptedModel([Call("send_draft", {"text": "to Anna"})], [Text("They said no.")])
+    async with augmenting(model) as made:
+        asking = asyncio.create_task(made.agent(wire, stream=True).ask("send it"))
+        await made.deny("not on a Friday")
+        assert (await asking).text == "They said no."
+        assert "A person denied this. Their reason" in json.dumps(history(model.requests[1])[-1])
+        assert "not on a Friday" in json.dumps(history(model.requests[1])[-1])
+        assert await made.runs() == [("send-draft", "denied")]
+
+
+@EACH_WIRE
+async def test_a_call_that_nobody_decides_is_pending_and_can_be_asked_after(wire: str) -> None:
+    """The model reads the pending text, and has `check_action_status`."""
+    model = ScriptedModel([Call("send_draft", {"text": "to Anna"})], [Text("It waits.")])
+    async with augmenting(model, hold_seconds=0) as made:
+        agent = made.agent(wire, stream=True)
+        assert (await agent.ask("send it")).text == "It waits."
+        told = json.dumps(history(model.requests[1])[-1])
+        view = await made.waiting()
+        assert view.approval_id in told
+        assert "check_action_status" in told
+        await made.approve()
+        await made.until(
+            lambda: None if made.app.publisher.approvals()[0].ended_at is None else True
+        )
+        model.answers += [
+            [Call("check_action_status", {"approval_id": view.approval_id})],
+            [Text("Done.")],
+        ]
+        assert (await agent.ask("and now?")).text == "Done."
+        assert "to Anna" in json.dumps(history(model.requests[3])[-1])
+        assert await made.runs() == [("send-draft", "completed")]
+
+
+def _same_beginning(model: ScriptedModel) -> None:
+    """Each request begins with all that the one before it had, byte for byte."""
+    for earlier, later in zip(model.requests, model.requests[1:], strict=False):
+        before, after = history(earlier), history(later)
+        assert json.dumps(after).startswith(json.dumps(before)[:-1])
+        assert earlier["tools"] == later["tools"]
+
+
+@EACH_WIRE
+@STREAMED
+async def test_each_request_begins_with_the_one_before(wire: str, stream: bool) -> None:
+    """Hidden calls and results stand at their place, thinking with its signature: prompt caches hold."""
+    thinks = () if wire == "chat" else (Thinking("hm", "sig-1"),)
+    model = ScriptedModel(
+        [*thinks, Text("First. "), Call("read_inbox", {"text": "a"})],
+        [*thinks, Call("read_inbox", {"text": "b"})],
+        [*thinks, Text("Both read.")],
+        [Text("You are welcome.")],
+        [Call("read_inbox", {"text": "c"})],
+        [Text("And a third.")],
+    )
+    async with augmenting(model) as made:
+        agent = made.agent(wire, stream=stream, tools=("own_tool",))
+        assert (await agent.ask("read twice")).text == "First. Both read."
+        assert (await agent.ask("thanks")).text == "You are welcome."
+        assert (await agent.ask("once more")).text == "And a third."
+        _same_beginning(model)
+        assert len(model.requests) == 6
+        if thinks:
+            assert json.dumps(model.requests[-1]).count("sig-1") == 3
+
+
+@EACH_WIRE
+@STREAMED
+async def test_in_a_mixed_turn_ours_run_and_the_agent_gets_its_own(wire: str, stream: bool) -> None:
+    """On its next request our pair of call and result is back at its place."""
+    model = ScriptedModel(
+        [Text("Both. "), Call("read_inbox", {"text": "ours"}), Call("own_tool", {}, "c-own")],
+        [Text("All done.")],
+        [Text("Welcome.")],
+    )
+    async with augmenting(model) as made:
+        agent = made.agent(wire, stream=stream, tools=("own_tool",))
+        reply = await agent.ask("do both")
+        assert reply.text == "Both. "
+        assert reply.calls == (("c-own", "own_tool"),)
+        assert await made.runs() == [("read-inbox", "completed")]
+        assert (await agent.answer_call(reply, "of the agent")).text == "All done."
+        told = json.dumps(history(model.requests[1]))
+        assert told.index("read_inbox") < told.index("own_tool") < told.index("of the agent")
+        assert "ours" in told
+        if wire == "messages":
+            assert [b["tool_use_id"] for b in history(model.requests[1])[-1]["content"]] == [
+                "toolu_0_1",
+                "c-own",
+            ]
+        await agent.ask("thanks")
+        _same_beginning(model)
+        assert await made.runs() == [("read-inbox", "completed")]
+
+
+@pytest.fixture
+async def plain() -> Any:
+    model = ScriptedModel([Text("Hi.")])
+    async with augmenting(model) as made:
+        yield made
+
+
+async def test_what_does_not_change_passes_byte_for_byte(plain: Augmented) -> None:
+    """A stream without a call of ours is the model's own bytes."""
+    import http.client
+
+    def ask() -> bytes:
+        connection = http.client.HTTPConnection("127.0.0.1", plain.port)
+        body = json.dumps(
+            {"model": "m", "stream": True, "messages": [{"role": "user", "content": "x"}]}
+        )
+        connection.request("POST", f"/gw/{plain.session.gateway_token}/v1/messages", body)
+        found = connection.getresponse().read()
+        connection.close()
+        return found
+
+    from tests.core.server.augment.scripted_model import _Messages
+
+    assert await asyncio.to_thread(ask) == b"".join(_Messages(0, [Text("Hi.")]).events())

@@ -1,0 +1,233 @@
+"""How an answer ends early: an agent that hangs up, limits, refusals; what ran never runs again."""
+
+import asyncio
+import json
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from tests.core.server.augment.harness import WIRES, Augmented, StreamedError, augmenting
+from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
+from tests.core.server.gateway.harness import Client, read_chunk, read_head
+
+EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
+ERRORS = (anthropic.APIError, openai.APIError, StreamedError)
+MESSAGES = [{"role": "user", "content": "send it"}]
+PATHS = {
+    "messages": b"/v1/messages",
+    "chat": b"/v1/chat/completions",
+    "responses": b"/v1/responses",
+}
+
+
+async def client(made: Augmented) -> Client:
+    reader, writer = await asyncio.open_connection("127.0.0.1", made.port)
+    host = b"127.0.0.1:%d" % made.port
+    return Client(reader, writer, host, made.session.gateway_token.encode())
+
+
+def request(wire: str = "messages", **more: Any) -> bytes:
+    history = {"input": MESSAGES} if wire == "responses" else {"messages": MESSAGES}
+    return json.dumps({"model": "m", "max_tokens": 9, "stream": True, **history, **more}).encode()
+
+
+async def until_chunk(agent: Client, *, begins: bytes) -> None:
+    """Read the answer up to a chunk that begins so."""
+    while not (await read_chunk(agent.reader)).startswith(begins):
+        pass
+
+
+@EACH_WIRE
+async def test_a_stream_is_kept_alive_in_the_providers_own_way_while_a_person_thinks(
+    wire: str,
+) -> None:
+    """Pings and comments; no SDK shows them to its agent."""
+    model = ScriptedModel([Call("send_draft", {"text": "x"})], [Text("Sent.")])
+    async with augmenting(model) as made:
+        made.limit(keep_alive_seconds=0.01)
+        agent = await client(made)
+        await agent.send(b"POST", PATHS[wire], body=request(wire))
+        await read_head(agent.reader)
+        sign = b"event: ping" if wire == "messages" else b": keep-alive\n\n"
+        await until_chunk(agent, begins=sign)
+        await until_chunk(agent, begins=sign)
+        assert len(model.requests) == 1
+        await made.approve()
+        while b'"Se' not in await read_chunk(agent.reader):
+            pass
+        agent.hang_up()
+
+
+@EACH_WIRE
+async def test_text_reaches_the_agent_before_the_model_has_said_the_rest(wire: str) -> None:
+    """Nothing waits for the end, where there may be calls."""
+    model = ScriptedModel([Text("At once.")])
+    model.hold = asyncio.Event()
+    async with augmenting(model) as made:
+        agent = await client(made)
+        await agent.send(b"POST", PATHS[wire], body=request(wire))
+        await read_head(agent.reader)
+        while b"At o" not in await read_chunk(agent.reader):
+            pass
+        assert not model.hold.is_set()
+        model.hold.set()
+        while await read_chunk(agent.reader):
+            pass
+        agent.hang_up()
+
+
+async def test_a_run_that_began_before_the_agent_hung_up_is_told_and_not_repeated() -> None:
+    """It takes as long as it takes; an equal request waits for its end."""
+    model = ScriptedModel([Call("read_inbox", {"text": "once"})], [Text("Read.")])
+    async with augmenting(model) as made:
+        run, may_end = made.gateway._agents.run, asyncio.Event()
+        begun = asyncio.Event()
+
+        async def slow(*given: Any, **named: Any) -> Any:
+            begun.set()
+            await may_end.wait()
+            return await run(*given, **named)
+
+        made.gateway._agents.run = slow  # type: ignore[method-assign]
+        agent = await client(made)
+        await agent.send(b"POST", b"/v1/messages", body=request())
+        await begun.wait()
+        agent.hang_up()
+        await made.until(lambda: not made.gateway._open or None)
+        again = asyncio.create_task(made.agent("messages", stream=True).ask("send it"))
+        await made.until(lambda: made.gateway._open or None)
+        may_end.set()
+        assert (await again).text == "Read."
+        assert await made.runs() == [("read-inbox", "completed")]
+        assert "once" in json.dumps(model.requests[1]["messages"][2])
+
+
+async def test_an_agent_that_hangs_up_ends_the_loop_and_an_equal_request_goes_on_from_there() -> (
+    None
+):
+    """The call is still with the person; it is not made a second time."""
+    model = ScriptedModel([Call("send_draft", {"text": "x"})])
+    async with augmenting(model) as made:
+        agent = await client(made)
+        await agent.send(b"POST", b"/v1/messages", body=request())
+        await read_head(agent.reader)
+        view = await made.waiting()
+        agent.hang_up()
+        await made.until(lambda: not made.gateway._open or None)
+        assert len(model.requests) == 1
+        model.answers.append([Text("It waits.")])
+        again = await client(made)
+        _, body = await again.ask(b"POST", b"/v1/messages", body=request())
+        assert b"It waits" in body.replace(
+            b'"}}\n\nevent: content_block_delta\ndata: {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "',
+            b"",
+        )
+        told = model.requests[1]["messages"]
+        assert [each["role"] for each in told] == ["user", "assistant", "user"]
+        assert view.approval_id in json.dumps(told[2])
+        assert await made.runs() == [("send-draft", "pending")]
+        again.hang_up()
+
+
+@EACH_WIRE
+async def test_after_a_refusal_in_the_middle_what_ran_is_not_run_again(wire: str) -> None:
+    """SDKs repeat the request by themselves; the model is shown what it did already."""
+    model = ScriptedModel(
+        [Call("read_inbox", {"text": "once"})], Refusal(529, "overloaded"), [Text("Read.")]
+    )
+    async with augmenting(model) as made:
+        assert (await made.agent(wire, retries=2).ask("read it")).text == "Read."
+        assert await made.runs() == [("read-inbox", "completed")]
+        first, second = model.requests[1:]
+        assert first == second
+
+
+@EACH_WIRE
+async def test_a_refusal_in_a_stream_is_an_error_event_of_the_provider(wire: str) -> None:
+    """The stream has begun, so the status can say nothing any more."""
+    model = ScriptedModel([Text("I look."), Call("read_inbox", {})], Refusal(529, "overloaded"))
+    async with augmenting(model) as made:
+        with pytest.raises(ERRORS, match=r"status 529\. overloaded"):
+            await made.agent(wire, stream=True).ask("read it")
+
+
+@EACH_WIRE
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_refusal_at_the_beginning_passes_as_it_is(wire: str, stream: bool) -> None:
+    """With its status, as in the normal mode."""
+    async with augmenting(ScriptedModel(Refusal(529, "overloaded"))) as made:
+        with pytest.raises((anthropic.APIStatusError, openai.APIStatusError)) as caught:
+            await made.agent(wire, stream=stream).ask("read it")
+        assert caught.value.status_code == 529
+
+
+@EACH_WIRE
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("limits", "answers", "said"),
+    [
+        ({"turns": 2}, 2, "asked 2 times"),
+        ({"calls": 1}, 2, "more than 1 calls"),
+        ({"bytes": 600}, 9, "over 600 bytes"),
+    ],
+)
+async def test_each_bound_ends_in_an_error_of_the_providers_shape(
+    wire: str, stream: bool, limits: dict[str, int], answers: int, said: str
+) -> None:
+    """A model that calls without end stops at it; SDKs do not repeat that."""
+    model = ScriptedModel(*([Call("read_inbox", {"text": "again"})] for _ in range(answers)))
+    async with augmenting(model) as made:
+        made.limit(**limits)
+        with pytest.raises(ERRORS, match=said):
+            await made.agent(wire, stream=stream, retries=2).ask("go")
+        assert len(await made.runs()) < 9
+
+
+@EACH_WIRE
+async def test_the_bound_of_time_ends_a_wait_for_a_person_too(wire: str) -> None:
+    """What it asked for stays with the person, and is told to the model that is asked again."""
+    model = ScriptedModel([Call("send_draft", {"text": "x"})], [Text("It waits.")])
+    async with augmenting(model) as made:
+        made.limit(seconds=0.5)
+        agent = made.agent(wire, stream=True)
+        with pytest.raises(ERRORS, match=r"longer than 0\.5 seconds"):
+            await agent.ask("send it")
+        made.limit(seconds=60)
+        assert (await agent.again()).text == "It waits."
+        assert await made.runs() == [("send-draft", "pending")]
+
+
+async def test_the_end_of_a_session_cuts_its_answer() -> None:
+    """As in the normal mode; nothing is kept of it."""
+    model = ScriptedModel([Call("send_draft", {"text": "x"})])
+    async with augmenting(model) as made:
+        agent = await client(made)
+        await agent.send(b"POST", b"/v1/messages", body=request())
+        await made.waiting()
+        await made.app.session_service.end(made.session.session.session_id, "a test")
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await agent.answer()
+        await made.until(lambda: not made.gateway.augment_room.session_ids or None)
+        assert len(model.requests) == 1
+
+
+async def test_each_request_to_the_model_is_on_record() -> None:
+    """With its own bytes and status."""
+    model = ScriptedModel([Call("read_inbox", {"text": "x"})], [Text("Read.")])
+    async with augmenting(model) as made:
+        await made.agent("messages", stream=True).ask("read it")
+        await made.app.traffic.sweep(everything=True)
+        found = await made.app.database.read(
+            lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
+        )
+        bodies = [json.loads(body) for (body,) in found]
+        passed = [
+            row for body in bodies if body["event"] == "gateway.passed" for row in body["requests"]
+        ]
+        assert [row[1:5] for row in passed] == [["anthropic", "POST", "/v1/messages", 200]] * 2
+        assert sorted(row[5] for row in passed) == sorted(len(seen.body) for seen in model.seen)
+        opened = next(body for body in bodies if body["event"] == "session.opened")
+        assert opened["augment"] is True
+        assert opened["containment"].startswith("Not contained: launched with --augment")

@@ -1,0 +1,278 @@
+"""What a model is asked: names, what stays as it was, what is not augmented, what never gets there."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.mailbox import Mailbox
+from tests.core.server.augment.harness import KEY, WIRES, action, augmenting
+from tests.core.server.augment.scripted_model import Call, ScriptedModel, Text
+from tests.core.server.augment.test_answers import history, names
+from tests.core.server.augment.test_ends import client
+from tests.core.server.gateway.test_model_keys import KEY as VAULT_KEY
+from tests.core.server.gateway.test_model_keys import keyed
+from tests.support.core_harness import DRAFT, ROOT, install_examples
+from tests.support.echoes import install_connectors
+
+EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
+
+
+@EACH_WIRE
+@pytest.mark.parametrize("stream", [False, True])
+async def test_names_that_meet_are_told_apart_towards_the_model_and_back(
+    wire: str, stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The agent's own tool keeps its name, unless it begins with our prefix; then only the model sees another."""
+    model = ScriptedModel(
+        [Call("read_inbox", {}, "c-1"), Call("agent_aileron_x", {}, "c-2")],
+        [Call("aileron_read_inbox", {"text": "ours"})],
+        [Text("Done.")],
+    )
+    async with augmenting(model) as made:
+        agent = made.agent(wire, stream=stream, tools=("read_inbox", "aileron_x"))
+        reply = await agent.ask("go")
+        assert reply.calls == (("c-1", "read_inbox"), ("c-2", "aileron_x"))
+        assert await made.runs() == []
+        assert (await agent.answer_call(reply, "own")).text == "Done."
+        assert names(model.requests[0])[:3] == [
+            "read_inbox",
+            "agent_aileron_x",
+            "aileron_read_inbox",
+        ]
+        assert '"agent_aileron_x"' in json.dumps(history(model.requests[1]))
+        assert await made.runs() == [("read-inbox", "completed")]
+        said = [
+            each.getMessage() for each in caplog.records if "agent_aileron_" in each.getMessage()
+        ]
+        assert len(said) == 1
+
+
+@EACH_WIRE
+async def test_what_an_agent_sets_stays_as_it_was(wire: str) -> None:
+    """Choice, parallel calls, cache marks, headers with its own key."""
+    model = ScriptedModel([Text("Hi.")])
+    mark = {"cache_control": {"type": "ephemeral"}}
+    more: dict[str, Any] = (
+        {
+            "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
+            "system": [{"type": "text", "text": "s", **mark}],
+        }
+        if wire == "messages"
+        else {"tool_choice": "auto", "parallel_tool_calls": False}
+    )
+    async with augmenting(model) as made:
+        await made.agent(wire, tools=("own_tool",), more=more).ask("hello")
+        (asked,) = model.requests
+        assert {name: asked[name] for name in more} == more
+        head = model.seen[0].head.lower()
+        assert KEY.encode() in head
+        assert head.count(b"accept-encoding: identity") == 1
+        assert head.count(b"accept-encoding") == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        (b"/v1/messages", {"tool_choice": {"type": "any"}}),
+        (b"/v1/chat/completions", {"n": 2}),
+        (b"/v1/chat/completions", {"tool_choice": "required"}),
+        (b"/v1/responses", {"background": True}),
+        (b"/v1/responses", {"conversation": "conv_1"}),
+        (b"/v1/responses/compact", {}),
+        (b"/v1/messages/count_tokens", {}),
+    ],
+)
+async def test_what_is_not_augmented_passes_as_it_is_and_that_is_said_once(
+    path: bytes, more: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Byte for byte, with blanks that our own writer would not write."""
+
+    async def fine(seen: Any, _reader: Any, writer: asyncio.StreamWriter) -> None:
+        bodies.append(seen.body)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    bodies: list[bytes] = []
+    said_by = b"compact" not in path and b"count" not in path
+    async with augmenting(fine) as made:  # type: ignore[arg-type]
+        body = json.dumps({"model": "m", "messages": [], "input": "x", **more}, indent=3).encode()
+        for _ in range(2):
+            agent = await client(made)
+            _, answer = await agent.ask(b"POST", path, body=body)
+            assert answer == b"ok"
+            agent.hang_up()
+        assert bodies == [body, body]
+        said = [each for each in caplog.records if "without Aileron's tools" in each.getMessage()]
+        assert len(said) == said_by
+
+
+async def test_a_session_in_the_normal_mode_is_not_read() -> None:
+    """The same console, another session."""
+    model = ScriptedModel([Text("Hi.")])
+    async with augmenting(model, augment=False) as made:
+        await made.agent("messages", tools=("own_tool",)).ask("hello")
+        assert names(model.requests[0]) == ["own_tool"]
+        assert made.gateway._room is None
+
+
+def test_a_console_without_such_a_session_imports_nothing_of_it() -> None:
+    """In a fresh interpreter, with a request of a session in the normal mode."""
+    script = (
+        "import sys, asyncio\n"
+        "import aileron_tui.cli.runtime, aileron_tui.cli.serving, aileron_mcp.server\n"
+        "from tests.core.server.gateway.harness import passing, run\n"
+        "async def ask():\n"
+        "    async with passing() as gateway:\n"
+        "        client = await gateway.client()\n"
+        "        assert (await client.ask(b'POST', b'/v1/messages', body=b'{}'))[1] == b'ok'\n"
+        "run(ask())\n"
+        "print([m for m in sys.modules if m.startswith(('aileron_core.models', 'aileron_core.server.augment'))])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    assert done.stdout == "[]\n"
+
+
+async def test_nothing_of_a_preview_enters_a_request_to_a_model(mailbox: Mailbox) -> None:
+    """The person sees the draft's lines; the model that asked for it is told only how it ended."""
+    from aileron_core.connectors.protocol import Route
+
+    call = Call("send_draft", {"draft_id": DRAFT})
+    model = ScriptedModel([call], [Text("It waits.")])
+    route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
+    async with augmenting(model, furnish=install_examples, hold_seconds=0, routes=(route,)) as made:
+        agent = made.agent("messages", stream=True)
+        await agent.ask("send it")
+        view = await made.waiting()
+        seen = (
+            json.dumps([str(each) for each in view.preview.rows])
+            if hasattr(view.preview, "rows")
+            else str(view)
+        )
+        assert "Anna Brandt" in seen
+        assert "Q3 numbers" in seen
+        check = Call("check_action_status", {"approval_id": view.approval_id})
+        model.answers += [[check, call], [Text("It still waits.")], [check], [Text("Denied.")]]
+        await agent.ask("is it there?")
+        await made.deny("no")
+        assert (await agent.ask("now?")).text == "Denied."
+        sent = b"".join(each.body for each in model.seen)
+        assert len(model.seen) == 6
+        assert sent.count(b"pending_approval") > 3
+        for canary in (b"Anna", b"Brandt", b"Q3", view.digest.encode()):
+            assert canary not in sent
+
+
+async def test_another_sessions_approval_is_not_found() -> None:
+    """Whatever id a model names, it asks as its own session."""
+    model = ScriptedModel([Call("send_draft", {"text": "x"})], [Text("It waits.")])
+    async with augmenting(model, hold_seconds=0) as made:
+        await made.agent("chat").ask("send it")
+        view = await made.waiting()
+        other = await made.another_session()
+        name = {"approval_id": view.approval_id}
+        model.answers += [
+            [Call("check_action_status", name), Call("withdraw_action", name)],
+            [Text("No.")],
+        ]
+        agent = made.agent("chat")
+        agent.base = agent.base.replace(made.session.gateway_token, other.gateway_token)
+        await agent.ask("withdraw it")
+        told = [each["content"] for each in history(model.requests[3]) if each["role"] == "tool"]
+        assert len(told) == 2
+        assert all("This session has no approval" in each for each in told)
+        assert await made.runs() == [("send-draft", "pending")]
+
+
+async def test_tools_stay_the_same_for_a_conversation() -> None:
+    """An action that was accepted meanwhile is for the next one."""
+    model = ScriptedModel([Text("Hi.")], [Text("Hi again.")], [Text("Hello.")])
+    async with augmenting(model) as made:
+        agent = made.agent("chat", stream=True)
+        await agent.ask("hello")
+        installed = install_connectors(made.app.home.path)
+        text = action(installed, "new-one", gated=False)
+        (made.app.home.actions / "new-one.md").write_text(text, "utf-8")
+        await made.app.library.load()
+        await made.app.library.accept_all()
+        await agent.ask("hello again")
+        await made.agent("chat").ask("another conversation")
+        first, second, third = (names(each) for each in model.requests)
+        assert "new_one" not in first
+        assert first == second
+        assert "new_one" in third
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_earlier_response_is_named_as_the_provider_knows_it(stream: bool) -> None:
+    """The agent knows the id of the first of several; and results that the provider waits for come first."""
+    model = ScriptedModel(
+        [Call("read_inbox", {"text": "a"})],
+        [Text("Read.")],
+        [Call("read_inbox", {"text": "b"}, "ours"), Call("own_tool", {}, "own")],
+        [Text("Done.")],
+    )
+    async with augmenting(model) as made:
+        agent = made.agent("responses", stream=stream, tools=("own_tool",))
+        reply = await agent.ask("read it")
+        assert reply.id == "resp_0"
+        agent.history, agent.more = [], {"previous_response_id": reply.id}
+        reply = await agent.ask("more")
+        assert model.requests[2]["previous_response_id"] == "resp_1"
+        agent.history, agent.more = [], {"previous_response_id": reply.id}
+        assert (await agent.answer_call(reply, "own result")).text == "Done."
+        last = model.requests[3]
+        assert last["previous_response_id"] == "resp_2"
+        assert [each["call_id"] for each in last["input"]] == ["ours", "own"]
+        assert len(await made.runs()) == 2
+
+
+@EACH_WIRE
+async def test_where_a_history_is_cut_the_model_is_told_what_ran(wire: str) -> None:
+    """The call has no place any more; one plain record stands before what was made from it."""
+    model = ScriptedModel(
+        [Text("Now. "), Call("read_inbox", {"text": "secret"})], [Text("Read.")], [Text("Yes.")]
+    )
+    async with augmenting(model) as made:
+        agent = made.agent(wire, stream=True)
+        await agent.ask("a long story")
+        agent.history = [{"role": "user", "content": "a summary"}, *agent.history[1:]]
+        await agent.ask("did you?")
+        told = json.dumps(history(model.requests[2]))
+        assert "read_inbox: completed" in told
+        assert told.index("Record by Aileron") < told.index("Now. ")
+        assert "secret" not in told
+
+
+async def test_the_vaults_key_is_in_each_request_and_in_nothing_that_comes_back(
+    tmp_path: Path,
+) -> None:
+    """A model that says the key, in a call and in its text, is masked before anybody reads it."""
+    said = VAULT_KEY.decode()
+    model = ScriptedModel([Text(f"{said}."), Call("nothing_of_ours", {"k": said})])
+    async with keyed(tmp_path, model) as made:
+        opened = await made.gateway.app.session_service.open(
+            agent="s", label="", cwd="/tmp", claimed_pid=None, peer_pid=1, ttl=3600.0,
+            opened_by="launch", key_providers=("anthropic",), augment=True,
+        )  # fmt: skip
+        agent = await made.gateway.client(opened.gateway_token)
+        line = b"x-api-key: " + opened.placeholder.encode()
+        model.answers.insert(0, [Call("check_action_status", {"approval_id": said})])
+        body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}]}).encode()
+        _, answer = await agent.ask(b"POST", b"/v1/messages", line, body=body)
+        assert VAULT_KEY not in answer
+        assert b"*" * len(VAULT_KEY) in answer
+        assert [b"x-api-key: " + VAULT_KEY in each.head for each in model.seen] == [True, True]
+        assert all(VAULT_KEY not in each.body for each in model.seen)
+        records = json.dumps(await made.records())
+        assert VAULT_KEY.decode() not in records

@@ -1,0 +1,66 @@
+"""Our tools beside an agent's: whose name is whose."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.models.neutral import Tool
+from aileron_core.server.augment.catalogue import Catalogue
+
+ITEM: Any = {
+    "name": "send-draft", "tool": "send_draft", "version": "1", "description": "# Send", "gated": True,
+    "input_schema": {"type": "object", "properties": {}},
+}  # fmt: skip
+
+
+def test_what_settings_leave_out_is_no_tool() -> None:
+    """The two tools that are no actions are always there: one of them is needed for what waits."""
+    catalogue = Catalogue.of(
+        [ITEM, {**ITEM, "name": "b", "tool": "b"}], lambda action, _: action == "b"
+    )
+    assert [tool.name for tool in catalogue.tools] == [
+        "b",
+        "check_action_status",
+        "withdraw_action",
+    ]
+    assert catalogue.actions == {"b": "b"}
+    assert catalogue.tools[0].description == "# Send"
+
+
+def names(*given: str) -> Catalogue:
+    return Catalogue(tools=tuple(Tool(name=name, description="", schema={}) for name in given))
+
+
+def test_ours_is_named_anew_where_the_agent_has_the_name() -> None:
+    """The agent's stays, unless it begins with our prefix."""
+    offer = names("read", "send").offer(["read", "aileron_read", "own"])
+    assert offer.names == {"aileron_read": "read", "send": "send"}
+    assert offer.renamed == {"aileron_read": "agent_aileron_read"}
+    assert offer.shown("agent_aileron_read") == "aileron_read"
+    assert offer.shown("aileron_read") is None
+    assert offer.shown("read") == "read"
+
+
+def test_thousands_of_tools_with_our_prefix_are_told_apart_in_one_pass() -> None:
+    """As many as fit into a request."""
+    agent = [f"aileron_{number}" for number in range(50_000)]
+    assert len(names("a").offer(agent).renamed) == 50_000
+
+
+NAMES = st.lists(
+    st.sampled_from(
+        ["a", "b", "aileron_a", "aileron_aileron_a", "agent_aileron_a", "agent_agent_aileron_a"]
+    ),
+    unique=True,
+)
+
+
+@given(agent=NAMES, ours=NAMES)
+def test_no_two_tools_ever_have_one_name(agent: list[str], ours: list[str]) -> None:
+    """At the model; and each of the agent's is back under its own."""
+    offer = names(*ours).offer(agent)
+    there = [offer.renamed.get(name, name) for name in agent]
+    assert len({*there, *offer.names}) == len(agent) + len(ours)
+    assert [offer.shown(name) for name in there] == agent
+    assert [offer.names[tool.name] for tool in offer.tools] == ours

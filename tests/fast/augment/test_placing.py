@@ -1,0 +1,117 @@
+"""Hidden turns in their place, or a plain record where they have none."""
+
+from typing import Any
+
+from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS
+from aileron_core.models.neutral import ToolResult
+from aileron_core.server.augment.catalogue import Catalogue
+from aileron_core.server.augment.conversations import (
+    Conversations,
+    HiddenTurn,
+    KnownResponse,
+    UnfinishedTurn,
+)
+from aileron_core.server.augment.digests import HistoryDigest, digest_of
+from aileron_core.server.augment.limits import MemoryLimits
+from aileron_core.server.augment.placing import placed_history
+
+ASKED: dict[str, Any] = {"role": "user", "content": "go"}
+SEEN: dict[str, Any] = {
+    "role": "assistant",
+    "content": [
+        {"type": "thinking", "thinking": "t", "signature": "s"},
+        {"type": "text", "text": "done"},
+    ],
+}
+REAL: tuple[dict[str, Any], ...] = (
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "r"}]},
+    SEEN,
+)
+
+
+def known(*, results: tuple[ToolResult, ...] = (), items: Any = REAL) -> Conversations:
+    found = Conversations()
+    turn = HiddenTurn(
+        before=history_digest([ASKED]), items=items, results=results, ran=("f: completed",)
+    )
+    found.hide(after=history_digest([ASKED, SEEN]), alone=digest_of([SEEN]), turn=turn)
+    return found
+
+
+def history_digest(items: Any) -> str:
+    return HistoryDigest().extended(items).value
+
+
+def place(conversations: Conversations, items: list[Any], **more: Any) -> list[Any]:
+    return list(placed_history(ANTHROPIC_MESSAGES, items, items, conversations, **more).items)
+
+
+def test_a_hidden_turn_stands_where_the_agent_has_its_answer() -> None:
+    """Whatever the agent made of its shape, and whatever follows."""
+    said = {"role": "user", "content": "more"}
+    assert place(known(), [ASKED, SEEN, said]) == [ASKED, *REAL, said]
+    plain = {"role": "assistant", "content": "done"}
+    assert place(known(), [ASKED, plain, said]) == [ASKED, *REAL, said]
+
+
+def test_our_results_come_before_the_agents_in_one_message() -> None:
+    """As Messages wants those of one turn; Chat has a message for each."""
+    ours = (ToolResult(call_id="c", text="ours"),)
+    own = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "d", "content": "own"}],
+    }
+    *_, last = place(known(results=ours, items=REAL[:1]), [ASKED, SEEN, own])
+    assert [each["tool_use_id"] for each in last["content"]] == ["c", "d"]
+    tool = {"role": "tool", "tool_call_id": "d", "content": "own"}
+    items = [ASKED, SEEN, tool]
+    placed = placed_history(CHAT_COMPLETIONS, items, items, known(results=ours, items=REAL[:1]))
+    assert [each.get("tool_call_id") for each in placed.items] == [None, None, "c", "d"]
+    *_, last = place(known(results=ours, items=REAL[:1]), [ASKED, SEEN])
+    assert last["content"][0]["tool_use_id"] == "c"
+
+
+def test_in_another_history_a_record_stands_before_the_answer_without_its_thinking() -> None:
+    """Its thinking was put together from several turns: a provider refuses that."""
+    other = {"role": "user", "content": "a summary"}
+    first, record, answer = place(known(), [other, SEEN])
+    assert first == other
+    assert record["role"] == "user"
+    assert record["content"].endswith("\n- f: completed")
+    assert answer == {"role": "assistant", "content": [{"type": "text", "text": "done"}]}
+
+
+def test_in_a_history_without_the_answer_there_is_nothing_to_say() -> None:
+    """Somebody who goes back before it means that."""
+    other = {"role": "user", "content": "other"}
+    assert place(known(), [ASKED, {"role": "assistant", "content": "no"}, other]) == [
+        ASKED, {"role": "assistant", "content": "no"}, other,
+    ]  # fmt: skip
+    assert place(Conversations(), [ASKED, SEEN]) == [ASKED, SEEN]
+
+
+def test_the_tools_are_those_of_the_beginning_but_an_equal_request_is_a_new_one() -> None:
+    """Until it goes on."""
+    catalogue, conversations = Catalogue(actions={"f": "f"}), Conversations()
+    conversations.freeze(history_digest([ASKED]), catalogue)
+    assert placed_history(CHAT_COMPLETIONS, [ASKED], [ASKED], conversations).catalogue is None
+    items = [ASKED, SEEN]
+    assert placed_history(CHAT_COMPLETIONS, items, items, conversations).catalogue is catalogue
+
+
+def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
+    """In number and in bytes; what is used stays."""
+    few = Conversations(MemoryLimits(entries=2, bytes=1000))
+    for name in "abc":
+        few.know(name, KnownResponse(last_id=name, catalogue=Catalogue()))
+        few.response("a")
+    assert few.response("b") is None
+    assert few.response("a") is not None
+    few.interrupt("small", UnfinishedTurn(items=({"text": "x" * 300},)))
+    few.interrupt("large", UnfinishedTurn(items=({"text": "x" * 900},)))
+    assert few.resume("small") is None
+    assert few.resume("large") is not None
+    assert few.resume("large") is None
+    few.interrupt("too large", UnfinishedTurn(items=({"text": "x" * 2000},)))
+    assert few.resume("too large") is None
