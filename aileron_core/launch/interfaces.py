@@ -74,6 +74,7 @@ class SessionPort(Protocol):
         writes: Collection[str] = (),
         builtins: Builtins = "off",
         plugin_tools: Sequence[PluginTools] = (),
+        augment: bool = False,
     ) -> LaunchedSession:
         """Open a session in the name of the person at the terminal.
 
@@ -84,6 +85,7 @@ class SessionPort(Protocol):
             key_providers: those of which it can use a key of the vault, where there is one.
             builtins: whether it gets Aileron's built-in tools; their workers attach before its agent starts.
             plugin_tools: ops of connectors that it gets as tools.
+            augment: whether its model gets Aileron's tools through the gateway.
 
         Raises:
             ConsoleUnavailable: no console owns the home.

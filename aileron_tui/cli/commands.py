@@ -13,7 +13,9 @@ from aileron_core.text import escape
 from aileron_tui.cli import binding_commands, gateway_commands, subcommands
 from aileron_tui.cli.examples import add_examples
 from aileron_tui.cli.options import (
+    LaunchCommand,
     OneOf,
+    OneOfUnlessAugmented,
     Program,
     WholeNumber,
     command_options,
@@ -174,9 +176,18 @@ def serve(
     )
 
 
-@aileron.command()
-@click.argument("agent", type=OneOf(AGENT_NAMES), metavar="AGENT")
+@aileron.command(cls=LaunchCommand)
+@click.argument("agent", type=OneOfUnlessAugmented(AGENT_NAMES), metavar="AGENT")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- AGENT ARGUMENTS]")
+@click.option(
+    "--augment",
+    is_flag=True,
+    is_eager=True,
+    help=(
+        "AGENT is any program on the OpenAI or Anthropic SDK, followed by its arguments. Its model gets your "
+        "actions as tools. There is no sandbox."
+    ),
+)
 @click.option(
     "--dry-run", is_flag=True, help="Print what a launch would do, without starting anything."
 )
@@ -263,6 +274,7 @@ def launch(
     context: CommandContext,
     agent: str,
     args: tuple[str, ...],
+    augment: bool,
     dry_run: bool,
     sandbox: Literal["on", "hosts", "offline"],
     no_sandbox: bool,
@@ -285,8 +297,11 @@ def launch(
     """
     from aileron_core.settings import LaunchPaths
     from aileron_tui.cli.launching import export_session as export
-    from aileron_tui.cli.launching import launch_agent
+    from aileron_tui.cli.launching import launch_agent, launch_program
 
+    if augment:
+        _refuse_beside_augment()
+        return launch_program(context, agent, args, console=console, label=label)
     if no_sandbox and (sandbox != "on" or read or write or hide):
         raise CliError(
             EXIT.USAGE,
@@ -314,6 +329,35 @@ def launch(
         paths=LaunchPaths(read=read, write=write, hide=hide),
         builtins="instead" if intercept_builtins else _BUILTINS[builtins],
     )
+
+
+def _refuse_beside_augment() -> None:
+    """Refuse the options of `launch` that mean nothing with `--augment`.
+
+    Raises:
+        CliError: there is one.
+    """
+    given = click.get_current_context()
+    kept = (
+        "agent",
+        "args",
+        "augment",
+        "no_sandbox",
+        "console",
+        "label",
+        "home",
+        "as_json",
+        "no_color",
+    )
+    typed = [
+        name
+        for name in given.params
+        if name not in kept
+        and given.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if typed:
+        option = "--" + typed[0].replace("_", "-")
+        raise CliError(EXIT.USAGE, f"{option} has no effect with --augment. Leave out one of them.")
 
 
 @aileron.command()

@@ -21,6 +21,7 @@ from aileron_core.home.client import HomeClient, HomeConnection
 from aileron_core.home.layout import Home
 from aileron_core.launch.agent_state import export_conversation
 from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.augmented import AugmentedLaunch, launch_augmented
 from aileron_core.launch.interfaces import AcceptedSettings, LaunchedSession, SessionHold
 from aileron_core.launch.launcher import launch
 from aileron_core.launch.plan import Agent, Builtins
@@ -125,6 +126,7 @@ class HomeSessions:
         writes: Collection[str] = (),
         builtins: Builtins = "off",
         plugin_tools: Sequence[PluginTools] = (),
+        augment: bool = False,
     ) -> LaunchedSession:
         """Open a session; see `aileron_core.launch.interfaces.SessionPort`."""
         asked: dict[str, Any] = {
@@ -136,6 +138,8 @@ class HomeSessions:
             "contained": contained,
             "key_providers": list(key_providers),
         }
+        if augment:
+            asked["augment"] = True
         if builtins != "off":
             asked["builtins"] = builtins
         if plugin_tools:
@@ -283,6 +287,24 @@ def export_session(context: CommandContext, name: str, args: tuple[str, ...], fo
         "agent that resumes it outside the sandbox believes all of it. Read it first."
     )
     return EXIT.DONE
+
+
+def launch_program(
+    context: CommandContext, program: str, args: tuple[str, ...], *, console: bool, label: str
+) -> int:
+    """Launch any *program*, with Aileron's tools for its model; return its own exit code.
+
+    Raises:
+        NotFound: there is no such program.
+    """
+    request = AugmentedLaunch(
+        program=program, args=args, project=Path.cwd().resolve(), env=dict(os.environ), label=label
+    )
+    if console:
+        open_console(context.home, request.env)
+    return launch_augmented(
+        request, HomeSessions(context.home), _AtTerminal(context, accepted=False)
+    )
 
 
 def launch_agent(

@@ -193,6 +193,27 @@ class OneOf(click.Choice[str]):
         return f"{', '.join(others)} or {last}"
 
 
+class LaunchCommand(click.Command):
+    """`aileron launch`: with `--augment`, its first argument is any program, and the rest that program's own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read options in front of the program alone, where it is one."""
+        before = args[: args.index("--")] if "--" in args else args
+        if "--augment" in before:
+            ctx.allow_interspersed_args = False
+        return super().parse_args(ctx, args)
+
+
+class OneOfUnlessAugmented(OneOf):
+    """`OneOf`, or with `--augment` anything."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the word, or what is to be run."""
+        if ctx is not None and ctx.params.get("augment"):
+            return value
+        return super().convert(value, param, ctx)
+
+
 def paths(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
