@@ -20,6 +20,7 @@ from aileron_core.errors import (
 )
 from aileron_core.home.client import HomeClient
 from aileron_core.models.neutral import Tool, ToolCall, ToolResult
+from aileron_core.server import tool_results
 from aileron_core.server.bodies import PendingBody
 from aileron_core.text import escape
 from aileron_mcp import translate
@@ -56,7 +57,7 @@ class Call:
     def waits(self, body: PendingBody) -> None:
         self.pending, self.id, self.status = body, body["approval_id"], "pending"
 
-    def ended(self, result: translate.ToolResult) -> None:
+    def ended(self, result: tool_results.ToolResult) -> None:
         said: dict[str, Any] = result["structuredContent"]
         error: dict[str, Any] = said.get("error") or {}
         self.status = str(said["status"])
@@ -190,7 +191,7 @@ class Calls:
                 continue
             deadline = time.monotonic() + _RESTART_SECONDS
             if body["status"] != "pending_approval":
-                call.ended(translate.approval_result(body, call.pending))
+                call.ended(tool_results.approval_result(body, call.pending))
                 self._tell(call.line())
 
     def _withdraw(self, call: Call) -> None:
@@ -200,7 +201,7 @@ class Calls:
         path = f"/v1/action-approvals/{call.pending['approval_id']}/withdraw"
         with contextlib.suppress(AileronError):
             body = self._request("POST", path, timeout=_WITHDRAW_SECONDS)[1]
-            call.ended(translate.approval_result(body, call.pending))
+            call.ended(tool_results.approval_result(body, call.pending))
 
 
 def _take(call: Call, answer: "Future[tuple[int, Any]]", seconds: float | None = None) -> None:
@@ -208,12 +209,12 @@ def _take(call: Call, answer: "Future[tuple[int, Any]]", seconds: float | None =
     try:
         status, body = answer.result(seconds)
     except ConsoleErrorResponse as refused:
-        call.ended(translate.error_result(refused.failure))
+        call.ended(tool_results.error_result(refused.failure))
         return
     if status == 202:
         call.waits(body)
     else:
-        call.ended(translate.run_result(body))
+        call.ended(tool_results.run_result(body))
 
 
 @contextlib.contextmanager

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from aileron_tui.cli.output import CommandContext
 from aileron_tui.cli.action_run import _report
+from aileron_tui.cli.output import CommandContext
 
 
 @pytest.mark.parametrize(("status", "code"), [("denied", 76), ("expired", 76), ("withdrawn", 76)])
