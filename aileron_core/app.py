@@ -75,6 +75,7 @@ from aileron_core.runs.unknown_outcomes import UnknownOutcomeService
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.sessions.service import SessionService, unknown_session
+from aileron_core.sessions.tool_calls import ToolCallMeter
 from aileron_core.sessions.traffic import TrafficMeter
 from aileron_core.settings import Rehearse, Settings
 from aileron_core.storage.database import Database
@@ -241,6 +242,13 @@ class _Reports:
             clock,
             changed=lambda: self.publisher.sessions_changed(),  # noqa: PLW0108 - not there yet
         )
+        self.tool_calls = ToolCallMeter(
+            base.sessions,
+            database,
+            clock,
+            inspects=base.options.settings.gateway.inspect,
+            changed=lambda: self.publisher.sessions_changed(),  # noqa: PLW0108 - as above
+        )
         self.publisher = EventPublisher(
             base.events,
             base.registry,
@@ -251,6 +259,7 @@ class _Reports:
             waits_for_vault=lambda session_id: (
                 self.traffic.was_refused_for_vault(session_id) and base.vault.state == "locked"
             ),
+            tool_calls=self.tool_calls.view,
         )
         self.records = base.records
         self.vault = VaultService(
@@ -447,6 +456,7 @@ class _Commands:
             home=base.home,
             routes=base.options.routes_shown(),
             accepted_installed=base.options.accept_installed,
+            inspects_models=base.options.settings.gateway.inspect,
             address=reports.address,
             events=base.events,
             publisher=reports.publisher,
@@ -511,6 +521,7 @@ class App:
 
         reports = _Reports(base)
         self.traffic = reports.traffic
+        self.tool_calls = reports.tool_calls
         self.publisher = reports.publisher
         self.records = reports.records
         self.vault_service = reports.vault
@@ -585,6 +596,7 @@ class App:
         if self.options.accept_installed:
             await self.library.accept_all()
         recovering = await self._recover(await self.session_service.load())
+        await self.tool_calls.load()
         self.run_changed.subscribe(self.publisher.run_changed)
         return recovering
 
@@ -667,6 +679,7 @@ class App:
             self.approvals.expire_overdue,
             self.session_service.sweep,
             self.traffic.sweep,
+            self.tool_calls.sweep,
             self.publisher.sweep,
             self.retention.sweep,
             self.contents.sweep,
@@ -696,6 +709,7 @@ class App:
             _log.warning("%d runs were still going on when the console stopped", left)
         with suppress(AileronError):
             await self.traffic.sweep(everything=True)
+            await self.tool_calls.sweep(everything=True)
             await self.records.record_stop()
         with suppress(AileronError, OSError):
             await asyncio.to_thread(self.signing.anchor, at_once=True)

@@ -102,6 +102,8 @@ class GatewaySettings:
     """PEM file with certificates to trust besides the usual ones; an absolute path."""
     require_unlocked: bool = False
     """Forward nothing while there is a vault and it is locked."""
+    inspect: bool = False
+    """Read in models' answers which tools they call."""
 
     def custom_addresses(self) -> dict[str, str]:
         """Return scheme, host and port of each provider whose address is set."""
@@ -165,7 +167,9 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "notify": frozenset({"osc9", "command"}),
     "vault": frozenset({"lock_minutes"}),
     "launch": frozenset({*AGENT_NAMES, "read", "write", "hide", "hosts"}),
-    "gateway": frozenset({"anthropic", "openai", "gemini", "ca_file", "require_unlocked"}),
+    "gateway": frozenset(
+        {"anthropic", "openai", "gemini", "ca_file", "require_unlocked", "inspect"}
+    ),
 }
 _LEVELS: tuple[LogLevel, ...] = ("debug", "info", "warning", "error")
 _GLYPHS: tuple[Glyphs, ...] = ("auto", "unicode", "ascii")
@@ -481,7 +485,10 @@ def _gateway(table: _SettingsTable) -> GatewaySettings:
         table.refuse("ca_file", "must be the absolute path of a PEM file with certificates")
         file = ""
     return GatewaySettings(
-        **urls, ca_file=file, require_unlocked=table.flag("require_unlocked", default=False)
+        **urls,
+        ca_file=file,
+        require_unlocked=table.flag("require_unlocked", default=False),
+        inspect=table.flag("inspect", default=False),
     )
 
 

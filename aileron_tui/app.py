@@ -17,7 +17,13 @@ from textual.filter import LineFilter
 from textual.types import AnimationLevel
 
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.console_port import ApprovalUpdated, ConsolePort, CoreLost, TouchVault
+from aileron_core.console_port import (
+    ApprovalUpdated,
+    ConsolePort,
+    CoreLost,
+    SessionsUpdated,
+    TouchVault,
+)
 from aileron_core.errors import Unavailable
 from aileron_core.settings import NotifySettings
 from aileron_core.text import escape
@@ -48,7 +54,7 @@ from aileron_tui.screens.listing import ListScreen
 from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.palette import PaletteScreen
 from aileron_tui.screens.waiting import WaitingScreen
-from aileron_tui.state.apply_event import apply_event
+from aileron_tui.state.apply_event import apply_event, newly_around
 from aileron_tui.state.event_queue import EventQueue
 from aileron_tui.state.model import Model
 from aileron_tui.state.settings_in_force import SettingsInForce
@@ -266,6 +272,10 @@ class AileronApp(App[int], inherit_bindings=False):
         if model is None:
             return
         at = self._clock.monotonic()
+        if isinstance(message.event, SessionsUpdated) and newly_around(
+            model.sessions, message.event.sessions
+        ):
+            self._notifier.warn(words.terminal.WENT_AROUND)
         arrived = apply_event(model, message.event, self._clock.now(), at)
         if isinstance(message.event, CoreLost):
             model.arming.reset()

@@ -77,6 +77,9 @@ class AuditEvent(StrEnum):
     """Its launcher claimed that it is contained, and it was observed not to be."""
     SESSION_HOST_REFUSED = "session.host_refused"
     SESSION_HOST_ALLOWED = "session.host_allowed"
+    SESSION_WENT_AROUND = "session.went_around"
+    """Its model called a tool of the agent's own that is not through the gate; once for each tool."""
+    SESSION_CALLS_COUNTED = "session.calls_counted"
     GATEWAY_PASSED = "gateway.passed"
     GATEWAY_KEY_SET = "gateway.key_set"
     """A person stored a model provider's API key in the vault."""
@@ -142,6 +145,8 @@ _OF_AGENTS = frozenset(
         AuditEvent.SESSION_OPENED,
         AuditEvent.SESSION_HELD,
         AuditEvent.SESSION_HOST_REFUSED,
+        AuditEvent.SESSION_WENT_AROUND,
+        AuditEvent.SESSION_CALLS_COUNTED,
         AuditEvent.GATEWAY_PASSED,
     }
 )

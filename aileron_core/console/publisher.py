@@ -16,6 +16,7 @@ from aileron_core.console_port import (
     Recorded,
     SessionsUpdated,
     SessionView,
+    ToolCallsView,
     TrafficView,
 )
 from aileron_core.events import EventBus
@@ -52,6 +53,7 @@ class EventPublisher:
         preview_seconds: float,
         traffic: Callable[[str], TrafficView | None],
         waits_for_vault: Callable[[str], bool] = lambda _: False,
+        tool_calls: Callable[[str], ToolCallsView | None] = lambda _: None,
     ) -> None:
         self._events = events
         self._registry = registry
@@ -63,6 +65,7 @@ class EventPublisher:
         self._preview_seconds = preview_seconds
         self._traffic = traffic
         self._waits_for_vault = waits_for_vault
+        self._tool_calls = tool_calls
         self._loop = asyncio.get_running_loop()
 
     def approvals(self) -> tuple[ApprovalView, ...]:
@@ -102,6 +105,7 @@ class EventPublisher:
                 running=self._counts.running(session.session_id),
                 traffic=self._traffic(session.session_id),
                 waits_for_vault=self._waits_for_vault(session.session_id),
+                tool_calls=self._tool_calls(session.session_id),
             )
             for session in self._sessions.all()
         )

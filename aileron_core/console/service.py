@@ -97,6 +97,7 @@ class ConsoleService:
     routes: tuple[str, ...]
     """`host:port -> address:port`, from `--route`."""
     accepted_installed: bool
+    inspects_models: bool
     address: ConsoleAddress
     events: EventBus[CoreEvent]
     publisher: EventPublisher
@@ -130,6 +131,7 @@ class ConsoleService:
             url=self.address.url,
             routes=self.routes,
             accepted_installed=self.accepted_installed,
+            inspects_models=self.inspects_models,
             approvals=approvals,
             approvals_remaining=more,
             sessions=self.publisher.sessions(),

@@ -30,6 +30,7 @@ from aileron_core.console_port import (
     SessionView,
     ShownState,
     StepView,
+    ToolCallsView,
     TrafficView,
 )
 from aileron_core.credentials.accounts import AccountNeed, ConnectorWithAccount
@@ -376,6 +377,7 @@ def session_view(
     running: int,
     traffic: TrafficView | None,
     waits_for_vault: bool,
+    tool_calls: ToolCallsView | None,
 ) -> SessionView:
     return SessionView(
         session_id=session.session_id,
@@ -395,6 +397,7 @@ def session_view(
         running=running,
         traffic=traffic,
         waits_for_vault=waits_for_vault,
+        tool_calls=tool_calls,
         refused_hosts=tuple(
             RefusedHostView(host, problem)
             for host, problem in sessions.hosts.refused(session.session_id)

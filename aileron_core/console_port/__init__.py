@@ -114,7 +114,10 @@ from aileron_core.console_port.view_models import (
     ShownState,
     StepView,
     SuiteView,
+    ToolCallsView,
     TrafficView,
+    UnreadReason,
+    WentAroundView,
 )
 
 __all__ = [
@@ -206,15 +209,18 @@ __all__ = [
     "StopRun",
     "StorageHealth",
     "SuiteView",
+    "ToolCallsView",
     "TouchVault",
     "TrafficView",
     "UndoRun",
     "UnlockVault",
     "UnlockVaultWithKeyring",
+    "UnreadReason",
     "VaultRefused",
     "VaultStatus",
     "VaultUnlocked",
     "VerifyAudit",
+    "WentAroundView",
     "WithdrawAcceptance",
 ]
 

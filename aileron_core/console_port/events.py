@@ -98,6 +98,8 @@ class Snapshot:
     accounts: AccountsUpdated = field(default_factory=AccountsUpdated)
     settings_accepted: bool = True
     """`config.toml` is known to be the person's: there is no vault, or it has verified with its key."""
+    inspects_models: bool = False
+    """With `[gateway] inspect`, the names of tools that models call are read; always shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -388,6 +388,35 @@ class TrafficView:
     """How many were answered with an error of Aileron's own."""
 
 
+UnreadReason = Literal["busy", "compressed", "error", "format", "websocket"]
+"""Why an answer of a model was not read, or not to its end: it came faster than is read; it was compressed; it
+is not what its format says, or too large; no reader knows its format; it came over a WebSocket."""
+
+
+@dataclass(frozen=True, slots=True)
+class WentAroundView:
+    """A tool of an agent's own that its model called, and that is not through the gate."""
+
+    tool: str
+    """One of the names in `aileron_core.sessions.own_tools`."""
+    at: float
+    """When it was called first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallsView:
+    """The tool calls of a session's model, where model traffic is inspected: names and numbers alone."""
+
+    by_name: tuple[tuple[str, int], ...] = ()
+    """Since this console started."""
+    others: int = 0
+    """Calls of tools whose name is not kept."""
+    unread: tuple[tuple[UnreadReason, int], ...] = ()
+    """How many answers were not read, or not to their end."""
+    went_around: tuple[WentAroundView, ...] = ()
+    """Since the session was opened; in the order of their first calls."""
+
+
 @dataclass(frozen=True, slots=True)
 class RefusedHostView:
     """A host that a session's sandbox did not let its agent reach."""
@@ -425,12 +454,19 @@ class SessionView:
     """What contains it, what it may reach and what it can write, a sentence; hosts and paths not yet escaped."""
     waits_for_vault: bool = False
     """Its model requests are refused until the vault is unlocked."""
+    tool_calls: ToolCallsView | None = None
+    """None: model traffic is not inspected, and nothing was seen of it before."""
     refused_hosts: tuple[RefusedHostView, ...] = ()
     """In the order in which they were refused first; only of a sandbox that reaches listed hosts."""
     allowed_hosts: tuple[str, ...] = ()
     """Those of them that a person has allowed, until it ends."""
     further_refusals: int = 0
     """How often a host was refused that is not among these."""
+
+    @property
+    def went_around(self) -> tuple[WentAroundView, ...]:
+        """The tools that its model called and that are not through the gate."""
+        return self.tool_calls.went_around if self.tool_calls is not None else ()
 
     @property
     def host_to_allow(self) -> str | None:

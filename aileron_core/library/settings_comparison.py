@@ -67,7 +67,7 @@ def _direction(name: str, before: object, after: object) -> ChangeDirection:
         return "narrower" if (new > old) == (name in _LESS_ALLOWS_MORE) else "wider"
     if name == "builtin.bash.rehearse":
         return "wider" if after == "never" else "narrower" if before == "never" else "other"
-    if name == "gateway.require_unlocked":
+    if name in ("gateway.require_unlocked", "gateway.inspect"):
         return "narrower" if after is True else "wider"
     if name in _PATHS:
         old, new = (_elements(each) for each in (before, after))

@@ -193,6 +193,7 @@ def startup_warnings(
     vault: VaultStatus,
     withheld: Sequence[str] = (),
     lacks_letters: bool = False,
+    inspects_models: bool = False,
 ) -> tuple[Line, ...]:
     """Return the warnings that stay as long as this console runs, most dangerous first, each on one line of any length."""
     rows: list[Line] = []
@@ -214,6 +215,8 @@ def startup_warnings(
         )
         begin = Piece(f"▲ {words.bars.ROUTE}", "attn")
         rows.append(line(begin, *foreign_text(source, "attn"), *goes))
+    if inspects_models:
+        rows.append((Piece(words.bars.inspects_models(), "attn"),))
     if lacks_letters:
         rows.append((Piece(words.bars.LACKS_LETTERS, "attn"),))
     return tuple(rows)

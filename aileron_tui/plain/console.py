@@ -143,6 +143,7 @@ class PlainConsole:
             accepted_installed=start.accepted_installed,
             vault=self._model.vault,
             withheld=self._model.settings_withheld,
+            inspects_models=start.inspects_models,
         ):
             self._say(line(" ", *row))
 

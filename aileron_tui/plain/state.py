@@ -13,6 +13,7 @@ from aileron_core.console_port import (
     Intent,
     IntentRefused,
     PauseChanged,
+    SessionsUpdated,
 )
 from aileron_core.text import escape
 from aileron_tui import words
@@ -20,7 +21,7 @@ from aileron_tui.draw.text import Line
 from aileron_tui.input.situation import View
 from aileron_tui.items import Item
 from aileron_tui.plain.lines import own_line
-from aileron_tui.state.apply_event import apply_event
+from aileron_tui.state.apply_event import apply_event, newly_around
 from aileron_tui.state.filter_fields import item_fields
 from aileron_tui.state.intents import seen_difference
 from aileron_tui.state.model import Model, Version
@@ -62,6 +63,7 @@ class PlainState:
         self._reads = False
         self._submit = submit
         self._events, self._clock = events, clock
+        self._warn = notifier.warn
         self._arrived: dict[str, str] = {}
         """The actions of calls that arrived and were not reported yet, by approval."""
         self._due: tuple[float, Callable[[], None]] | None = None
@@ -82,6 +84,8 @@ class PlainState:
             )
             if isinstance(event, IntentRefused):
                 self._reads = False  # the same read would be refused again at once
+            if isinstance(event, SessionsUpdated) and newly_around(model.sessions, event.sessions):
+                self._warn(words.terminal.WENT_AROUND)
             arrived = apply_event(model, event, now, at)
             if model.status_message is not None:
                 self.messages.append(model.status_message.pieces)

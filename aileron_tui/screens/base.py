@@ -456,6 +456,7 @@ class ConsoleScreen(Screen[None]):
             vault=self.model.vault,
             withheld=self.model.settings_withheld,
             lacks_letters=bool(glyphs_of(self).charset),
+            inspects_models=start.inspects_models,
         )
 
     def _paused(self) -> str:

@@ -1,5 +1,7 @@
 """What each event of the core changes in the console's state, and the status line's report of it."""
 
+from collections.abc import Sequence
+
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import (
     WAITING_STATES,
@@ -23,6 +25,7 @@ from aileron_core.console_port import (
     RecordRead,
     RecordsRead,
     SessionsUpdated,
+    SessionView,
     StorageHealth,
     VaultRefused,
     VaultStatus,
@@ -37,6 +40,8 @@ from aileron_tui.state import outcomes
 from aileron_tui.state.model import Model
 from aileron_tui.state.pending_intents import intent_key
 
+AROUND_SECONDS = 60.0
+"""How long it stays said that a session went around the gate, unless a key ends it."""
 WRONG_BEFORE_SECONDS = 60.0
 """How long it stays said that wrong passphrases were given, unless a key ends it."""
 
@@ -248,7 +253,18 @@ def _library(model: Model, event: LibraryUpdated, now: float, at: float) -> None
     model.library.update(event.library, event.problems, now)
 
 
+def newly_around(before: Sequence[SessionView], after: Sequence[SessionView]) -> list[SessionView]:
+    """Return the sessions that have gone around the gate now, and had not before."""
+    known = {each.session_id for each in before if each.went_around}
+    return [each for each in after if each.went_around and each.session_id not in known]
+
+
 def _sessions(model: Model, event: SessionsUpdated, now: float, at: float) -> None:
+    for session in newly_around(model.sessions, event.sessions):
+        tool = escape(session.went_around[-1].tool)
+        said = Piece(f": {words.views.called_around(tool)}.", "attn")
+        agent = foreign_text(session.agent, "attn")
+        model.say(line(Piece("▲ ", "attn"), *agent, said), at, hold=AROUND_SECONDS)
     model.sessions = event.sessions
     model.sessions_table.update(event.sessions, now)
     for allowed in model.pending_intents.take_allowed_hosts(event.sessions):

@@ -118,10 +118,17 @@ class Notifier:
 
     def deliver(self, notice: Notification) -> None:
         """Tell it, in every way that is set, and return at once."""
+        self.warn(notice.text)
+        self._run_command(notice)
+
+    def warn(self, text: str) -> None:
+        """Ring, and show *text*, a sentence of ours, in the terminal's own way; no command is run."""
         if self._bell:
             self._ring()
         if self._shows:
-            self._write(osc9(notice.text, self._environment))
+            self._write(osc9(text, self._environment))
+
+    def _run_command(self, notice: Notification) -> None:
         # One at a time: a command that hangs must not become many.
         if self.runs_command and self._running.acquire(blocking=False):
             command = fill_command(self._command, notice)

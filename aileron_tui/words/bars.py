@@ -27,6 +27,11 @@ def accepted_installed() -> str:
     return "▲ all files found at start were accepted without review (--accept-installed)"
 
 
+def inspects_models() -> str:
+    """Return the standing line of `[gateway] inspect`."""
+    return "▲ Aileron reads in models' answers which tools they call (gateway.inspect)"
+
+
 def more_warnings(count: int, *, of_more: bool, key: str) -> str:
     """Return how many standing warnings have no row; *of_more*: besides some that have one."""
     noun = "warning" if count == 1 else "warnings"

@@ -21,6 +21,9 @@ def calls_wait(count: int, action: str) -> str:
     return f"Aileron: {calls_waiting(count)}{named}"
 
 
+WENT_AROUND: Final = "Aileron: a model called a tool that is not through the gate"
+
+
 def command_failed(program: str, why: str) -> str:
     """Return what became of the command of `[notify]`, once."""
     return f"The [notify] command in config.toml failed: {program}: {why}."

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from aileron_core.console_port import Containment
+from aileron_core.console_port import Containment, UnreadReason
 
 NAME: Final = "aileron"
 VIEWS: Final = {
@@ -95,6 +95,25 @@ CLAIMS_REMARK: Final = "what the agent says about itself; not checked"
 NO_CLAIMS: Final = "its client said nothing about itself"
 MODEL: Final = "MODEL"
 MODEL_REMARK: Final = "traffic through the gateway, counted; contents are not read"
+MODEL_INSPECTED: Final = (
+    "traffic through the gateway, counted; of its answers only the names of called tools are read"
+)
+AROUND: Final = "AROUND THE GATE"
+AROUND_REMARK: Final = "what the model called; the agent may have refused it"
+CALLED: Final = "Called"
+WENT_AROUND: Final = "▲ went around"
+TOOLS: Final = "Tools"
+NO_TOOLS: Final = "no call seen since this console started"
+UNREAD: Final = "Not read"
+UNREAD_WHY: Final[Mapping[UnreadReason, str]] = MappingProxyType(
+    {
+        "busy": "faster than Aileron reads",
+        "compressed": "compressed",
+        "error": "too large, or not as its format says",
+        "format": "a format that Aileron does not read",
+        "websocket": "over a WebSocket",
+    }
+)
 NO_MODEL: Final = "no traffic through the gateway yet"
 WAITS_FOR_VAULT: Final = "▲ locked"
 """In the column of a session's model requests."""
@@ -120,6 +139,21 @@ def last_hour(*, calls: int, free: int, approved: int, denied: int, median: str)
     parts += [f"{denied} denied"] if denied else []
     parts += [f"median wait {median}"] if median else []
     return tuple(parts)
+
+
+def went_around(count: int) -> str:
+    """Return how many sessions went around the gate, for the top of the list."""
+    return f"{count} went around the gate"
+
+
+def called_around(tool: str) -> str:
+    """Return what was seen of a tool that is not through the gate, a clause; it may not have run."""
+    return f"the model called {tool}, which is not through the gate"
+
+
+def other_names(count: int) -> str:
+    """Return how many calls were of tools whose name is not kept."""
+    return f"{count:,} by other names"
 
 
 def read_after(at: str) -> str:

@@ -283,6 +283,7 @@ def workbench(
     *,
     hold_seconds: float | None = None,
     ca_file: Path | None = None,
+    inspect: bool = False,
 ) -> Iterator[Bench]:
     """Set everything up in *folder*."""
     aileron_home = folder / "aileron"
@@ -296,6 +297,8 @@ def workbench(
         settings = ["[gateway]", *settings]
         if ca_file is not None:
             settings += [f"ca_file = '{ca_file}'"]
+        if inspect:
+            settings += ["inspect = true"]
         if hold_seconds is not None:
             settings += ["[mcp]", f"hold_seconds = {hold_seconds}"]
         (aileron_home / "config.toml").write_text("\n".join(settings) + "\n")

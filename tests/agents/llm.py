@@ -29,6 +29,8 @@ class CallTool:
 
     name: str
     args: dict[str, Any]
+    unoffered: bool = False
+    """Call it by this very name, whether or not it is offered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +174,7 @@ class _Handler(BaseHTTPRequestHandler):
         # A request without tools asks for a title or the like.
         step = self.llm.script(conversation) if conversation.tools else Say(text="A title")
         if isinstance(step, CallTool):
-            full = conversation.tool(step.name)
+            full = step.name if step.unoffered else conversation.tool(step.name)
             step = (
                 Say(text=f"there is no tool {step.name}")
                 if full is None

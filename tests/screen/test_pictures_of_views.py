@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import AuditVerified, LoginUpdated, Recorded, Snapshot
+from aileron_core.console_port import (
+    AuditVerified,
+    LoginUpdated,
+    Recorded,
+    Snapshot,
+    ToolCallsView,
+    WentAroundView,
+)
 from tests.screen.bound_accounts import ANA, CHANGED, ENDED, LOGIN, accounts
 from tests.screen.driving import NOW, Console, denied, mail, short, start
 from tests.screen.picturing import (
@@ -325,6 +332,39 @@ async def test_the_end_of_a_session_is_asked_first(shown: Console) -> None:
     await shown.go("5", "sessions open")
     await shown.go("x", "End the session of codex?")
     await shown.rest()
+
+
+def around() -> Snapshot:
+    """A console that inspects, with a session whose model called tools of the agent's own."""
+    codex, claude, relay = sessions(NOW)
+    calls = ToolCallsView(
+        by_name=(("exec_command", 2), ("mcp__aileron.Read", 1_200)),
+        unread=(("compressed", 2),),
+        went_around=(
+            WentAroundView("exec_command", NOW - 61),
+            WentAroundView("apply_patch", NOW - 5),
+        ),
+    )
+    counted = ToolCallsView(by_name=(("mcp__aileron__Bash", 4),))
+    return start(
+        sessions=(replace(codex, tool_calls=calls), replace(claude, tool_calls=counted), relay),
+        inspects_models=True,
+    )
+
+
+@dark
+@picture_of(around())
+async def test_a_session_that_went_around_the_gate_is_marked_in_its_row(shown: Console) -> None:
+    """What its model called and when, and above everything that model traffic is inspected."""
+    await shown.go("5", "sessions open")
+
+
+@dark
+@picture_of(around())
+async def test_an_opened_session_says_which_tools_its_model_called(shown: Console) -> None:
+    """Each that is not through the gate, with its time; the others counted, and what was not read."""
+    await shown.go("5", "sessions open")
+    await shown.go("enter", "AROUND THE GATE")
 
 
 # Help

@@ -10,10 +10,14 @@ from aileron_core.console_port import (
     EndSession,
     RefusedHostView,
     SessionsUpdated,
+    ToolCallsView,
     TrafficView,
+    WentAroundView,
 )
+from aileron_tui.app import AileronApp
 from aileron_tui.draw.context import Section, requester_section
 from aileron_tui.draw.text import plain_text
+from aileron_tui.draw.times import clock_seconds
 from tests.screen.driving import NOW, console, mail, start
 from tests.support.screens.home import sessions
 
@@ -228,3 +232,68 @@ async def test_a_host_that_cannot_be_allowed_is_shown_with_the_reason_and_marked
         await shown.press_alone("t")
         await shown.shows("this session asks for no host that could be allowed")
         assert shown.port.intents == []
+
+
+AROUND = replace(
+    CODEX,
+    traffic=TrafficView(
+        requests=3, in_flight=0, bytes_up=10, bytes_down=20, last_status=200,
+        last_route="POST /v1/responses", gateway_errors=0,
+    ),
+    tool_calls=ToolCallsView(
+        by_name=(("exec_command", 2), ("mcp__aileron.Read", 1_200)),
+        others=3,
+        unread=(("compressed", 2), ("websocket", 1)),
+        went_around=(WentAroundView("exec_command", NOW - 61),),
+    ),
+)  # fmt: skip
+
+
+async def test_a_session_that_went_around_the_gate_is_marked_with_time_and_tool() -> None:
+    """In the list's head, its row and its page: what was seen, and not that it ran."""
+    at = clock_seconds(NOW - 61)
+    says = f"{at} the model called exec_command, which is not through the gate"
+    async with console(start(mail(), sessions=(AROUND, CLAUDE, RELAY))) as shown:
+        await shown.go("5", "▲ 1 went around the gate")
+        assert "● ▲ went around" in shown.row
+        assert f"▲ {says}" in shown.text
+        await shown.go("enter", "AROUND THE GATE")
+        assert "the agent may have refused it" in shown.text
+        assert f"▲ {says}" in shown.text
+        await shown.read_all()
+        assert "exec_command 2 · mcp__aileron.Read 1,200 · 3 by other names" in shown.text
+        assert "2 answers: compressed" in shown.text
+        assert "1 answer: over a WebSocket" in shown.text
+        assert "only the names of called tools are read" in shown.text
+
+
+async def test_going_around_the_gate_rings_once_for_each_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not for those that had before this console, nor for a second tool, nor for a call that is through the gate."""
+    rung: list[int] = []
+    monkeypatch.setattr(AileronApp, "bell", lambda _: rung.append(1))
+    counted = replace(CLAUDE, tool_calls=ToolCallsView(by_name=(("Bash", 1),)))
+    marked = replace(CLAUDE, tool_calls=ToolCallsView(went_around=(WentAroundView("Bash", NOW),)))
+    more = ToolCallsView(went_around=(WentAroundView("Bash", NOW), WentAroundView("Edit", NOW)))
+    async with console(start(mail(), sessions=(AROUND, CLAUDE))) as shown:
+        shown.port.tell(SessionsUpdated(sessions=(AROUND, counted)))
+        await shown.go("5", "1 went around the gate")
+        assert rung == []
+        shown.port.tell(SessionsUpdated(sessions=(AROUND, marked)))
+        await shown.shows("▲ claude: the model called Bash, which is not through the gate.")
+        await shown.shows("2 went around the gate")
+        assert rung == [1]
+        shown.port.tell(SessionsUpdated(sessions=(AROUND, replace(CLAUDE, tool_calls=more))))
+        await shown.go("j", "the model called Edit")
+        assert rung == [1]
+
+
+async def test_it_is_said_above_every_view_that_model_traffic_is_inspected() -> None:
+    async with console(replace(STATE, inspects_models=True)) as shown:
+        await shown.shows("Aileron reads in models' answers which tools they call")
+        await shown.go("5", "sessions open")
+        assert "Aileron reads in models' answers" in shown.text
+    async with console(STATE) as shown:
+        await shown.go("5", "sessions open")
+        assert "reads in models' answers" not in shown.text

@@ -25,6 +25,12 @@ from aileron_core.server.gateway.client import ConnectionPool, UpstreamConnectio
 from aileron_core.server.gateway.client_request import CLIENT_REQUEST, PREFIX, ClientRequest
 from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.gateway.forwarding import Forwarding, request_head
+from aileron_core.server.gateway.inspecting import (
+    Inspector,
+    SafeCopy,
+    open_inspector,
+    safe_copy,
+)
 from aileron_core.server.gateway.key_injection import (
     LOCKED,
     KeyedForwarding,
@@ -66,6 +72,9 @@ class Gateway:
         self._agents = agents or AgentApi(app)
         self._room: AugmentRoom | None = None
         settings = app.options.settings.gateway
+        self._inspector: Inspector | None = (
+            open_inspector(app.tool_calls) if settings.inspect else None
+        )
         self._upstreams = upstreams(settings)
         self._dialer = dialer or Dialer(
             own_port=lambda: int(app.address.url.rpartition(":")[2] or 0), ca_file=settings.ca_file
@@ -83,6 +92,8 @@ class Gateway:
         self._forget()
         for session_id in tuple(self._open):
             self._cut(session_id)
+        if self._inspector is not None:
+            self._inspector.close()
         self._pool.close()
         self._keyed_pool.close()
         self._dialer.close()
@@ -131,7 +142,12 @@ class Gateway:
                 receive = again
             keyed = self._keyed(client, path, session, provider) if session.key_providers else None
             passing.had_key = keyed is not None
-            await self._counted(client, receive, target, self._upstreams[provider], passing, keyed)
+            copy = None
+            if self._inspector is not None and not session.augment:
+                copy = safe_copy(self._inspector, session.session_id, client.method, path)
+            await self._counted(
+                client, receive, target, self._upstreams[provider], passing, keyed, copy
+            )
         except GatewayError as fault:
             passing.status, passing.is_own_error = _answer(client, provider, fault), True
             passing.needs_vault = fault.kind == "locked"
@@ -249,7 +265,7 @@ class Gateway:
         ):
             raise GatewayError(
                 "unavailable",
-                "config.toml says where model traffic goes, and is not verified: a person has to unlock "
+                "config.toml has settings for model traffic, and is not verified: a person has to unlock "
                 "the vault in the console, and accept config.toml where it asks for that.",
             )
         if self._app.traffic.is_full(session.session_id):
@@ -270,11 +286,13 @@ class Gateway:
         upstream: Upstream,
         passing: GatewayRequest,
         keyed: KeyedRequest | None,
+        copy: SafeCopy | None,
     ) -> None:
         if keyed is None:
             forwarding = Forwarding(client, passing, self._app.traffic)
         else:
             forwarding = KeyedForwarding(client, passing, self._app.traffic, keyed.key)
+        forwarding.copy = copy
         with self._counting(passing.session_id, forwarding):
             try:
                 await self._passed(client, receive, target, upstream, forwarding, keyed)

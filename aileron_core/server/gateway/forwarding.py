@@ -10,6 +10,7 @@ from starlette.types import Receive
 
 from aileron_core.server.gateway.client import Framing, UpstreamConnection
 from aileron_core.server.gateway.client_request import ClientRequest
+from aileron_core.server.gateway.inspecting import SafeCopy
 from aileron_core.server.gateway.providers import Header
 from aileron_core.server.gateway.upstreams import Upstream
 from aileron_core.sessions.traffic import GatewayRequest, TrafficMeter
@@ -93,6 +94,9 @@ class Forwarding:
         self._reusable = False
         self.rest = b""
         """What came behind the head of a 101."""
+        self.copy: SafeCopy | None = None
+        """Takes what was passed on, where model traffic is inspected."""
+        self._copied: list[bytes] = []
         self.done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
     def attach(self, connection: UpstreamConnection) -> None:
@@ -161,6 +165,9 @@ class Forwarding:
         if self.done.done():
             return False
         self.done.set_result(outcome)
+        if self.copy is not None and outcome != "stale":
+            self.copy.end(outcome)
+            self.copy = None
         return True
 
     # The upstream's side
@@ -188,6 +195,8 @@ class Forwarding:
         self.head_sent = True
         self.request.status = status
         client.start()
+        if self.copy is not None and not self.copy.begin(status, headers):
+            self.copy = None
 
     def switched(self, reason: bytes, headers: list[Header], rest: bytes) -> None:
         """Pass a 101 on as it is, if that was asked for."""
@@ -208,6 +217,8 @@ class Forwarding:
 
     def body(self, data: bytes) -> None:
         self._bytes_received += len(data)
+        if self.copy is not None:
+            self._copied.append(data)
         if self._chunked:
             self._pieces += (b"%x\r\n" % len(data), data, b"\r\n")
         else:
@@ -221,6 +232,9 @@ class Forwarding:
         if self._bytes_received:
             self._traffic.add_received(self.request, self._bytes_received)
             self._bytes_received = 0
+        if self._copied and self.copy is not None:
+            copied, self._copied = self._copied, []
+            self.copy.take(b"".join(copied))
 
     def end(self, trailers: list[Header], *, reusable: bool) -> None:
         self._reusable = reusable

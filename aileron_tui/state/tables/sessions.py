@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
-from aileron_core.console_port import ProcessView, SessionView
+from aileron_core.console_port import ProcessView, SessionView, ToolCallsView, WentAroundView
+from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import (
@@ -75,6 +76,9 @@ class SessionsTable(KeyedTable[SessionView]):
         if locked := sum(each.waits_for_vault for each in self._items):
             waits = words.views.waiting_for_vault(locked)
             pieces += [Piece(" · ", "muted"), Piece(f"▲ {waits}", "attn")]
+        if around := sum(bool(each.went_around) for each in self._items):
+            went = words.views.went_around(around)
+            pieces += [Piece(" · ", "muted"), Piece(f"▲ {went}", "attn")]
         if asking := sum(each.host_to_allow is not None for each in self._items):
             asks = words.views.asks_for_hosts(asking)
             pieces += [Piece(" · ", "muted"), Piece(f"▲ {asks}", "attn")]
@@ -88,7 +92,7 @@ class SessionsTable(KeyedTable[SessionView]):
             return ()
         values: dict[str, Line] = {
             "agent": _agent(item, "summary" if selected else "text"),
-            "status": _link(item),
+            "status": _status_of(item),
             "contained": _contained(item, short=True),
             "waiting": _count(item.waiting),
             "running": _count(item.running),
@@ -112,6 +116,9 @@ class SessionsTable(KeyedTable[SessionView]):
             asks = Piece(f"▲ {words.views.ASKS_FOR.lower()} ", "attn")
             host = foreign_text(item.host_to_allow, "strong")
             identity = line(asks, *host, Piece(" · ", "muted"), *identity)
+        if item.went_around:
+            around = Piece(f"▲ {_around(item.went_around[-1])}", "attn")
+            identity = line(around, Piece(" · ", "muted"), *identity)
         return detail_lines(
             line(*identity, Piece(" · ", "muted"), *foreign_text(item.session_id, "muted")), width
         )
@@ -128,6 +135,10 @@ class SessionsTable(KeyedTable[SessionView]):
         second = line(" ", Piece("opened ", "muted"), since, *(label if item.label else ()))
         rows = [truncate(first, width - 1), truncate(second, width - 1)]
         rows += _consequence(item)
+        rows += [
+            truncate(line(Piece(f" ▲ {_around(each)}", "attn")), width - 1)
+            for each in item.went_around[-1:]
+        ]
         if item.host_to_allow is not None:
             asks = Piece(f" ▲ {words.views.ASKS_FOR.lower()} ", "attn")
             host = foreign_text(item.host_to_allow, "strong")
@@ -144,6 +155,7 @@ class SessionsTable(KeyedTable[SessionView]):
         passed = _model(item)
         return (
             *_network(item),
+            *_around_blocks(item),
             *_seen(item),
             blank(),
             *_said(item),
@@ -174,6 +186,47 @@ def _link(item: SessionView) -> Line:
     if item.connected:
         return (Piece(f"● {words.views.CONNECTED}", "ok"),)
     return (Piece(f"○ {words.views.NOT_CONNECTED}", "muted"),)
+
+
+def _status_of(item: SessionView) -> Line:
+    """Return for its row whether it is there, and that it went around the gate."""
+    if not item.went_around:
+        return _link(item)
+    dot = Piece("● ", "ok") if item.connected else Piece("○ ", "muted")
+    return (dot, Piece(words.views.WENT_AROUND, "attn"))
+
+
+def _around(seen: WentAroundView) -> str:
+    return f"{clock_seconds(seen.at)} {words.views.called_around(escape(seen.tool))}"
+
+
+def _around_blocks(item: SessionView) -> list[Block]:
+    """Return each tool that its model called and that is not through the gate; the tools' names are ours."""
+    if not item.went_around:
+        return []
+    made = [heading(words.views.AROUND, (Piece(words.views.AROUND_REMARK, "muted"),))]
+    for each in item.went_around:
+        at = Piece(f"{day(each.at)} {clock_seconds(each.at)} ", "muted")
+        text = Piece(words.views.called_around(escape(each.tool)), "attn")
+        made.append(value(words.views.CALLED, line(at, text)))
+    return [*made, blank()]
+
+
+def _tool_calls(calls: ToolCallsView) -> list[Block]:
+    """Return how often the model called which tool, and what was not read."""
+    pieces: list[Piece] = []
+    for name, count in calls.by_name:
+        pieces += [*foreign_text(name), Piece(f" {count:,}", "strong"), Piece(" · ", "muted")]
+    if calls.others:
+        pieces += [Piece(words.views.other_names(calls.others)), Piece(" · ", "muted")]
+    tools = tuple(pieces[:-1]) or (Piece(words.views.NO_TOOLS, "muted"),)
+    made = [value(words.views.TOOLS, tools)]
+    for reason, count in calls.unread:
+        text = (
+            f"{count:,} {'answer' if count == 1 else 'answers'}: {words.views.UNREAD_WHY[reason]}"
+        )
+        made.append(value(words.views.UNREAD, (Piece(text, "attn"),)))
+    return made
 
 
 def _contained(item: SessionView, *, short: bool = False) -> Line:
@@ -295,7 +348,9 @@ def _model(item: SessionView) -> list[Block]:
     traffic = item.traffic
     if traffic is None:
         return [heading(words.views.MODEL, (Piece(words.views.NO_MODEL, "muted"),))]
-    made = [heading(words.views.MODEL, (Piece(words.views.MODEL_REMARK, "muted"),))]
+    inspected = item.tool_calls is not None
+    remark = words.views.MODEL_INSPECTED if inspected else words.views.MODEL_REMARK
+    made = [heading(words.views.MODEL, (Piece(remark, "muted"),))]
     if item.waits_for_vault:
         made.append(value("Waits", (Piece(words.views.MODEL_WAITS, "attn"),)))
     made.append(value("Requests", line(words.views.passed(traffic.requests, traffic.in_flight))))
@@ -304,6 +359,8 @@ def _model(item: SessionView) -> list[Block]:
     if traffic.last_route:
         route = foreign_text(traffic.last_route, "text")
         made.append(value("Last", line(_status(traffic.last_status), Piece(" ", "muted"), *route)))
+    if item.tool_calls is not None:
+        made += _tool_calls(item.tool_calls)
     if traffic.gateway_errors:
         made.append(value("Refused", (Piece(words.views.faults(traffic.gateway_errors), "attn"),)))
     return made

@@ -28,6 +28,8 @@ from aileron_core.library.settings_comparison import compare_settings
         ("[gateway]\nopenai = 'https://a.example'", "", "narrower"),
         ("[gateway]\nrequire_unlocked = true", "", "wider"),
         ("", "[gateway]\nrequire_unlocked = true", "narrower"),
+        ("[gateway]\ninspect = true", "", "wider"),
+        ("", "[gateway]\ninspect = true", "narrower"),
         ("", "[builtin.bash]\nrehearse = 'never'", "wider"),
         ("[builtin.bash]\nrehearse = 'never'", "", "narrower"),
         ("", "[builtin.bash]\nrehearse = 'always'", "other"),

@@ -293,6 +293,7 @@ async def passing(
     base: str = "",
     serving: Serving | None = None,
     tracer: Tracer = NO_TRACER,
+    inspect: bool = False,
 ) -> AsyncGenerator[Gateway, None]:
     """Run a gateway over an upstream of the test's own.
 
@@ -302,10 +303,11 @@ async def passing(
         dialer: another one than the gateway's own.
         base: path of the upstream's base URL.
         serving: what the upstream does with a connection before it reads requests.
+        inspect: whether answers are inspected.
     """
     async with Upstream(answering, serving).listening() as upstream:
         url = f"http://127.0.0.1:{upstream.port}{base}"
-        given = settings or GatewaySettings(anthropic=url, openai=url, gemini=url)
+        given = settings or GatewaySettings(anthropic=url, openai=url, gemini=url, inspect=inspect)
         with tempfile.TemporaryDirectory(prefix="ail-") as folder:
             home = Path(folder) / "home"
             home.mkdir(mode=0o700)

@@ -1,0 +1,189 @@
+"""Counting the tool calls of each session's model by name, and marking the calls that go around the gate.
+
+Only with `[gateway] inspect`. Names, numbers and times are kept, nothing of arguments or texts.
+"""
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
+from aileron_core.clock import Clock, parse_rfc3339, rfc3339
+from aileron_core.console_port import ToolCallsView, UnreadReason, WentAroundView
+from aileron_core.sessions.own_tools import goes_around
+from aileron_core.sessions.registry import SessionRegistry
+from aileron_core.storage.database import Database, Tx
+
+_NOTIFY_SECONDS = 0.5
+MAX_NAMES: Final = 200
+"""Names of one session that are counted apart; the calls of all others are counted together."""
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
+"""What is kept as a name: providers allow no more, and anything else might be text."""
+
+
+@dataclass(slots=True)
+class _Calls:
+    """What was seen of one session."""
+
+    by_name: dict[str, int] = field(default_factory=dict[str, int])
+    others: int = 0
+    unread: dict[UnreadReason, int] = field(default_factory=dict[UnreadReason, int])
+    around: dict[str, float] = field(default_factory=dict[str, float])
+    """Each tool that goes around the gate, and when it was called first."""
+    unrecorded: list[str] = field(default_factory=list[str])
+    """Those of them that are not on record yet."""
+
+
+class ToolCallMeter:
+    """Counts tool calls by session; records are written by `sweep`.
+
+    Args:
+        inspects: whether answers of models are read at all.
+        changed: called when something differs: at once for a mark, else at most twice a second.
+    """
+
+    def __init__(
+        self,
+        sessions: SessionRegistry,
+        database: Database,
+        clock: Clock,
+        *,
+        inspects: bool,
+        changed: Callable[[], None],
+    ) -> None:
+        self._sessions = sessions
+        self._database = database
+        self._clock = clock
+        self._inspects = inspects
+        self._changed = changed
+        self._calls: dict[str, _Calls] = {}
+        self._notify_scheduled = False
+        self._loop = asyncio.get_running_loop()
+        self._writing = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Take over which of the open sessions went around the gate before this process."""
+        first = {each.session_id: each.last_record for each in self._sessions.all()}
+        if first:
+            for session_id, tool, at in await self._database.read(lambda c: _marks(c, first)):
+                self._of(session_id).around.setdefault(tool, at)
+
+    def add(self, session_id: str, name: str) -> None:
+        """Count a call of a tool by the session's model."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return
+        calls = self._of(session_id)
+        if _NAME.fullmatch(name) and (name in calls.by_name or len(calls.by_name) < MAX_NAMES):
+            calls.by_name[name] = calls.by_name.get(name, 0) + 1
+        else:
+            calls.others += 1
+        if name not in calls.around and goes_around(session.agent, session.builtins, name):
+            calls.around[name] = self._clock.now()
+            calls.unrecorded.append(name)
+            self._changed()
+        else:
+            self._notify_soon()
+
+    def add_unread(self, session_id: str, reason: UnreadReason) -> None:
+        """Count an answer that was not read, or not to its end."""
+        if self._sessions.get(session_id) is not None:
+            unread = self._of(session_id).unread
+            unread[reason] = unread.get(reason, 0) + 1
+            self._notify_soon()
+
+    def view(self, session_id: str) -> ToolCallsView | None:
+        """Return what was seen of a session; None if nothing is read and nothing was."""
+        calls = self._calls.get(session_id)
+        if calls is None:
+            return ToolCallsView() if self._inspects else None
+        return ToolCallsView(
+            by_name=tuple(sorted(calls.by_name.items())),
+            others=calls.others,
+            unread=tuple(sorted(calls.unread.items())),
+            went_around=tuple(WentAroundView(tool, at) for tool, at in calls.around.items()),
+        )
+
+    def _of(self, session_id: str) -> _Calls:
+        return self._calls.setdefault(session_id, _Calls())
+
+    def _notify_soon(self) -> None:
+        if not self._notify_scheduled:
+            self._notify_scheduled = True
+            self._loop.call_later(_NOTIFY_SECONDS, self._notify)
+
+    def _notify(self) -> None:
+        self._notify_scheduled = False
+        self._changed()
+
+    async def sweep(self, *, everything: bool = False) -> None:
+        """Put marks on record, and the counts of sessions that have ended; with *everything*, of all.
+
+        Raises:
+            StorageUnavailable: it could not be written, and stays due.
+        """
+        async with self._writing:
+            for session_id, calls in tuple(self._calls.items()):
+                while calls.unrecorded:
+                    await self._record(_mark(session_id, calls, self._clock.now()))
+                    calls.unrecorded.pop(0)
+                gone = self._sessions.get(session_id) is None
+                if not gone and not everything:
+                    continue
+                if calls.by_name or calls.others or calls.unread:
+                    await self._record(_counts(session_id, calls, self._clock.now()))
+                    calls.by_name, calls.others, calls.unread = {}, 0, {}
+                if gone:
+                    del self._calls[session_id]
+
+    async def _record(self, record: AuditRecord) -> None:
+        def unit(tx: Tx) -> None:
+            tx.record(record)
+
+        await self._database.write(unit)
+
+
+def _mark(session_id: str, calls: _Calls, now: float) -> AuditRecord:
+    tool = calls.unrecorded[0]
+    return AuditRecord(
+        at=rfc3339(now),
+        event=AuditEvent.SESSION_WENT_AROUND,
+        summary="The model called a tool that is not through the gate",
+        session=session_id,
+        extra={"tool": tool, "called_at": rfc3339(calls.around[tool])},
+    )
+
+
+def _counts(session_id: str, calls: _Calls, now: float) -> AuditRecord:
+    extra: dict[str, Any] = {"calls": dict(calls.by_name)}
+    extra |= {"other_names": calls.others, "unread": dict(calls.unread)}
+    return AuditRecord(
+        at=rfc3339(now),
+        event=AuditEvent.SESSION_CALLS_COUNTED,
+        summary="The tool calls of the session's model were counted",
+        session=session_id,
+        extra=extra,
+    )
+
+
+def _marks(
+    connection: sqlite3.Connection, first: dict[str, int]
+) -> Iterable[tuple[str, str, float]]:
+    rows = connection.execute(
+        "SELECT json_extract(body, '$.session'), json_extract(body, '$.tool'), "
+        "json_extract(body, '$.called_at') FROM audit "
+        "WHERE seq > ? AND event = ? AND json_valid(body) ORDER BY seq",
+        (min(first.values()), AuditEvent.SESSION_WENT_AROUND),
+    )
+    found: list[tuple[str, str, float]] = []
+    for session_id, tool, at in rows:
+        if session_id in first and isinstance(tool, str) and isinstance(at, str):
+            try:
+                found.append((session_id, tool, parse_rfc3339(at)))
+            except ValueError:
+                continue  # another program wrote it
+    return found

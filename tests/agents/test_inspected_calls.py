@@ -1,0 +1,116 @@
+"""`[gateway] inspect` with real agents: a model that calls a tool of the agent's own is seen.
+
+With Codex; with Claude Code too in `make test-all`.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.agents.agents_bench import Bench, CallTool, Say, ScriptedLlm, workbench
+from tests.agents.llm import Conversation, Script
+from tests.support.variants import variants
+
+pytestmark = pytest.mark.timeout(300)
+
+CANARY = "canary-9ad2e4"
+NATIVE = {
+    "codex": CallTool(
+        name="exec_command", args={"cmd": f"echo {CANARY} > made.txt"}, unoffered=True
+    ),
+    "claude": CallTool(
+        name="Bash",
+        args={"command": f"echo {CANARY} > made.txt", "description": "x"},
+        unoffered=True,
+    ),
+}
+OURS = CallTool(name="list_drafts", args={})
+ARGS = {
+    "codex": ("exec", "--skip-git-repo-check", "--sandbox=danger-full-access", "go"),
+    "claude": ("-p", "--allowed-tools=Bash", "go"),
+}
+
+
+def calls(*steps: CallTool) -> Script:
+    """Call one after the other, then end."""
+
+    def script(conversation: Conversation) -> Say | CallTool:
+        done = len(conversation.results)
+        return steps[done] if done < len(steps) else Say(text=f"FINAL {CANARY}")
+
+    return script
+
+
+def run(bench: Bench, agent: str, options: Sequence[str]) -> None:
+    bench.configure(agent)
+    args = ARGS[agent]
+    if "--intercept-builtins" in options:
+        args = tuple(each for each in args if not each.startswith(("--sandbox", "--allowed")))
+    with bench.launched(agent, *args, options=options) as running:
+        ended = running.end()
+    assert ended.code == 0, ended.output
+    assert "FINAL" in ended.output
+    bench.all_passed()
+
+
+def marks(bench: Bench) -> list[str]:
+    found = [each for each in bench.console.records() if each["event"] == "session.went_around"]
+    assert len({each["session"] for each in found}) <= 1
+    return [each["tool"] for each in found]
+
+
+def counts(bench: Bench) -> dict[str, int]:
+    """Return the calls that were counted, once the session's end is on record."""
+    records: list[dict[str, dict[str, int]]] = []
+
+    def counted() -> bool:
+        records[:] = [
+            each for each in bench.console.records() if each["event"] == "session.calls_counted"
+        ]
+        return bool(records)
+
+    assert bench.console.until(counted)
+    return records[0]["calls"]
+
+
+def kept(bench: Bench) -> bytes:
+    """Return what Aileron's home holds, but for the agent's own conversations: the agent keeps them."""
+    home = bench.console.home
+    found = [each for each in home.rglob("*") if each.is_file()]
+    return b"".join(each.read_bytes() for each in found if home / "agents" not in each.parents)
+
+
+@pytest.mark.parametrize("agent", variants(NATIVE))
+def test_a_native_call_of_an_agent_whose_tools_were_intercepted_is_seen(
+    agent: str, tmp_path: Path
+) -> None:
+    """The agent refuses it, and what is on record is that the model called it; no argument, no text."""
+    native = NATIVE[agent]
+    with workbench(tmp_path, ScriptedLlm(calls(OURS, native)), inspect=True) as bench:
+        run(bench, agent, ["--intercept-builtins"])
+        ours = {"codex": "mcp__aileron.list_drafts", "claude": "mcp__aileron__list_drafts"}
+        assert counts(bench) == {native.name: 1, ours[agent]: 1}
+        assert marks(bench) == [native.name]
+        assert not (bench.project / "made.txt").exists()
+        assert b"session.went_around" in kept(bench)
+        assert CANARY.encode() not in kept(bench)
+
+
+@pytest.mark.parametrize("agent", variants(NATIVE))
+def test_a_native_call_that_writes_is_seen_in_any_session(agent: str, tmp_path: Path) -> None:
+    """Here it runs. Nothing asked a person."""
+    native = NATIVE[agent]
+    with workbench(tmp_path, ScriptedLlm(calls(native)), inspect=True) as bench:
+        run(bench, agent, [])
+        assert (bench.project / "made.txt").read_text() == f"{CANARY}\n"
+        assert counts(bench) == {native.name: 1}
+        assert marks(bench) == [native.name]
+
+
+@pytest.mark.parametrize("agent", variants(NATIVE))
+def test_an_agent_that_calls_ailerons_tools_alone_is_not_marked(agent: str, tmp_path: Path) -> None:
+    with workbench(tmp_path, ScriptedLlm(calls(OURS)), inspect=True) as bench:
+        run(bench, agent, ["--intercept-builtins"])
+        assert sum(counts(bench).values()) == 1
+        assert marks(bench) == []

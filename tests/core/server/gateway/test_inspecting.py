@@ -1,0 +1,486 @@
+"""`[gateway] inspect`: the stream is the same with it and without, and only names of tools are kept."""
+
+import asyncio
+import contextlib
+import gzip
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.app import App, AppOptions
+from aileron_core.console_port import ToolCallsView
+from aileron_core.home.layout import Home
+from aileron_core.models.format import StreamReader
+from aileron_core.server import inspection
+from aileron_core.settings import GatewaySettings, Settings
+from tests.core.server.gateway.harness import (
+    PATIENCE,
+    Answering,
+    Client,
+    Gateway,
+    Seen,
+    passing,
+    read_head,
+)
+from tests.core.server.gateway.test_tunnel import echo, opened
+
+ROOT = Path(__file__).parents[4]
+CANARY = "canary-51c7d0"
+
+
+def event(data: dict[str, Any]) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (data["type"].encode(), json.dumps(data).encode())
+
+
+def messages(*tools: str) -> bytes:
+    """Return a stream of Anthropic's that says something and calls *tools*."""
+    message = {"id": "m", "role": "assistant", "content": [], "usage": {"input_tokens": 1}}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": message},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": f"{CANARY} \u00e9\u2028"},
+        },
+        {"type": "content_block_stop", "index": 0},
+    ]
+    for n, name in enumerate(tools, 1):
+        block = {"type": "tool_use", "id": f"t{n}", "name": name, "input": {}}
+        text = json.dumps({"command": CANARY})
+        events += [
+            {"type": "content_block_start", "index": n, "content_block": block},
+            {
+                "type": "content_block_delta",
+                "index": n,
+                "delta": {"type": "input_json_delta", "partial_json": text},
+            },
+            {"type": "content_block_stop", "index": n},
+        ]
+    events.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}})
+    events.append({"type": "message_stop"})
+    return b"".join(map(event, events))
+
+
+def responses(*items: dict[str, Any]) -> bytes:
+    """Return a stream of OpenAI's Responses with *items*."""
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "r"}}]
+    for n, item in enumerate(items):
+        events.append({"type": "response.output_item.added", "output_index": n, "item": item})
+        events.append({"type": "response.output_item.done", "output_index": n, "item": item})
+    done = {"id": "r", "status": "completed", "output": [*items]}
+    events.append({"type": "response.completed", "response": done})
+    return b"".join(map(event, events))
+
+
+SSE = b"Content-Type: text/event-stream; charset=utf-8"
+JSON = b"Content-Type: application/json"
+
+
+def says(pieces: Sequence[bytes], *lines: bytes) -> Answering:
+    """Answer with *pieces*, each a chunk of its own."""
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        head = b"\r\n".join([b"HTTP/1.1 200 OK", b"Transfer-Encoding: chunked", *lines])
+        writer.write(head + b"\r\n\r\n")
+        for piece in pieces:
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        writer.write(b"0\r\n\r\n")
+
+    return answering
+
+
+@contextlib.asynccontextmanager
+async def inspecting(
+    answering: Answering,
+    agent: str = "claude",
+    builtins: str = "instead",
+    *,
+    augment: bool = False,
+) -> AsyncGenerator[Gateway, None]:
+    """Have a gateway that inspects, whose session is a launched agent's."""
+    async with passing(answering, inspect=True) as gateway:
+        gateway.session = await gateway.app.session_service.open(
+            agent=agent, label="", cwd="/", claimed_pid=None, peer_pid=1, ttl=3600,
+            opened_by="launch", builtins=builtins, augment=augment,
+        )  # fmt: skip
+        yield gateway
+
+
+def seen_of(gateway: Gateway) -> ToolCallsView:
+    found = gateway.app.tool_calls.view(gateway.session.session.session_id)
+    assert found is not None
+    return found
+
+
+async def until(gateway: Gateway, **expected: Any) -> ToolCallsView:
+    """Wait until what was seen has these members."""
+    async with asyncio.timeout(PATIENCE):
+        while any(getattr(seen_of(gateway), name) != each for name, each in expected.items()):
+            await asyncio.sleep(0.005)
+    return seen_of(gateway)
+
+
+async def ask(
+    client: Client, target: bytes = b"/v1/messages?beta=true", method: bytes = b"POST"
+) -> tuple[bytes, bytes]:
+    """Ask a model."""
+    body = json.dumps({"model": "m", "secret": CANARY}).encode()
+    return await client.ask(method, target, body=body)
+
+
+async def records(app: App, kind: str) -> list[dict[str, Any]]:
+    found = await app.database.read(
+        lambda c: c.execute(
+            "SELECT body FROM audit WHERE event = ? ORDER BY seq", (kind,)
+        ).fetchall()
+    )
+    return [json.loads(body) for (body,) in found]
+
+
+async def raw_answers(inspects: bool, splits: Sequence[Sequence[bytes]]) -> list[bytes]:
+    """Return every byte that a client gets for each way to send the same stream."""
+    answers: list[bytes] = []
+    async with passing(says([]), inspect=inspects) as gateway:
+        for pieces in splits:
+            gateway.upstream.answering = says(pieces, SSE)
+            client = await gateway.client()
+            await client.send(b"POST", b"/v1/messages", b"Connection: close", body=b"{}")
+            answers.append(await client.reader.read())
+        if inspects:
+            expected = tuple((name, len(splits)) for name in ("Bash", "Read"))
+            await until(gateway, by_name=expected, unread=())
+    return answers
+
+
+def joined(answers: Sequence[bytes]) -> list[bytes]:
+    """Return the bodies: how reads of a socket fall together is nobody's choice."""
+    bodies: list[bytes] = []
+    for answer in answers:
+        rest, body = answer.partition(b"\r\n\r\n")[2], b""
+        while rest:
+            size, _, rest = rest.partition(b"\r\n")
+            body, rest = body + rest[: int(size, 16)], rest[int(size, 16) + 2 :]
+        bodies.append(body)
+    return bodies
+
+
+async def test_a_stream_split_anywhere_is_the_same_and_read_the_same() -> None:
+    """Also byte by byte, in the middle of a letter, of a line end and of a name."""
+    stream = messages("Bash", "Read")
+    splits = [[stream[:n], stream[n:]] for n in range(1, len(stream), 11)]
+    splits.append([stream[n : n + 1] for n in range(len(stream))])
+    with_it, without = [await raw_answers(each, splits) for each in (True, False)]
+    assert joined(with_it) == joined(without) == [stream] * len(splits)
+    heads = [{each.partition(b"\r\n\r\n")[0] for each in some} for some in (with_it, without)]
+    assert heads[0] == heads[1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"data: {broken\n\n" + messages("Bash"),
+        messages("Bash")[:-40] + b"\xff\xfe\n\n",
+        b"data: " + b"x" * 300_000,
+        b"data: []\n\n",
+        b'event: content_block_stop\ndata: {"type": "content_block_stop", "index": 9}\n\n',
+    ],
+)
+async def test_what_is_not_of_the_format_passes_unchanged_and_is_counted_as_not_read(
+    body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("DEBUG"):
+        async with inspecting(says([body[:7], body[7:]], SSE)) as gateway:
+            client = await gateway.client()
+            assert (await ask(client))[1] == body
+            await until(gateway, unread=(("error", 1),))
+            assert (await ask(client))[1] == body, "the connection is as good as before"
+    assert CANARY not in caplog.text
+
+
+async def test_a_call_of_a_tool_that_was_switched_off_marks_the_session() -> None:
+    """Once for each tool, with the time, on record, and its own counts at its end."""
+    tools = ("Bash", "mcp__aileron__Read", "WebFetch", "Bash")
+    async with inspecting(says([messages(*tools)], SSE)) as gateway:
+        before = gateway.app.clock.now()
+        for _ in range(2):
+            await ask(await gateway.client())
+        counts = (("Bash", 4), ("WebFetch", 2), ("mcp__aileron__Read", 2))
+        seen = await until(gateway, by_name=counts)
+        ((tool, at),) = [(each.tool, each.at) for each in seen.went_around]
+        assert tool == "Bash"
+        assert before <= at <= gateway.app.clock.now()
+        own = gateway.session.session.session_id
+        (view,) = [each for each in gateway.app.publisher.sessions() if each.session_id == own]
+        assert view.went_around == seen.went_around
+        await gateway.app.tool_calls.sweep()
+        (mark,) = await records(gateway.app, "session.went_around")
+        assert (mark["session"], mark["tool"]) == (gateway.session.session.session_id, "Bash")
+        await gateway.app.session_service.end(gateway.session.session.session_id, "a test")
+        await gateway.app.tool_calls.sweep()
+        (counted,) = await records(gateway.app, "session.calls_counted")
+        assert counted["calls"] == dict(counts)
+        assert len(await records(gateway.app, "session.went_around")) == 1
+
+
+async def test_a_session_that_calls_only_what_is_through_the_gate_is_not_marked() -> None:
+    async with inspecting(says([messages("mcp__aileron__Bash", "WebFetch")], SSE)) as gateway:
+        await ask(await gateway.client())
+        seen = await until(gateway, by_name=(("WebFetch", 1), ("mcp__aileron__Bash", 1)))
+        assert seen.went_around == ()
+        await gateway.app.tool_calls.sweep()
+        assert await records(gateway.app, "session.went_around") == []
+
+
+async def test_codex_calls_of_every_kind_are_seen() -> None:
+    """Functions in a namespace and beside it, custom tools, and the shell that has a kind of its own."""
+    items: tuple[dict[str, Any], ...] = (
+        {"type": "function_call", "call_id": "a", "name": "Bash", "namespace": "mcp__aileron"},
+        {"type": "function_call", "call_id": "b", "name": "exec_command", "arguments": "{}"},
+        {"type": "custom_tool_call", "call_id": "c", "name": "apply_patch", "input": CANARY},
+        {"type": "local_shell_call", "call_id": "d", "action": {"command": [CANARY]}},
+    )
+    whole = json.dumps({"id": "r", "status": "completed", "output": items}).encode()
+    for body, kind in ((responses(*items), SSE), (whole, JSON)):
+        async with inspecting(says([body], kind), "codex") as gateway:
+            assert (await ask(await gateway.client(), b"/v1/responses"))[1] == body
+            seen = await until(
+                gateway,
+                by_name=(
+                    ("apply_patch", 1),
+                    ("exec_command", 1),
+                    ("local_shell_call", 1),
+                    ("mcp__aileron.Bash", 1),
+                ),
+            )
+            around = {each.tool for each in seen.went_around}
+            assert around == {"apply_patch", "exec_command", "local_shell_call"}
+
+
+async def test_calls_of_chat_completions_are_seen_whole_and_streamed() -> None:
+    def call(name: str) -> dict[str, Any]:
+        return {
+            "index": 0,
+            "id": "c",
+            "type": "function",
+            "function": {"name": name, "arguments": "{}"},
+        }
+
+    choice = {"index": 0, "delta": {"tool_calls": [call("bash")]}, "finish_reason": None}
+    streamed = b"data: %b\n\ndata: [DONE]\n\n" % json.dumps({"choices": [choice]}).encode()
+    message = {"role": "assistant", "content": None, "tool_calls": [call("bash")]}
+    whole = json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).encode()
+    async with inspecting(says([streamed], SSE), "opencode", "") as gateway:
+        await ask(await gateway.client(), b"/v1/chat/completions")
+        gateway.upstream.answering = says([whole], JSON)
+        await ask(await gateway.client(), b"/v1/chat/completions")
+        seen = await until(gateway, by_name=(("bash", 2),))
+        assert [each.tool for each in seen.went_around] == ["bash"]
+
+
+async def test_an_answer_that_is_not_read_is_counted_with_the_reason() -> None:
+    """Compressed, of a format without a reader, without a type that says what it is; errors are none."""
+    packed = gzip.compress(messages("Bash"))
+    async with inspecting(says([packed], SSE, b"Content-Encoding: gzip")) as gateway:
+        client = await gateway.client()
+        assert (await ask(client))[1] == packed
+        gateway.upstream.answering = says([b"data: {}\n\n"], SSE)
+        await ask(client, b"/v1beta/models/g:streamGenerateContent?alt=sse")
+        gateway.upstream.answering = says([messages("Bash")])
+        await ask(client)
+        await ask(client, b"/v1/models", b"GET")
+        await ask(client, b"/v1/messages/count_tokens")
+        seen = await until(gateway, unread=(("compressed", 1), ("format", 2)))
+        assert seen.by_name == ()
+
+
+async def test_what_comes_over_a_websocket_is_counted_as_not_read() -> None:
+    async with inspecting(echo, "codex") as gateway:
+        client = await opened(gateway)
+        await until(gateway, unread=(("websocket", 1),))
+        client.writer.write(b"\x81\x05again")
+        assert await client.reader.readexactly(7) == b"\x81\x05again"
+
+
+async def test_a_session_in_augment_mode_is_not_inspected() -> None:
+    """Nobody knows what the tools of such a program do. Here by a request that passes as it is."""
+    async with inspecting(echo, "codex", augment=True) as gateway:
+        await opened(gateway)
+        assert seen_of(gateway) == ToolCallsView()
+
+
+async def test_a_reader_that_is_slow_delays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole answer is there before its first byte was read; what was seen comes later."""
+    go_on, feed = threading.Event(), StreamReader.feed
+
+    def slow(self: StreamReader, data: bytes) -> Any:
+        go_on.wait(PATIENCE)
+        return feed(self, data)
+
+    monkeypatch.setattr(StreamReader, "feed", slow)
+    stream = messages("Bash")
+    try:
+        async with inspecting(says([stream[:50], stream[50:]], SSE)) as gateway:
+            for _ in range(3):
+                assert (await ask(await gateway.client()))[1] == stream
+            assert seen_of(gateway) == ToolCallsView()
+            go_on.set()
+            await until(gateway, by_name=(("Bash", 3),))
+    finally:
+        go_on.set()
+
+
+async def test_what_waits_to_be_read_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond that an answer is given up, and counted; the next one is read again."""
+    go_on, feed = threading.Event(), StreamReader.feed
+    stream = messages("Bash")
+
+    def slow(self: StreamReader, data: bytes) -> Any:
+        go_on.wait(PATIENCE)
+        return feed(self, data)
+
+    monkeypatch.setattr(StreamReader, "feed", slow)
+    monkeypatch.setattr(inspection, "MAX_BYTES", len(stream) + 10)
+    try:
+        async with inspecting(says([stream], SSE)) as gateway:
+            for _ in range(2):
+                assert (await ask(await gateway.client()))[1] == stream
+            await until(gateway, unread=(("busy", 1),))
+            go_on.set()
+            await until(gateway, by_name=(("Bash", 1),))
+            inspector: Any = gateway.handler._inspector
+            async with asyncio.timeout(PATIENCE):
+                while inspector._bytes:
+                    await asyncio.sleep(0.005)
+            await ask(await gateway.client())
+            await until(gateway, by_name=(("Bash", 2),), unread=(("busy", 1),))
+    finally:
+        go_on.set()
+
+
+@pytest.mark.parametrize("method", ["begin", "take", "end", "names_in"])
+async def test_whatever_fails_in_it_the_stream_goes_on(
+    method: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> Any:
+        raise RuntimeError(CANARY)
+
+    monkeypatch.setattr(inspection.AnswerReading, method, fails)
+    stream = messages("Bash")
+    async with inspecting(says([stream[:9], stream[9:]], SSE)) as gateway:
+        client = await gateway.client()
+        for _ in range(2):
+            assert (await ask(client))[1] == stream
+        async with asyncio.timeout(PATIENCE):
+            while caplog.text.count("failed with RuntimeError") < 2:
+                await asyncio.sleep(0.005)
+    assert CANARY not in caplog.text
+
+
+async def test_a_client_that_hangs_up_leaves_nothing_unread_and_calls_so_far_count() -> None:
+    stream = messages("Bash")
+    began = stream[: stream.index(b"input_json_delta")]
+
+    async def answering(
+        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + SSE + b"\r\n\r\n")
+        writer.write(b"%x\r\n%b\r\n" % (len(began), began))
+        await reader.read()
+
+    async with inspecting(answering) as gateway:
+        client = await gateway.client()
+        await client.send(b"POST", b"/v1/messages", body=b"{}")
+        await read_head(client.reader)
+        await until(gateway, by_name=(("Bash", 1),))
+        client.hang_up()
+        await gateway.until(lambda view: not view.in_flight)
+        inspector: Any = gateway.handler._inspector
+        async with asyncio.timeout(PATIENCE):
+            while inspector._bytes:
+                await asyncio.sleep(0.005)
+        assert seen_of(gateway).unread == ()
+
+
+async def test_nothing_of_arguments_or_text_is_kept(caplog: pytest.LogCaptureFixture) -> None:
+    """Searched in the home, the log and the screen's state; a name that is none is not kept either."""
+    name = f"Bash {CANARY}!"
+    with caplog.at_level("DEBUG"):
+        async with inspecting(says([messages("Bash", name)], SSE)) as gateway:
+            assert CANARY.encode() in (await ask(await gateway.client()))[1]
+            await until(gateway, by_name=(("Bash", 1),), others=1)
+            await gateway.app.traffic.sweep(everything=True)
+            await gateway.app.tool_calls.sweep(everything=True)
+            kept = [
+                each.read_bytes() for each in gateway.app.home.path.rglob("*") if each.is_file()
+            ]
+            assert b"session.went_around" in b"".join(kept)
+            assert b"session.calls_counted" in b"".join(kept)
+            assert CANARY.encode() not in b"".join(kept)
+            assert CANARY not in repr(gateway.app.publisher.sessions())
+    assert CANARY not in caplog.text
+
+
+async def test_a_mark_outlives_the_console(tmp_path: Path) -> None:
+    """It is read from the audit, also where nothing is inspected any more; without one there is no view."""
+    home = Home(tmp_path / "home")
+    home.path.mkdir(mode=0o700)
+    settings = Settings(gateway=GatewaySettings(inspect=True))
+
+    async def launched(app: App, builtins: str) -> str:
+        found = await app.session_service.open(
+            agent="claude", label="", cwd="/", claimed_pid=None, peer_pid=1, ttl=3600,
+            opened_by="launch", builtins=builtins,
+        )  # fmt: skip
+        return found.session.session_id
+
+    async with App.open(home, AppOptions(settings=settings)) as app:
+        marked, other = await launched(app, "instead"), await launched(app, "")
+        app.tool_calls.add(marked, "Read")
+        app.tool_calls.add(other, "Read")
+        assert app.tool_calls.view(other) == ToolCallsView(by_name=(("Read", 1),))
+        first = app.tool_calls.view(marked)
+    async with App.open(home, AppOptions()) as app:
+        assert app.tool_calls.view(other) is None
+        again = app.tool_calls.view(marked)
+        assert again is not None
+        assert first is not None
+        assert [each.tool for each in again.went_around] == ["Read"]
+        assert abs(again.went_around[0].at - first.went_around[0].at) < 0.01
+        assert again == replace(first, by_name=(), went_around=again.went_around)
+        app.tool_calls.add(marked, "Read")
+        await app.tool_calls.sweep()
+        assert len(await records(app, "session.went_around")) == 1
+
+
+@pytest.mark.parametrize("inspects", [False, True])
+def test_a_gateway_that_does_not_inspect_imports_nothing_of_it(inspects: bool) -> None:
+    """In a fresh interpreter, with a request to a model."""
+    script = (
+        "import sys, asyncio\n"
+        "import aileron_tui.cli.runtime, aileron_tui.cli.serving, aileron_mcp.server\n"
+        "from tests.core.server.gateway.harness import passing, run\n"
+        "async def ask():\n"
+        f"    async with passing(inspect={inspects}) as gateway:\n"
+        "        client = await gateway.client()\n"
+        "        assert (await client.ask(b'POST', b'/v1/messages', body=b'{}'))[1] == b'ok'\n"
+        "run(ask())\n"
+        "print([m for m in ('aileron_core.models', 'aileron_core.server.inspection') if m in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    expected = ["aileron_core.models", "aileron_core.server.inspection"] if inspects else []
+    assert done.stdout == f"{expected}\n"

@@ -1,0 +1,63 @@
+"""Which calls go around the gate: by agent, by what the launch switched off, by name."""
+
+from pathlib import Path
+
+import pytest
+
+from aileron_core.agent_names import AGENT_NAMES
+from aileron_core.launch.agents import AGENTS, claude, opencode, pi
+from aileron_core.sessions.own_tools import goes_around, own_tools
+
+PAGE = Path(__file__).parents[3] / "docs" / "gateway.md"
+
+
+@pytest.mark.parametrize(
+    ("agent", "builtins", "name", "around"),
+    [
+        ("claude", "instead", "Bash", True),
+        ("claude", "instead", "Read", True),
+        ("claude", "instead", "WebFetch", False),  # stays, and writes nothing
+        ("claude", "instead", "mcp__aileron__Bash", False),
+        ("claude", "instead", "mcp__other__Bash", False),
+        ("claude", "beside", "Bash", True),
+        ("claude", "beside", "Read", False),
+        ("claude", "", "Write", True),
+        ("claude", "", "Grep", False),
+        ("claude", "", "bash", False),  # another agent's
+        ("codex", "instead", "apply_patch", True),
+        ("codex", "instead", "view_image", True),
+        ("codex", "", "view_image", False),
+        ("codex", "", "local_shell_call", True),
+        ("codex", "instead", "mcp__aileron.Bash", False),
+        ("goose", "instead", "tree", True),
+        ("opencode", "", "edit", True),
+        ("pi", "instead", "ls", True),
+        ("my-script", "", "Bash", False),  # nobody knows what that does
+        ("gemini", "instead", "run_shell_command", False),  # its answers are not read
+    ],
+)
+def test_a_call_goes_around_that_should_have_come_to_the_gate(
+    agent: str, builtins: str, name: str, around: bool
+) -> None:
+    assert goes_around(agent, builtins, name) is around
+
+
+def test_what_a_launch_switches_off_is_known_by_name() -> None:
+    """The tables stand apart from the launch, which nothing below it may import."""
+    assert own_tools("claude") >= {*claude._DENIED_TOOLS}
+    assert own_tools("opencode") >= {*opencode._OWN_TOOLS}
+    assert own_tools("pi") >= {*pi._OWN_TOOLS}
+    assert own_tools("claude").isdisjoint(claude._KEPT_TOOLS)
+    assert all(own_tools(each) for each in AGENT_NAMES if each != "gemini")
+
+
+@pytest.mark.parametrize("agent", [each for each in AGENT_NAMES if each != "gemini"])
+def test_the_page_has_the_same_tables(agent: str) -> None:
+    (row,) = [
+        line.strip("|").split("|")
+        for line in PAGE.read_text(encoding="utf-8").splitlines()
+        if line.startswith(f"| {AGENTS[agent].title} |")
+    ]
+    writing, reading = ({name.strip() for name in cell.split(",")} for cell in row[1:])
+    assert writing == {name for name in own_tools(agent) if goes_around(agent, "", name)}
+    assert reading == own_tools(agent) - writing
