@@ -28,7 +28,8 @@ from aileron_mcp import translate
 _POLL_SECONDS = 30
 _RESTART_SECONDS = 60
 """How long a console that has gone may take to come back while a call waits there."""
-_WITHDRAW_SECONDS = 5.0
+_WITHDRAW_SECONDS = 20.0
+"""How long a console may take to say what can be withdrawn; one that is well says it at once."""
 _NOT_MADE = "This call was not made: the user interrupted, or an error ended the turn before it."
 _UNKNOWN = "The result of this call did not come. It may have run: do not repeat it unless the user wants that."
 _CUT_OFF = "The answer was cut off before this call was complete. It did not run."
