@@ -30,7 +30,7 @@ class HiddenTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownResponse:
-    """What `previous_response_id` has to say at the provider, for one that the agent knows."""
+    """What `previous_response_id`, or `previous_message_id`, has to say at the provider, for one that the agent knows."""
 
     last_id: str
     catalogue: Catalogue

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from aileron_core.models import OPENAI_RESPONSES, Format
+from aileron_core.models import ANTHROPIC_MESSAGES, OPENAI_RESPONSES, Format
 from aileron_core.models.format import write_body
-from aileron_core.models.json_values import JsonDict
+from aileron_core.models.json_values import JsonDict, object_of
 from aileron_core.models.neutral import Answer, ToolResult
 from aileron_core.server.augment.catalogue import Catalogue, Offer
 from aileron_core.server.augment.conversations import (
@@ -70,7 +70,8 @@ class Plan:
             )
             self.known.hide(after=after, alone=digest_of(seen), turn=turn)
         first, last = (answer.body.get("id") for answer in (answers[0], answers[-1]))
-        if self.format is OPENAI_RESPONSES and isinstance(first, str) and isinstance(last, str):
+        is_kept = self.format is OPENAI_RESPONSES or bool(_thread(self.format, self.request))
+        if is_kept and isinstance(first, str) and isinstance(last, str):
             response = KnownResponse(last_id=last, catalogue=self.catalogue, results=results)
             self.known.know(first, response)
 
@@ -91,14 +92,13 @@ def make_plan(
         ModelFormatError: it is not of the format.
     """
     reason = unaugmented_reason(format_, request)
-    previous = request.get("previous_response_id")
-    seed = previous if isinstance(previous, str) else ""
+    seed = _earlier_answer(format_, request)
     response = known.response(seed) if seed else None
     if reason is not None and response is None:
         return reason
     results = response.results if response is not None else ()
     if response is not None:
-        request = {**request, "previous_response_id": response.last_id}
+        request = _going_on_from(format_, request, response.last_id)
     own = format_.history(request)
     if reason is not None and response is not None:
         return Plan(
@@ -135,3 +135,22 @@ def make_plan(
         known=known,
         note=_RENAMED if offer.renamed else "",
     )
+
+
+def _thread(format_: Format, request: JsonDict) -> JsonDict:
+    """Return how the provider of Messages keeps the conversation; empty where it does not."""
+    return object_of(request, "thread") if format_ is ANTHROPIC_MESSAGES else {}
+
+
+def _earlier_answer(format_: Format, request: JsonDict) -> str:
+    """Return the id of the answer that *request* goes on from, if the provider keeps its conversation."""
+    thread = _thread(format_, request)
+    named = thread.get("previous_message_id") if thread else request.get("previous_response_id")
+    return named if isinstance(named, str) else ""
+
+
+def _going_on_from(format_: Format, request: JsonDict, answer_id: str) -> JsonDict:
+    """Return *request* with another id in the place of the one that it goes on from."""
+    if thread := _thread(format_, request):
+        return {**request, "thread": {**thread, "previous_message_id": answer_id}}
+    return {**request, "previous_response_id": answer_id}
