@@ -28,7 +28,7 @@ test: node  ## run the whole suite (under 10 minutes on 2 cores)
 
 # Needs Rust with its target wasm32-wasip1; in Debian's packages: rustc cargo libstd-rust-dev-wasm32 lld librust-serde-json-dev.
 test-all: node  ## the whole suite with many more examples and kills (about an hour)
-	@$(PYTHON) .ci/setup.py test lint connector go
+	@$(PYTHON) .ci/setup.py test lint connector go clients
 	AILERON_TEST_ALL=1 HYPOTHESIS_PROFILE=deep $(PYTEST) --timeout 1800
 
 fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, HTTP, MCP (under 10 minutes)

@@ -1,0 +1,73 @@
+"""A program on `openai`'s Responses: `sdk_responses.py (whole|streamed|chained|async|async-streamed)`.
+
+`chained` sends what is new alone, and names the response before it.
+"""
+
+import sys
+from typing import Any
+
+import openai
+from talking import ABOUT, SCHEMA, run_own, talk
+
+TOOLS: Any = [
+    {
+        "type": "function",
+        "name": "own_note",
+        "description": ABOUT,
+        "parameters": SCHEMA,
+        "strict": True,
+    }
+]
+history: list[Any] = []
+more: dict[str, Any] = {}
+
+
+def taken(response: Any) -> bool:
+    """Put the model's items into the history; return whether it is to be asked again."""
+    if sys.argv[1] == "chained":
+        history.clear()
+        more["previous_response_id"] = response.id
+    else:
+        history.extend(response.output)
+    calls = [item for item in response.output if item.type == "function_call"]
+    for call in calls:
+        text = run_own(call.name, call.arguments)
+        history.append({"type": "function_call_output", "call_id": call.call_id, "output": text})
+    return bool(calls)
+
+
+def whole(client: Any) -> Any:
+    return client.responses.create(model="m", input=history, tools=TOOLS, **more)
+
+
+def streamed(client: Any) -> Any:
+    return client.responses.stream(model="m", input=history, tools=TOOLS, **more)
+
+
+def ask(text: str) -> str:
+    history.append({"role": "user", "content": text})
+    while True:
+        if sys.argv[1] == "whole":
+            response = whole(client)
+        else:
+            with streamed(client) as stream:
+                response = stream.get_final_response()
+        if not taken(response):
+            return response.output_text
+
+
+async def ask_async(text: str) -> str:
+    history.append({"role": "user", "content": text})
+    while True:
+        if sys.argv[1] == "async":
+            response = await whole(client)
+        else:
+            async with streamed(client) as stream:
+                response = await stream.get_final_response()
+        if not taken(response):
+            return response.output_text
+
+
+is_async = sys.argv[1].startswith("async")
+client: Any = (openai.AsyncOpenAI if is_async else openai.OpenAI)(api_key="sk-own")
+talk(ask_async if is_async else ask)
