@@ -3,6 +3,7 @@
 import sys
 
 from bench import (
+    augment,
     calls,
     connectors,
     console,
@@ -29,6 +30,7 @@ ALL = {
     "holding": holding.main,
     "console": console.main,
     "gateway": gateway.main,
+    "augment": augment.main,
     "tools": tools.main,
 }
 

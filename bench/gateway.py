@@ -106,7 +106,7 @@ class Client:
 
     def do(self, job: Job) -> Outcome:
         """Let it do *job*; one that does not end is ended with its process."""
-        wire_in, wire_out = _pipes(self._process)
+        wire_in, wire_out = pipes(self._process)
         wire_in.write(json.dumps(asdict(job)) + "\n")
         wire_in.flush()
         late = threading.Timer(_PATIENCE, self._process.kill)
@@ -120,14 +120,14 @@ class Client:
         return Outcome(**json.loads(line))
 
 
-def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
+def pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
     assert process.stdin is not None
     assert process.stdout is not None
     return process.stdin, process.stdout
 
 
 @contextlib.contextmanager
-def _module(name: str) -> Generator[subprocess.Popen[str], None, None]:
+def module(name: str) -> Generator[subprocess.Popen[str], None, None]:
     """Run a module of ours that ends with its standard input."""
     process = subprocess.Popen(
         [sys.executable, "-m", f"bench.{name}"],
@@ -141,7 +141,7 @@ def _module(name: str) -> Generator[subprocess.Popen[str], None, None]:
     try:
         yield process
     finally:
-        wire_in, _ = _pipes(process)
+        wire_in, _ = pipes(process)
         with contextlib.suppress(BrokenPipeError):
             wire_in.close()
         try:
@@ -189,7 +189,7 @@ def _measure(client: Client, targets: list[Target]) -> Results:
     return results
 
 
-def _spread(values: list[float], digits: int = 2) -> str:
+def spread(values: list[float], digits: int = 2) -> str:
     if not values:
         return "-"
     middle, least, most = statistics.median(values), min(values), max(values)
@@ -202,15 +202,15 @@ def _table(results: Results, targets: list[Target]) -> None:
         print(f"  {load.name:24} {'p50 ms':>24} {'added p50':>24} {'p99 ms':>28} {unit:>12}")
         for target in targets:
             rates = results.each(load.name, target.name, lambda figures: figures.rate)
-            p50 = _spread(results.each(load.name, target.name, lambda figures: figures.p50))
-            p99 = _spread(results.each(load.name, target.name, lambda figures: figures.p99))
+            p50 = spread(results.each(load.name, target.name, lambda figures: figures.p50))
+            p99 = spread(results.each(load.name, target.name, lambda figures: figures.p99))
             added = results.over(load.name, target.name, DIRECT)
-            more = _spread([*added.values()]) if target.name != DIRECT else ""
+            more = spread([*added.values()]) if target.name != DIRECT else ""
             rate = f"{statistics.median(rates):,.0f}" if rates else "-"
             print(f"    {target.name:22} {p50:>24} {more:>24} {p99:>28} {rate:>12}")
 
 
-def _verdict(value: float, aim: float) -> str:
+def verdict(value: float, aim: float) -> str:
     return f"aim {aim:g}: {'met' if value <= aim else 'missed'}"
 
 
@@ -225,7 +225,7 @@ def _share(results: Results, load: str, ours: str, peer: str, aim: float) -> str
     share = statistics.median(mine.values()) / added
     rounds = [mine[at] / theirs[at] for at in mine if theirs.get(at, 0) > 0]
     spread = f"rounds {min(rounds):.3f} to {max(rounds):.3f}" if rounds else "no common round"
-    return f"added p50 {share:.3f} of {peer}'s  ({spread}; {_verdict(share, aim)})"
+    return f"added p50 {share:.3f} of {peer}'s  ({spread}; {verdict(share, aim)})"
 
 
 def _aims(results: Results, targets: list[Target]) -> None:
@@ -240,8 +240,8 @@ def _aims(results: Results, targets: list[Target]) -> None:
             more = [*results.over(load, ours, NGINX).values()]
             said = "not compared with nginx"
             if more:
-                verdict = _verdict(statistics.median(more), aim)
-                said = f"p50 {_spread(more)} ms over nginx's  ({verdict})"
+                met = verdict(statistics.median(more), aim)
+                said = f"p50 {spread(more)} ms over nginx's  ({met})"
             print(f"    {ours}, {load}: {said}")
 
 
@@ -254,7 +254,7 @@ def _memory(targets: list[Target]) -> None:
 
 
 @contextlib.contextmanager
-def _ended_by_sigterm() -> Generator[None, None, None]:
+def ended_by_sigterm() -> Generator[None, None, None]:
     """Let SIGTERM end us in order, so that nothing is left running."""
 
     def end(signum: int, _frame: FrameType | None) -> None:
@@ -272,11 +272,11 @@ def main() -> None:
     print(f"gateway: {ROUNDS} rounds in turn; medians of the rounds (least to most)", flush=True)
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_ended_by_sigterm())
+        stack.enter_context(ended_by_sigterm())
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="aileron-bench-"))
-        upstream = stack.enter_context(_module("gateway_upstream"))
-        port = int(_pipes(upstream)[1].readline())
-        client = Client(stack.enter_context(_module("gateway_client")))
+        upstream = stack.enter_context(module("gateway_upstream"))
+        port = int(pipes(upstream)[1].readline())
+        client = Client(stack.enter_context(module("gateway_client")))
         targets = _fit(client, _started(stack, Path(folder), port))
         results = _measure(client, targets)
         _table(results, targets)

@@ -42,6 +42,8 @@ class Outcome:
     error: str = ""
     requests: tuple[float, ...] = ()
     delays: tuple[float, ...] = ()
+    firsts: tuple[float, ...] = ()
+    """From a request's first byte to the first chunk of its answer."""
     lasted: float = 0.0
 
 
@@ -68,11 +70,13 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.delays: list[float] = []
+        self.firsts: list[float] = []
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
         self._began = 0
         self._read_at = 0
         self._streams = False
+        self._has_first = False
         self._parts: list[bytes] = []
         self._rest = b""
 
@@ -105,6 +109,9 @@ class Connection(asyncio.Protocol):
             return
         text, end = self._rest + data, 0
         for found in STAMP.finditer(text):
+            if not self._has_first:
+                self._has_first = True
+                self.firsts.append((self._read_at - self._began) / 1e9)
             self.delays.append((self._read_at - int(found[1])) / 1e9)
             end = found.end()
         self._rest = text[max(end, len(text) - _LONGEST_MARK) :]
@@ -118,6 +125,7 @@ class Connection(asyncio.Protocol):
         """Send *request* and wait for the whole answer."""
         self._done = self._loop.create_future()
         self._streams = streams
+        self._has_first = False
         chunks = len(self.delays)
         self._began = time.monotonic_ns()
         self.transport.write(request)
@@ -183,7 +191,8 @@ async def _work(job: Job) -> Outcome:
         for connection in connections:
             connection.transport.abort()
     delays = itertools.chain.from_iterable(connection.delays for connection in connections)
-    return Outcome(requests=tuple(took), delays=tuple(delays), lasted=lasted)
+    firsts = itertools.chain.from_iterable(connection.firsts for connection in connections)
+    return Outcome(requests=tuple(took), delays=tuple(delays), firsts=tuple(firsts), lasted=lasted)
 
 
 async def _outcome(job: Job) -> Outcome:

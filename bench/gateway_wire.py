@@ -9,6 +9,7 @@ clock for all processes of the machine).
 import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
 PATH = "/v1/messages"
 JSON_BYTES = 2048
@@ -19,6 +20,14 @@ _HEAD = b'event: content_block_delta\ndata: {"type":"content_block_delta","index
 _STAMP = b'{"type":"text_delta","text":"%019d '
 _TAIL = b'"}}\n\n'
 _TEXT = "TEXT"
+_TOOLS = [
+    {
+        "name": f"tool_{number}",
+        "description": "Read a file of the project. " * 10,
+        "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}},
+    }
+    for number in range(10)
+]
 _PADDING = b"." * (CHUNK_BYTES - len(_HEAD) - len(_STAMP % 0) - len(_TAIL))
 STAMP = re.compile(rb'"text":"(\d{19}) ')
 FIRST = (
@@ -48,6 +57,8 @@ class Load:
     seconds: float
     """After this no further request begins."""
     request_bytes: int = JSON_BYTES
+    conversation: bool = False
+    """Whether a request is one of many messages with an agent's tools, in place of one long text."""
 
     @property
     def streams(self) -> bool:
@@ -77,13 +88,32 @@ def answer(model: str) -> bytes:
 
 def question(load: Load) -> bytes:
     """Return the request body of *load*."""
-    body = {
+    body_text = [{"role": "user", "content": [{"type": "text", "text": _TEXT}]}]
+    body: dict[str, Any] = {
         "model": load.model,
         "max_tokens": 64,
         "stream": load.streams,
-        "messages": [{"role": "user", "content": [{"type": "text", "text": _TEXT}]}],
+        "messages": body_text,
     }
+    if load.conversation:
+        body = {**body, "tools": _TOOLS, "messages": []}
+        turn, left = _turn(), load.request_bytes - len(json.dumps(body)) - 200
+        body["messages"] = [*turn * (left // (len(json.dumps(turn)) + 2)), *body_text]
     return _filled(json.dumps(body), load.request_bytes)
+
+
+def _turn() -> list[dict[str, Any]]:
+    """Return what an agent adds to a conversation for one call of a tool of its own: 3 kB."""
+    call = {"type": "tool_use", "id": "toolu_bench", "name": "tool_0", "input": {"path": "a/b.py"}}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_bench",
+        "content": "line of code\n" * 200,
+    }
+    return [
+        {"role": "assistant", "content": [{"type": "text", "text": "I look at it."}, call]},
+        {"role": "user", "content": [result]},
+    ]
 
 
 def _filled(body: str, size: int) -> bytes:
