@@ -22,6 +22,9 @@ ToolChoice = Literal["auto", "none", "forced"]
 Shown: TypeAlias = Callable[[str], str | None]
 """The name that a client sees for a tool's name at the model; None: the client sees no such call."""
 
+_MOST_AT_END = 1024
+"""Events of one answer from its end on."""
+
 
 def as_it_is(name: str) -> str | None:
     """Show every call under its own name."""
@@ -140,7 +143,10 @@ class StreamWriter(ABC):
             ModelFormatError: the event is not one that the reader of this format gave.
         """
         if self._tail or self._is_end(event):
-            self._tail.append(event)
+            if event.data is not None or event.is_done:  # comments at the end say nothing
+                self._tail.append(event)
+                if len(self._tail) > _MOST_AT_END:
+                    raise ModelFormatError("The model's stream goes on after its end.")
             return b""
         written = self._written(event)
         if written:
@@ -301,7 +307,7 @@ class Format(ABC):
         """Return *tool* as a request offers it."""
 
 
-def read_request(data: bytes) -> JsonDict:
+def read_request(data: bytes | bytearray) -> JsonDict:
     """Return the body of an agent's request.
 
     Raises:

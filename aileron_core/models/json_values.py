@@ -12,10 +12,12 @@ from aileron_core.errors import ModelFormatError
 JsonDict: TypeAlias = dict[str, Any]
 
 MAX_DEPTH = 200
+MAX_VALUES = 1_000_000
+"""Brackets and commas, also those in texts: reading more would hold up everything else for a second."""
 _EMPTY: JsonDict = {}
 
 
-def parse_object(data: bytes | str, what: str) -> JsonDict:
+def parse_object(data: bytes | bytearray | str, what: str) -> JsonDict:
     """Return the object in *data*; *what* names it in an error.
 
     Raises:
@@ -23,7 +25,9 @@ def parse_object(data: bytes | str, what: str) -> JsonDict:
             number out of range.
     """
     try:
-        text = data.decode() if isinstance(data, bytes) else data
+        text = data if isinstance(data, str) else data.decode()
+        if text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
+            raise _Refused("it has too many values")
         value = _DECODER.decode(text)
     except RecursionError:
         raise ModelFormatError(f"Cannot read {what}: it is nested too deeply.") from None

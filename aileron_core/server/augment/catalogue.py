@@ -62,16 +62,20 @@ class Catalogue:
         ]
         return cls(tools=tuple(tools), actions={item["tool"]: item["name"] for item in listed})
 
-    def offer(self, agent_names: Iterable[str]) -> Offer:
+    def offer(self, agent_names: Iterable[str], *, kept: Iterable[str] = ()) -> Offer:
         """Return our tools beside those that an agent names itself.
 
         An agent's tool that begins with our prefix gets another name, so that ours can always have it.
+
+        Args:
+            kept: names of the agent's that cannot be changed.
         """
+        fixed = set(kept)
         agents = set(agent_names)
         own_names: dict[str, str] = {}
         taken = set(agents)
         for name in sorted(agents):
-            if name.startswith(OUR_PREFIX):
+            if name.startswith(OUR_PREFIX) and name not in fixed:
                 there = _free(AGENT_PREFIX, name, taken)
                 taken.add(there)
                 own_names[there] = name

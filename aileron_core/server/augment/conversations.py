@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from aileron_core.models import Format
 from aileron_core.models.format import write_body
 from aileron_core.models.json_values import JsonDict
 from aileron_core.models.neutral import ToolResult
-from aileron_core.server.augment.catalogue import Catalogue
+from aileron_core.server.augment.catalogue import Catalogue, Offer
 from aileron_core.server.augment.limits import MemoryLimits
 
 _T = TypeVar("_T")
@@ -34,6 +34,8 @@ class KnownResponse:
 
     last_id: str
     catalogue: Catalogue
+    offer: Offer
+    """Under which names our tools are known there."""
     results: tuple[ToolResult, ...] = ()
     """Of our calls in it, which the provider waits for."""
 
@@ -57,9 +59,17 @@ class UnfinishedTurn:
     open_items: tuple[JsonDict, ...] = ()
     """One more turn, whose calls had begun."""
     work: "asyncio.Task[CallBatch] | None" = None
+    earlier: "UnfinishedTurn | None" = None
+    """Of an equal request that ran beside it: what both did is told."""
 
     async def completed(self, format_: Format) -> "UnfinishedTurn":
         """Return it without an open turn, once what had begun is over."""
+        if self.earlier is not None:
+            first = await self.earlier.completed(format_)
+            second = await replace(self, earlier=None).completed(format_)
+            return UnfinishedTurn(
+                items=(*first.items, *second.items), ran=(*first.ran, *second.ran)
+            )
         if self.work is None:
             return self
         batch = await asyncio.shield(self.work)
@@ -69,7 +79,7 @@ class UnfinishedTurn:
 
 @dataclass(slots=True)
 class _Bounded(Generic[_T]):
-    """The newest values by key, as many and as large as fit."""
+    """The newest values by key, as many and as large as fit, and one at least."""
 
     limits: MemoryLimits
     values: OrderedDict[str, tuple[_T, int]] = field(
@@ -81,7 +91,7 @@ class _Bounded(Generic[_T]):
         self.pop(key)
         self.values[key] = (value, size)
         self.size += size
-        while self.values and (
+        while len(self.values) > 1 and (
             len(self.values) > self.limits.entries or self.size > self.limits.bytes
         ):
             _, (_, dropped) = self.values.popitem(last=False)
@@ -93,6 +103,10 @@ class _Bounded(Generic[_T]):
             return None
         self.values.move_to_end(key)
         return found[0]
+
+    def sized(self, key: str) -> tuple[_T | None, int]:
+        """Return a value, if it is there, and its size."""
+        return self.values.get(key, (None, 0))
 
     def pop(self, key: str) -> _T | None:
         found = self.values.pop(key, None)
@@ -119,7 +133,7 @@ class Conversations:
         Args:
             alone: digest of that answer without what came before it.
         """
-        size = _size(turn.items)
+        size = _size(turn.items) + _results_size(turn.results)
         self._turns.put(after, turn, size)
         self._alone.put(alone, turn, size)
 
@@ -143,8 +157,16 @@ class Conversations:
         return self._responses.get(response_id)
 
     def interrupt(self, digest: str, unfinished: UnfinishedTurn) -> None:
+        """Keep what was begun, behind what an equal request began beside it."""
         size = _size((*unfinished.items, *unfinished.open_items))
-        self._unfinished.put(digest, unfinished, size)
+        earlier, before = self._unfinished.sized(digest)
+        if earlier is not None:
+            unfinished = replace(unfinished, earlier=earlier)
+        self._unfinished.put(digest, unfinished, size + before)
+
+    def begun(self, digest: str) -> UnfinishedTurn | None:
+        """Return what was begun for a request with this whole history, and keep it."""
+        return self._unfinished.get(digest)
 
     def resume(self, digest: str) -> UnfinishedTurn | None:
         """Take what was begun for a request with this whole history."""

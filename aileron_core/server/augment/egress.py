@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncGenerator
 
 from aileron_core.server.augment.upstream_answer import AnswerReceiver, UpstreamAnswer
-from aileron_core.server.gateway.augmenting import GatewaySide
+from aileron_core.server.gateway.augmenting import UNRECORDED, GatewaySide
 from aileron_core.server.gateway.forwarding import request_head
 from aileron_core.server.gateway.key_injection import LOCKED, StreamMask
 from aileron_core.server.gateway.providers import GatewayError, Header
@@ -63,6 +63,8 @@ class Egress:
         side = self._side
         if side.is_locked():
             raise GatewayError("locked", LOCKED)
+        if side.traffic.is_full(side.session.session_id):
+            raise GatewayError("unavailable", UNRECORDED)
         keyed = side.keyed()
         passing.had_key = keyed is not None
         pool = side.pool if keyed is None else side.keyed_pool

@@ -10,13 +10,13 @@ from starlette.types import Receive
 from aileron_core import tasks
 from aileron_core.errors import ModelFormatError
 from aileron_core.models.json_values import JsonDict
-from aileron_core.models.neutral import Answer, Limits, ToolResult
+from aileron_core.models.neutral import Answer, Limits
 from aileron_core.server.augment.client_answer import ClientAnswer
 from aileron_core.server.augment.conversations import CallBatch, UnfinishedTurn
 from aileron_core.server.augment.egress import Egress
 from aileron_core.server.augment.limits import AugmentLimits
 from aileron_core.server.augment.plans import Plan
-from aileron_core.server.augment.request_body import RequestBody
+from aileron_core.server.augment.request_body import BufferedBodies
 from aileron_core.server.augment.tool_calls import ToolCaller
 from aileron_core.server.augment.turns import Turn, items_of, read_turn
 from aileron_core.server.augment.upstream_answer import AnswerBroken
@@ -43,11 +43,13 @@ class Exchange:
         self,
         side: GatewaySide,
         limits: AugmentLimits,
-        plan: Callable[[bytes], Plan | None],
+        buffered: BufferedBodies,
+        plan: Callable[[bytes | bytearray], Plan | None],
         caller: Callable[[Plan, asyncio.Event], ToolCaller],
     ) -> None:
         self._side = side
         self._limits = limits
+        self._buffered = buffered
         self._plan = plan
         self._caller = caller
         self._client = ClientAnswer(side.client)
@@ -67,14 +69,21 @@ class Exchange:
             GatewayError: there is no answer, and nothing was written yet.
         """
         self._side.client.listen(self._client)
-        body = RequestBody(receive, self._limits.request_bytes)
-        if not await body.read():
-            return None if body.is_gone else body.replay
-        plan = self._plan(body.data)
-        if plan is None:
-            return body.replay
-        await self._answered(plan)
-        return None
+        with self._buffered.body(receive, self._limits.request_bytes) as body:
+            try:
+                async with asyncio.timeout(self._limits.seconds):
+                    complete = await body.read()
+            except TimeoutError:
+                raise GatewayError(
+                    "timeout", "The request did not come to its end in time."
+                ) from None
+            if not complete:
+                return None if body.is_gone else body.replay
+            plan = self._plan(body.data)
+            if plan is None:
+                return body.replay
+            await self._answered(plan)
+            return None
 
     async def _answered(self, plan: Plan) -> None:
         view = (StreamView if plan.streams else WholeView)(plan.format, plan.offer, self._client)
@@ -163,6 +172,7 @@ class _Loop:
         self._open: UnfinishedTurn | None = None
         """The turn whose calls are being made."""
         self.begun = False
+        self._kept = False
         self._calls = 0
         self._bytes_left = limits.bytes
 
@@ -172,7 +182,7 @@ class _Loop:
             await self._resume()
             while await self._turn():
                 pass
-            finished = True
+            finished = not self._view.client_gone
         finally:
             if not finished and (self._hidden or self._open is not None):
                 self._keep()
@@ -200,14 +210,14 @@ class _Loop:
             return False
         self._answers.append(answer)
         turn = read_turn(self._plan.format, answer, self._plan.offer)
-        results: tuple[ToolResult, ...] = ()
+        batch = CallBatch(results=(), ran=())
         if turn.ours:
-            results = await self._made(answer, turn)
+            batch = await self._made(answer, turn)
         if turn.ours and not turn.has_agents:
             await self._view.next_answer()
             return True
         if answer.error is None:
-            self._remember(answer, turn, results)
+            self._remember(answer, turn, batch)
         elif self._hidden:
             self._keep()
         await self._view.finish(self._answers)
@@ -221,6 +231,10 @@ class _Loop:
                 upstream = await stack.enter_async_context(self._egress.sent(body))
                 head = await upstream.head()
             if not self._view.reads(head):
+                if head.status == 200:  # as it is, it could show the agent calls of ours
+                    raise ModelFormatError(
+                        "The model's server did not stream its answer, although it was asked to."
+                    )
                 if self._hidden:
                     self._keep()
                 await self._view.refuse(head, upstream)
@@ -237,7 +251,7 @@ class _Loop:
             finally:
                 self._bytes_left -= upstream.count
 
-    async def _made(self, answer: Answer, turn: Turn) -> tuple[ToolResult, ...]:
+    async def _made(self, answer: Answer, turn: Turn) -> CallBatch:
         """Make our calls of *answer*, and put turn and results behind what stands at the model."""
         self._calls += len(turn.ours)
         if self._calls > self._limits.calls:
@@ -247,29 +261,35 @@ class _Loop:
             )
         plan = self._plan
         number = len(self._answers)
-        work = tasks.spawn(self._caller.make(turn.ours, number), name="augment calls")
         # Without the agent's calls: whoever goes on from here has no result of theirs.
         without = "agents" if turn.has_agents else ""
         items = items_of(plan.format, plan.request, answer, plan.offer, without=without)
+        work = tasks.spawn(self._caller.make(turn.ours, number), name="augment calls")
         self._open = UnfinishedTurn(open_items=tuple(items), work=work)
         async with self._view.kept_alive(self._limits.keep_alive_seconds):
             batch: CallBatch = await asyncio.shield(work)
-        self._ran += batch.ran
         if turn.has_agents:
-            return batch.results
+            return batch
+        self._ran += batch.ran
         self._hidden += [*items, *plan.format.results(batch.results)]
         self._open = None
-        return batch.results
+        return batch
 
-    def _remember(self, answer: Answer, turn: Turn, results: tuple[ToolResult, ...]) -> None:
+    def _remember(self, answer: Answer, turn: Turn, batch: CallBatch) -> None:
         plan = self._plan
-        if self._hidden or turn.ours:
+        hidden = [
+            *self._hidden
+        ]  # not its own: an equal request must not go on behind the answer's end
+        if hidden or turn.ours:
             without = "" if turn.ours else "ours"
-            self._hidden += items_of(plan.format, plan.request, answer, plan.offer, without=without)
-        plan.remember(self._answers, self._hidden, results, tuple(self._ran))
-        self._open = None
+            hidden += items_of(plan.format, plan.request, answer, plan.offer, without=without)
+        ran = (*self._ran, *(batch.ran if turn.has_agents else ()))
+        plan.remember(self._answers, hidden, batch.results, ran)
 
     def _keep(self) -> None:
+        if self._kept:
+            return
+        self._kept = True
         begun = self._open
         self._plan.interrupted(
             UnfinishedTurn(

@@ -9,6 +9,8 @@ class AugmentLimits:
 
     request_bytes: int = 32 * 1024 * 1024
     """Of the agent's own request; a longer one passes unread."""
+    buffered_bytes: int = 128 * 1024 * 1024
+    """Of the requests of all sessions that are being answered; beyond it, more are refused."""
     turns: int = 32
     """Requests to the model."""
     calls: int = 128

@@ -79,6 +79,8 @@ class _Placing:
         """Digest of the agent's history -> where what follows it begins in what goes out."""
         self._waiting = waiting
         self._run: _Run | None = None
+        self._told: set[int] = set()
+        """The lost turns that have a record; each gets one, however often its answer is repeated."""
         self._catalogue: Catalogue | None = None
 
     def add(self, item: JsonDict, sent: JsonDict, *, is_last: bool) -> None:
@@ -120,8 +122,9 @@ class _Placing:
 
     def _end_run(self) -> None:
         run, self._run = self._run, None
-        if run is None or run.lost is None:
+        if run is None or run.lost is None or id(run.lost) in self._told:
             return
+        self._told.add(id(run.lost))
         told = [item for each in self._out[run.begin :] if (item := _without_thinking(each))]
         record = "\n".join((_RECORD, *(f"- {line}" for line in run.lost.ran)))
         self._out[run.begin :] = [self._format.user(record), *told]

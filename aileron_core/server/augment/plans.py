@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from aileron_core.models import ANTHROPIC_MESSAGES, OPENAI_RESPONSES, Format
 from aileron_core.models.format import write_body
@@ -18,6 +19,7 @@ from aileron_core.server.augment.digests import HistoryDigest, digest_of
 from aileron_core.server.augment.placing import placed_history
 from aileron_core.server.augment.requests import unaugmented_reason, with_offer
 
+_MOST_ID = 1024
 _RENAMED = "tools of its agent begin with aileron_, so its model sees them as agent_aileron_ and what follows"
 
 
@@ -71,13 +73,19 @@ class Plan:
             self.known.hide(after=after, alone=digest_of(seen), turn=turn)
         first, last = (answer.body.get("id") for answer in (answers[0], answers[-1]))
         is_kept = self.format is OPENAI_RESPONSES or bool(_thread(self.format, self.request))
-        if is_kept and isinstance(first, str) and isinstance(last, str):
-            response = KnownResponse(last_id=last, catalogue=self.catalogue, results=results)
+        if is_kept and _is_id(first) and _is_id(last):
+            response = KnownResponse(
+                last_id=last, catalogue=self.catalogue, offer=self.offer, results=results
+            )
             self.known.know(first, response)
 
     def interrupted(self, unfinished: UnfinishedTurn) -> None:
         """Keep what ran, for an equal request."""
         self.known.interrupt(self.digest.value, unfinished)
+
+
+def _is_id(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and len(value) <= _MOST_ID
 
 
 def make_plan(
@@ -111,19 +119,24 @@ def make_plan(
             note=reason,
         )
     placed = placed_history(format_, own, own, known, seed=seed, before=results)
-    unfinished = known.resume(placed.digest.value)
+    unfinished = known.begun(placed.digest.value)
     catalogue = (
         placed.catalogue
         or (response.catalogue if response is not None else None)
         or (known.frozen(placed.digest.value) if unfinished is not None else None)
         or fresh()
     )
-    offer = catalogue.offer(format_.tool_names(request))
-    changed = with_offer(format_, request, offer)
+    if response is not None and _thread(format_, request) and not request.get("tools"):
+        # The provider has the tools of the conversation's beginning: a list of ours alone could replace them.
+        offer, changed = response.offer, request
+    else:
+        offer = _offer(format_, request, catalogue)
+        changed = with_offer(format_, request, offer)
     if offer.renamed:
         sent = format_.history(changed)
         placed = placed_history(format_, own, sent, known, seed=seed, before=results)
     known.freeze(placed.digest.value, catalogue)
+    known.resume(placed.digest.value)  # last: what is refused above must not lose it
     return Plan(
         format=format_,
         request=changed,
@@ -135,6 +148,17 @@ def make_plan(
         known=known,
         note=_RENAMED if offer.renamed else "",
     )
+
+
+def _offer(format_: Format, request: JsonDict, catalogue: Catalogue) -> Offer:
+    """Return our tools beside those of *request*."""
+    names = format_.tool_names(request)
+    offer = catalogue.offer(names)
+    if not offer.renamed:
+        return offer
+    # What is no function (a custom tool, one that the provider defines) keeps its name.
+    kept = {*offer.renamed} & {*format_.tool_names(format_.renamed(request, offer.renamed))}
+    return catalogue.offer(names, kept=kept) if kept else offer
 
 
 def _thread(format_: Format, request: JsonDict) -> JsonDict:

@@ -1,36 +1,75 @@
 """The body of an agent's request: read whole to be looked at, and received once more where it only passes."""
 
+import contextlib
+from collections.abc import Generator
+
 from starlette.types import Message, Receive
+
+from aileron_core.server.gateway.providers import GatewayError
+
+
+class BufferedBodies:
+    """The bodies that the console holds at once: at most *most* bytes in all."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._bytes = 0
+
+    @contextlib.contextmanager
+    def body(self, receive: Receive, most: int) -> Generator["RequestBody"]:
+        """Hold one body, of at most *most* bytes, while entered."""
+        held = RequestBody(self, receive, most)
+        try:
+            yield held
+        finally:
+            self._bytes -= len(held.data)
+
+    def add(self, size: int) -> None:
+        """Count *size* more bytes.
+
+        Raises:
+            GatewayError: they are too many.
+        """
+        if self._bytes + size > self._most:
+            raise GatewayError(
+                "too_many", "The console holds too many large requests. Try again later."
+            )
+        self._bytes += size
 
 
 class RequestBody:
-    """Reads a body of at most *most* bytes."""
+    """Reads one body."""
 
-    def __init__(self, receive: Receive, most: int) -> None:
+    def __init__(self, bodies: BufferedBodies, receive: Receive, most: int) -> None:
+        self._bodies = bodies
         self._receive = receive
         self._most = most
-        self._messages: list[Message] = []
-        self.data = b""
+        self._read = False
+        self._more = True
+        self.data = bytearray()
         self.is_gone = False
         """The agent hung up before it had sent all of it."""
 
     async def read(self) -> bool:
-        """Return whether all of it was read: it was sent, and is not too long."""
-        pieces: list[bytes] = []
-        size = 0
-        while size <= self._most:
+        """Return whether all of it was read: it was sent, and is not too long.
+
+        Raises:
+            GatewayError: the console holds too much already.
+        """
+        while self._more and len(self.data) <= self._most:
             message = await self._receive()
-            self._messages.append(message)
             if message["type"] != "http.request":
                 self.is_gone = True
                 return False
-            pieces.append(message.get("body", b""))
-            size += len(pieces[-1])
-            if not message.get("more_body", False):
-                self.data = b"".join(pieces)
-                return True
-        return False
+            piece: bytes = message.get("body", b"")
+            self._bodies.add(len(piece))
+            self.data += piece
+            self._more = message.get("more_body", False)
+        return not self._more
 
     async def replay(self) -> Message:
         """Receive the request from its beginning."""
-        return self._messages.pop(0) if self._messages else await self._receive()
+        if self._read:
+            return await self._receive()
+        self._read = True
+        return {"type": "http.request", "body": bytes(self.data), "more_body": self._more}

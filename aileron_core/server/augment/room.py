@@ -13,6 +13,7 @@ from aileron_core.server.augment.conversations import Conversations
 from aileron_core.server.augment.exchange import Exchange
 from aileron_core.server.augment.limits import AugmentLimits
 from aileron_core.server.augment.plans import Plan, make_plan
+from aileron_core.server.augment.request_body import BufferedBodies
 from aileron_core.server.augment.requests import FORMATS
 from aileron_core.server.augment.tool_calls import ToolCaller
 from aileron_core.server.gateway.augmenting import GatewaySide
@@ -28,14 +29,16 @@ class AugmentRoom:
         self._settings = app.options.settings
         self._agents = agents
         self.limits = AugmentLimits()
-        self._known: dict[str, Conversations] = {}
+        self._buffered = BufferedBodies(self.limits.buffered_bytes)
+        self._known: dict[str, dict[bytes, Conversations]] = {}
+        """By session and wire format: what one format hides, another cannot be sent."""
         self._newest = Catalogue()
         self._said: set[tuple[str, str]] = set()
 
     def exchange(self, side: GatewaySide) -> Exchange:
         """Return what answers one request of an agent."""
 
-        def plan(body: bytes) -> Plan | None:
+        def plan(body: bytes | bytearray) -> Plan | None:
             return self._plan(side, body)
 
         def caller(made: Plan, over: asyncio.Event) -> ToolCaller:
@@ -49,7 +52,7 @@ class AugmentRoom:
                 exchange=new_exchange_id(),
             )
 
-        return Exchange(side, self.limits, plan, caller)
+        return Exchange(side, self.limits, self._buffered, plan, caller)
 
     def forget(self, session_id: str) -> None:
         """Keep nothing of a session that has ended."""
@@ -61,9 +64,10 @@ class AugmentRoom:
         """The sessions of which something is kept."""
         return tuple(self._known)
 
-    def _plan(self, side: GatewaySide, body: bytes) -> Plan | None:
+    def _plan(self, side: GatewaySide, body: bytes | bytearray) -> Plan | None:
         session = side.session
-        known = self._known.setdefault(session.session_id, Conversations())
+        kept = self._known.setdefault(session.session_id, {})
+        known = kept.setdefault(side.path, Conversations())
         names = [name.lower() for name, _ in side.client.headers]
         try:
             made = (

@@ -28,6 +28,10 @@ class AnswerView(ABC):
         self._offer = offer
         self._client = client
 
+    @property
+    def client_gone(self) -> bool:
+        return self._client.gone.is_set()
+
     def reads(self, head: AnswerHead) -> bool:
         """Return whether an answer with this head is one of a model, rather than a refusal."""
         return head.status == 200
@@ -58,6 +62,9 @@ class AnswerView(ABC):
 
     def fail(self, message: str, status: int, reason: bytes, kind: str) -> None:
         """Show an error of ours in the provider's shape."""
+        if self._client.begun:  # a second head would be read as the next answer
+            self._client.abort()
+            return
         body = write_body(self._format.error_body(message, kind))
         self._client.begin(AnswerHead(status=status, reason=reason, headers=_JSON), len(body))
         self._client.write_now(body)

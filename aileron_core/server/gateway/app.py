@@ -16,6 +16,7 @@ from aileron_core.errors import AileronError
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.auth import assign_connection, check_address, session_socket_of
 from aileron_core.server.gateway.augmenting import (
+    UNRECORDED,
     AugmentRoom,
     GatewaySide,
     is_augmented,
@@ -271,10 +272,7 @@ class Gateway:
         if self._app.traffic.is_full(session.session_id):
             raise GatewayError(
                 "unavailable",
-                (
-                    "Aileron cannot write its audit record, so it forwards nothing. Ask the user to "
-                    "check the Aileron console."
-                ),
+                UNRECORDED,
             )
         return session
 

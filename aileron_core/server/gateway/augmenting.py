@@ -17,6 +17,7 @@ from aileron_core.server.gateway.upstreams import Upstream
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.traffic import GatewayRequest, TrafficMeter
 
+UNRECORDED = "Aileron cannot write its audit record, so it forwards nothing. Ask the user to check the Aileron console."
 _PATHS = frozenset((b"/v1/messages", b"/v1/chat/completions", b"/v1/responses"))
 
 

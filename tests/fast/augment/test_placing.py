@@ -4,7 +4,7 @@ from typing import Any
 
 from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS
 from aileron_core.models.neutral import ToolResult
-from aileron_core.server.augment.catalogue import Catalogue
+from aileron_core.server.augment.catalogue import Catalogue, Offer
 from aileron_core.server.augment.conversations import (
     Conversations,
     HiddenTurn,
@@ -104,7 +104,7 @@ def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
     """In number and in bytes; what is used stays."""
     few = Conversations(MemoryLimits(entries=2, bytes=1000))
     for name in "abc":
-        few.know(name, KnownResponse(last_id=name, catalogue=Catalogue()))
+        few.know(name, KnownResponse(last_id=name, catalogue=Catalogue(), offer=Offer()))
         few.response("a")
     assert few.response("b") is None
     assert few.response("a") is not None
@@ -114,4 +114,4 @@ def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
     assert few.resume("large") is not None
     assert few.resume("large") is None
     few.interrupt("too large", UnfinishedTurn(items=({"text": "x" * 2000},)))
-    assert few.resume("too large") is None
+    assert few.resume("too large") is not None  # what ran last is never forgotten

@@ -84,6 +84,7 @@ def assert_went_on(client: Client) -> None:
     # The tool runner of Anthropic's SDK names its own tools once, where the provider keeps the conversation.
     begun = [each for each in requests if each.get("thread", {}).get("type") != "continue"]
     assert all(each["tools"] == requests[0]["tools"] for each in begun)
+    assert not [each for each in requests if each not in begun and "tools" in each]
     names = [each.get("name") or each["function"]["name"] for each in requests[0]["tools"]]
     assert names == [
         "own_note",

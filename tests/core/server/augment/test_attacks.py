@@ -1,0 +1,195 @@
+"""What an attacker tried: making what ran forgotten or repeated, answers that belong to nobody, names of ours."""
+
+import json
+from typing import Any, cast
+
+import pytest
+
+from aileron_core.server.augment.request_body import BufferedBodies
+from aileron_core.server.augment.room import AugmentRoom
+from tests.core.server.augment.harness import Augmented, augmenting
+from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
+from tests.core.server.augment.test_ends import PATHS, client, read_head, request
+
+LARGE = "x" * 12_000_000
+OWN = [{"name": "own", "description": "o", "input_schema": {"type": "object"}}]
+
+
+async def all_over(made: Augmented) -> None:
+    """Wait until no request is open any more."""
+    await made.until(lambda: not made.gateway._open or None)  # pyright: ignore[reportPrivateUsage]
+
+
+def shape(messages: list[dict[str, Any]]) -> list[list[str]]:
+    """Return who said what kinds of things."""
+    return [
+        [
+            each["role"],
+            *(
+                [block["type"] for block in each["content"]]
+                if isinstance(each["content"], list)
+                else ["text"]
+            ),
+        ]
+        for each in messages
+    ]
+
+
+RAN = [["user", "text"], ["assistant", "tool_use"], ["user", "tool_result"]]
+
+
+async def test_what_ran_is_known_when_the_agent_hangs_up_on_its_answer() -> None:
+    """Also where the model's last answer has calls of both: they have no results."""
+    last = [Text(LARGE), Call("own", {}), Call("read_inbox", {"text": "twice"})]
+    model = ScriptedModel([Call("read_inbox", {"text": "once"})], last, [Text("again")])
+    async with augmenting(model) as made:
+        body = request(stream=False, tools=OWN)
+        gone = await client(made)
+        await gone.send(b"POST", b"/v1/messages", body=body)
+        await read_head(gone.reader)
+        gone.hang_up()
+        await all_over(made)
+        later = await client(made)
+        await later.ask(b"POST", b"/v1/messages", body=body)
+        told = model.requests[2]["messages"]
+        assert shape(told)[:3] == RAN
+        assert told[2]["content"][0]["type"] == "tool_result"
+        assert "own" not in json.dumps(told)
+        assert "twice" in json.dumps(told)
+        later.hang_up()
+
+
+async def test_equal_requests_that_ran_beside_each_other_are_both_known() -> None:
+    model = ScriptedModel(
+        [Call("send_draft", {"text": "one"})],
+        [Call("send_draft", {"text": "two"})],
+        [Text("It waits.")],
+    )
+    async with augmenting(model) as made:
+        both = [await client(made), await client(made)]
+        for each in both:
+            await each.send(b"POST", b"/v1/messages", body=request())
+            await read_head(each.reader)
+        await made.until(lambda: len(made.app.publisher.approvals()) == 2 or None)
+        for each in both:
+            each.hang_up()
+        await all_over(made)
+        later = await client(made)
+        await later.ask(b"POST", b"/v1/messages", body=request())
+        told = json.dumps(model.requests[2]["messages"])
+        assert '"one"' in told
+        assert '"two"' in told
+        later.hang_up()
+
+
+async def test_what_one_format_hides_is_not_sent_in_another() -> None:
+    """A fallback to another provider gets the agent's own history."""
+    model = ScriptedModel(
+        [Call("read_inbox", {"text": "once"})], [Text("Read.")], [Text("B.")],
+        [Call("read_inbox", {"text": "twice"})], Refusal(529, "overloaded"), [Text("C.")],
+    )  # fmt: skip
+    async with augmenting(model) as made:
+        await made.agent("messages").ask("read it")
+        chat = made.agent("chat")
+        chat.history = [
+            {"role": "user", "content": "read it"},
+            {"role": "assistant", "content": "Read."},
+        ]
+        await chat.ask("and now?")
+        assert model.requests[2]["messages"][:2] == chat.history[:2]
+        with pytest.raises(Exception, match="overloaded"):
+            await made.agent("messages").ask("read more")
+        await made.agent("chat").ask("read more")
+        assert model.requests[5]["messages"] == [{"role": "user", "content": "read more"}]
+
+
+async def test_a_request_that_is_refused_loses_nothing_of_what_ran() -> None:
+    model = ScriptedModel(
+        [Call("send_draft", {"text": "one"})], [Text("passed")], [Text("It waits.")]
+    )
+    async with augmenting(model) as made:
+        gone = await client(made)
+        await gone.send(b"POST", b"/v1/messages", body=request())
+        await read_head(gone.reader)
+        await made.waiting()
+        gone.hang_up()
+        await all_over(made)
+        later = await client(made)
+        await later.ask(b"POST", b"/v1/messages", body=request(tools=[{"name": 5}]))
+        await later.ask(b"POST", b"/v1/messages", body=request())
+        assert [len(each["messages"]) for each in model.requests] == [1, 1, 3]
+        later.hang_up()
+
+
+async def test_nothing_is_asked_of_a_model_that_cannot_be_put_on_record() -> None:
+    model = ScriptedModel([Call("read_inbox", {"text": "once"})], [Text("Read.")])
+    async with augmenting(model) as made:
+        run = made.gateway._agents.run  # pyright: ignore[reportPrivateUsage]
+
+        async def filled(*args: Any, **more: Any) -> Any:
+            made.app.traffic.is_full = lambda session_id: True
+            return await run(*args, **more)
+
+        made.gateway._agents.run = filled  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(Exception, match="cannot write its audit record"):
+            await made.agent("messages").ask("read it")
+        assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("wire", ["messages", "chat", "responses"])
+async def test_no_tool_has_the_name_of_another(wire: str) -> None:
+    """What is no function keeps its name, so ours takes another."""
+    taken = "aileron_read_inbox"
+    tools: list[dict[str, Any]] = {
+        "messages": [{"type": "bash_20250124", "name": taken}, {"name": "read_inbox", "input_schema": {}}],
+        "chat": [
+            {"type": "custom", "custom": {"name": taken}},
+            {"type": "function", "function": {"name": "read_inbox"}},
+        ],
+        "responses": [
+            {"type": "custom", "name": taken},
+            {"type": "function", "name": "read_inbox", "parameters": {}},
+        ],
+    }[wire]  # fmt: skip
+    model = ScriptedModel([Text("Nothing.")])
+    async with augmenting(model) as made:
+        agent = await client(made)
+        await agent.ask(b"POST", PATHS[wire], body=request(wire, tools=tools))
+        agent.hang_up()
+    names = [
+        each.get("name") or (each.get("function") or each["custom"])["name"]
+        for each in model.requests[0]["tools"]
+    ]
+    assert len(names) == len(set(names))
+    assert names[:2] in ([taken, "read_inbox"], [f"agent_{taken}", "read_inbox"])
+
+
+async def test_a_model_that_does_not_stream_as_asked_shows_no_call_of_ours() -> None:
+    model = ScriptedModel(Refusal(200, "no stream"))
+    async with augmenting(model) as made:
+        with pytest.raises(Exception, match="did not stream its answer"):
+            await made.agent("messages", stream=True).ask("read it")
+
+
+async def test_a_request_of_too_many_values_passes_as_it_is() -> None:
+    """Reading it would hold up everything else."""
+    model = ScriptedModel([Text("Passed.")])
+    async with augmenting(model) as made:
+        agent = await client(made)
+        messages = [{"role": "user", "content": "hi"}]
+        body = json.dumps({"model": "m", "messages": messages, "more": [0] * 1_000_001}).encode()
+        await agent.ask(b"POST", b"/v1/messages", body=body)
+        agent.hang_up()
+    assert "tools" not in model.requests[0]
+
+
+async def test_bodies_that_wait_are_bounded_over_all_requests() -> None:
+    model = ScriptedModel([Text("Late.")])
+    async with augmenting(model) as made:
+        room = cast("AugmentRoom", made.gateway.augment_room)
+        room._buffered = BufferedBodies(1000)  # pyright: ignore[reportPrivateUsage]
+        agent = await client(made)
+        head, _ = await agent.ask(b"POST", b"/v1/messages", body=request() + b" " * 1000)
+        assert head.startswith(b"HTTP/1.1 429 ")
+        assert model.requests == []
+        agent.hang_up()
