@@ -595,8 +595,10 @@ class App:
         await self.library.load()
         if self.options.accept_installed:
             await self.library.accept_all()
-        recovering = await self._recover(await self.session_service.load())
+        known = await self.session_service.load()
         await self.tool_calls.load()
+        # Nothing is awaited between the recovery, which goes on by itself, and those who hear of it.
+        recovering = await self._recover(known)
         self.run_changed.subscribe(self.publisher.run_changed)
         return recovering
 
