@@ -21,6 +21,10 @@ UNREAD_SECONDS = 0.005
 """How soon a press is checked again while input waits unread."""
 
 
+def _age(event: Message) -> float:
+    return max(0.0, events.Event().time - event.time)
+
+
 class KeyTiming:
     """Every key of the application passes here first. After a time without one the items are hidden."""
 
@@ -38,8 +42,15 @@ class KeyTiming:
         """How many reads from the terminal have been handled."""
 
     def pressed_at(self, event: Message) -> float:
-        """Return when *event* was made, on our clock: it may be handled much later."""
-        return self._clock.monotonic() - max(0.0, events.Event().time - event.time)
+        """Return when *event* was made, on our clock, or earlier: it may be handled much later."""
+        return self._clock.monotonic() - _age(event)
+
+    def _came_by(self, event: Message) -> float:
+        """Return when *event* was made, or later."""
+        # Read in this order: a process that stands still in between must not put a burst so long before
+        # its key that the key counts as one of a hand at rest.
+        age = _age(event)
+        return self._clock.monotonic() - age
 
     async def on_key(
         self,
@@ -87,7 +98,7 @@ class KeyTiming:
         self.reads += 1
         if model is None:
             return
-        at = self.pressed_at(message)
+        at = self._came_by(message)
         if message.kind != "reply" and not self.locked:
             self._last_input_at = at
         self._late = message.kind == "late"
