@@ -80,6 +80,10 @@ class AuditEvent(StrEnum):
     SESSION_WENT_AROUND = "session.went_around"
     """Its model called a tool of the agent's own that is not through the gate; once for each tool."""
     SESSION_CALLS_COUNTED = "session.calls_counted"
+    SESSION_TOOLS_RENAMED = "session.tools_renamed"
+    """In augment mode: its model knows tools of the agent's by other names."""
+    SESSION_NOT_AUGMENTED = "session.not_augmented"
+    """In augment mode: a request to its model passed without Aileron's tools; once for each reason."""
     GATEWAY_PASSED = "gateway.passed"
     GATEWAY_KEY_SET = "gateway.key_set"
     """A person stored a model provider's API key in the vault."""
@@ -147,6 +151,8 @@ _OF_AGENTS = frozenset(
         AuditEvent.SESSION_HOST_REFUSED,
         AuditEvent.SESSION_WENT_AROUND,
         AuditEvent.SESSION_CALLS_COUNTED,
+        AuditEvent.SESSION_TOOLS_RENAMED,
+        AuditEvent.SESSION_NOT_AUGMENTED,
         AuditEvent.GATEWAY_PASSED,
     }
 )

@@ -307,15 +307,6 @@ class Format(ABC):
         """Return *tool* as a request offers it."""
 
 
-def read_request(data: bytes | bytearray) -> JsonDict:
-    """Return the body of an agent's request.
-
-    Raises:
-        ModelFormatError: it is not one JSON object within bounds.
-    """
-    return parse_object(data, "the request to the model")
-
-
 def write_body(body: JsonDict) -> bytes:
     """Return the bytes of a request or a whole answer."""
     return dump(body)

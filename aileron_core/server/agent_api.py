@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeAlias
 
+from aileron_core.actions.model import Action
 from aileron_core.app import App
 from aileron_core.canonical import Json
 from aileron_core.console_port import CoreEvent, LibraryUpdated
@@ -66,15 +67,18 @@ class AgentApi:
         if session is not None:
             self._require_open(session)
             self._note_client(session, claims)
-        library = self._app.library
+        return {
+            "items": [action_body(action) for action in self.accepted_actions(session)],
+            "load_errors": [load_error(problem) for problem in self._app.library.problems()],
+        }
+
+    def accepted_actions(self, session: Session | None) -> tuple[Action, ...]:
+        """Return what *session* can call, its own tools first."""
         tools = self._app.session_library.tools(session.session_id) if session is not None else ()
         # An action that was accepted since the launch does not push out a tool of the session's.
         own = {action.tool_name for action in tools}
-        actions = [action for action in library.ready() if action.tool_name not in own]
-        return {
-            "items": [action_body(action) for action in (*tools, *actions)],
-            "load_errors": [load_error(problem) for problem in library.problems()],
-        }
+        ready = self._app.library.ready()
+        return (*tools, *(action for action in ready if action.tool_name not in own))
 
     def action(self, name: str) -> ActionBody:
         """Return one accepted action.

@@ -226,7 +226,7 @@ class SessionService:
         if self.registry.hosts.refuse(session_id, host, problem):
             extra = {"host": host, "problem": problem}
             try:
-                await self._record_host(
+                await self.record(
                     AuditEvent.SESSION_HOST_REFUSED, "The sandbox refused a host", session_id, extra
                 )
             except AileronError:
@@ -246,16 +246,19 @@ class SessionService:
         ):
             raise Conflict("This host is not one that the session asks for. Nothing was allowed.")
         summary = "A host was allowed to the session until it ends"
-        await self._record_host(
-            AuditEvent.SESSION_HOST_ALLOWED, summary, session_id, {"host": host}
-        )
+        await self.record(AuditEvent.SESSION_HOST_ALLOWED, summary, session_id, {"host": host})
         if self.registry.get(session_id) is not None:
             self.registry.hosts.allow(session_id, host)
             self._changed()
 
-    async def _record_host(
+    async def record(
         self, event: AuditEvent, summary: str, session_id: str, extra: dict[str, Any]
     ) -> None:
+        """Put something that happened in a session on record.
+
+        Raises:
+            StorageUnavailable: it could not be written.
+        """
         record = replace(_record(self._clock, event, summary, extra), session=session_id)
         await self._database.write(lambda tx: tx.record(record))
 

@@ -1,11 +1,11 @@
 """Our tools beside an agent's own, each under a name that only one of them has. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from aileron_core.actions.model import is_builtin
+from aileron_core.actions.arguments import input_schema
+from aileron_core.actions.model import Action, is_builtin
 from aileron_core.models.neutral import Tool
-from aileron_core.server.bodies import ActionBody
 from aileron_core.server.tool_results import builtin_tools
 
 OUR_PREFIX = "aileron_"
@@ -43,24 +43,26 @@ class Catalogue:
     """A tool's own name -> its action; the two tools that are no actions are not in it."""
 
     @classmethod
-    def of(cls, items: Iterable[ActionBody], is_tool: Callable[[str, str], bool]) -> "Catalogue":
-        """Make it from the session's actions, of which `[mcp] tools` says which are tools."""
+    def of(cls, actions: Iterable[Action], is_tool: Callable[[str, str], bool]) -> "Catalogue":
+        """Make it from a session's actions, of which `[mcp] tools` says which are tools."""
         listed = [
-            item
-            for item in items
-            if is_builtin(item["name"]) or is_tool(item["name"], item["tool"])
+            action
+            for action in actions
+            if is_builtin(action.name) or is_tool(action.name, action.tool_name)
         ]
         tools = [
             Tool(
-                name=item["tool"], description=item["description"], schema={**item["input_schema"]}
+                name=action.tool_name,
+                description=action.description,
+                schema={**input_schema(action)},
             )
-            for item in listed
+            for action in listed
         ]
         tools += [
             Tool(name=each["name"], description=each["description"], schema=each["inputSchema"])
             for each in builtin_tools()
         ]
-        return cls(tools=tuple(tools), actions={item["tool"]: item["name"] for item in listed})
+        return cls(tools=tuple(tools), actions={action.tool_name: action.name for action in listed})
 
     def offer(self, agent_names: Iterable[str], *, kept: Iterable[str] = ()) -> Offer:
         """Return our tools beside those that an agent names itself.
@@ -87,7 +89,7 @@ class Catalogue:
             name = tool.name if tool.name not in taken else _free(OUR_PREFIX, tool.name, taken)
             taken.add(name)
             names[name] = tool.name
-            tools.append(Tool(name=name, description=tool.description, schema=tool.schema))
+            tools.append(tool if name == tool.name else replace(tool, name=name))
         return Offer(tools=tuple(tools), names=names, renamed=renamed, own_names=own_names)
 
 

@@ -137,6 +137,11 @@ class Conversations:
         self._turns.put(after, turn, size)
         self._alone.put(alone, turn, size)
 
+    @property
+    def has_hidden(self) -> bool:
+        """Whether any turn is kept."""
+        return bool(self._alone.values)
+
     def hidden(self, digest: str) -> HiddenTurn | None:
         return self._turns.get(digest)
 
@@ -164,9 +169,9 @@ class Conversations:
             unfinished = replace(unfinished, earlier=earlier)
         self._unfinished.put(digest, unfinished, size + before)
 
-    def begun(self, digest: str) -> UnfinishedTurn | None:
-        """Return what was begun for a request with this whole history, and keep it."""
-        return self._unfinished.get(digest)
+    def has_begun(self, digest: str) -> bool:
+        """Return whether something was begun for a request with this whole history."""
+        return self._unfinished.get(digest) is not None
 
     def resume(self, digest: str) -> UnfinishedTurn | None:
         """Take what was begun for a request with this whole history."""

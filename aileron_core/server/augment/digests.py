@@ -8,14 +8,16 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias, cast
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from aileron_core.models.json_values import JsonDict
 
 _TEXTS = ("text", "input_text", "output_text")
 _UNREAD = ("thinking", "redacted_thinking", "reasoning")
 _END = b"\0\n"
-_Unit: TypeAlias = tuple[str, ...]
+_canonical_json = json.JSONEncoder(sort_keys=True).encode
+Unit: TypeAlias = tuple[str, ...]
 """`text`, who said it and what; or a call, a result, anything else."""
 
 
@@ -27,20 +29,20 @@ class HistoryDigest:
     """
 
     def __init__(self, seed: str = "") -> None:
-        self._hash = hashlib.sha256(json.dumps(seed).encode())
+        self._hash = hashlib.sha256(_packed(seed))
         self._role = ""
         """Who said the text that was read last; empty if something else followed it."""
 
-    def add(self, item: JsonDict) -> None:
-        for unit in _units(item):
+    def add(self, units: Iterable[Unit]) -> None:
+        for unit in units:
             if unit[0] != "text":
                 self._role = ""
-                self._hash.update(_END + json.dumps(unit).encode())
+                self._hash.update(_END + _packed(*unit))
                 continue
             _, role, text = unit
             if role != self._role:
                 self._role = role
-                self._hash.update(_END + json.dumps(("text", role)).encode() + _END)
+                self._hash.update(_END + _packed("text", role) + _END)
             # In pieces it is the same text, and none can contain an end.
             self._hash.update(text.encode("utf-8", "surrogatepass").replace(b"\0", b"\0\0"))
 
@@ -49,13 +51,43 @@ class HistoryDigest:
         other = copy.copy(self)
         other._hash = self._hash.copy()  # noqa: SLF001 - of this class
         for item in items:
-            other.add(item)
+            other.add(units_of(item))
         return other
 
     @property
     def value(self) -> str:
         """The digest of what was read so far."""
         return self._hash.hexdigest()
+
+
+class ReadItem(NamedTuple):
+    """An item of an agent's history."""
+
+    value: JsonDict
+    units: tuple[Unit, ...]
+    digest: str
+    """Of the history up to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHistory:
+    """An agent's own history."""
+
+    seed: str
+    """See `HistoryDigest`."""
+    items: tuple[ReadItem, ...]
+    digest: HistoryDigest
+    """Of all of it."""
+
+    @classmethod
+    def of(cls, items: Iterable[JsonDict], seed: str = "") -> "ReadHistory":
+        digest = HistoryDigest(seed)
+        found: list[ReadItem] = []
+        for item in items:
+            units = tuple(units_of(item))
+            digest.add(units)
+            found.append(ReadItem(item, units, digest.value))
+        return cls(seed, tuple(found), digest)
 
 
 def digest_of(items: Iterable[JsonDict]) -> str:
@@ -71,7 +103,7 @@ def is_of_model(item: JsonDict) -> bool:
     return isinstance(kind, str) and not kind.endswith("_output")
 
 
-def _units(item: JsonDict) -> Iterator[_Unit]:
+def units_of(item: JsonDict) -> Iterator[Unit]:
     role, kind = item.get("role"), item.get("type")
     if isinstance(role, str) and kind in (None, "message"):
         if role == "tool":
@@ -95,7 +127,7 @@ def _units(item: JsonDict) -> Iterator[_Unit]:
         yield ("other", _canonical(item))
 
 
-def _content(role: str, content: object) -> Iterator[_Unit]:
+def _content(role: str, content: object) -> Iterator[Unit]:
     if isinstance(content, str):
         if content:
             yield ("text", role, content)
@@ -137,7 +169,12 @@ def _canonical(value: object) -> str:
         kept = cast("dict[str, Any]", value)
         marks = ("id", "status", "cache_control", "caller")
         value = {k: v for k, v in kept.items() if v is not None and k not in marks}
-    return json.dumps(value, sort_keys=True)
+    return _canonical_json(value)
+
+
+def _packed(*texts: str) -> bytes:
+    """Return *texts* as bytes that no others have."""
+    return f"{[*map(len, texts)]}{''.join(texts)}".encode("utf-8", "surrogatepass")
 
 
 def _text(value: object) -> str:

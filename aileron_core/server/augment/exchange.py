@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from starlette.types import Receive
@@ -35,7 +35,8 @@ class Exchange:
     """Asks the model, makes its calls of our tools, and asks again, until its answer is for the agent.
 
     Args:
-        plan: makes the plan of a request's body; None where it passes as it is.
+        plan: makes the plan of a request's body, which is None if it is too long; returns None
+            where it passes as it is.
         caller: makes what runs the calls of a plan.
     """
 
@@ -44,7 +45,7 @@ class Exchange:
         side: GatewaySide,
         limits: AugmentLimits,
         buffered: BufferedBodies,
-        plan: Callable[[bytes | bytearray], Plan | None],
+        plan: Callable[[bytes | bytearray | None], Awaitable[Plan | None]],
         caller: Callable[[Plan, asyncio.Event], ToolCaller],
     ) -> None:
         self._side = side
@@ -77,15 +78,17 @@ class Exchange:
                 raise GatewayError(
                     "timeout", "The request did not come to its end in time."
                 ) from None
-            if not complete:
-                return None if body.is_gone else body.replay
-            plan = self._plan(body.data)
+            if body.is_gone:
+                return None
+            plan = await self._plan(body.data if complete else None)
             if plan is None:
                 return body.replay
             await self._answered(plan)
             return None
 
     async def _answered(self, plan: Plan) -> None:
+        if self._client.gone.is_set():
+            return
         view = (StreamView if plan.streams else WholeView)(plan.format, plan.offer, self._client)
         over = asyncio.Event()
         loop = _Loop(plan, view, Egress(self._side), self._caller(plan, over), self._limits)
@@ -103,8 +106,6 @@ class Exchange:
             leaving.cancel()
             running.cancel()
             await asyncio.wait((running,))
-            if not loop.begun and plan.unfinished is not None:
-                plan.interrupted(plan.unfinished)
         if self._client.gone.is_set():
             return
         fault = _too_long(self._limits) if timed_out else running.result()
@@ -171,13 +172,12 @@ class _Loop:
         self._ran: list[str] = []
         self._open: UnfinishedTurn | None = None
         """The turn whose calls are being made."""
-        self.begun = False
         self._kept = False
         self._calls = 0
         self._bytes_left = limits.bytes
 
     async def run(self) -> None:
-        self.begun, finished = True, False
+        finished = False
         try:
             await self._resume()
             while await self._turn():
@@ -189,7 +189,7 @@ class _Loop:
 
     async def _resume(self) -> None:
         """Go on from what ran for an equal request that was never answered."""
-        unfinished = self._plan.unfinished
+        unfinished = self._plan.resume()
         if unfinished is None:
             return
         self._open = unfinished

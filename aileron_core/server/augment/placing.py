@@ -9,7 +9,7 @@ from aileron_core.models.json_values import JsonDict
 from aileron_core.models.neutral import ToolResult
 from aileron_core.server.augment.catalogue import Catalogue
 from aileron_core.server.augment.conversations import Conversations, HiddenTurn
-from aileron_core.server.augment.digests import HistoryDigest, is_of_model
+from aileron_core.server.augment.digests import HistoryDigest, ReadHistory, ReadItem, is_of_model
 
 _THINKING = ("thinking", "redacted_thinking")
 _RECORD = (
@@ -23,32 +23,32 @@ class PlacedHistory:
     """A history as the model gets it."""
 
     items: tuple[JsonDict, ...]
-    digest: HistoryDigest
-    """Of the agent's own history, to its end."""
     catalogue: Catalogue | None = None
     """What the conversation began with; None for a new one."""
 
 
 def placed_history(
     format_: Format,
-    own: Sequence[JsonDict],
-    sent: Sequence[JsonDict],
+    own: ReadHistory,
     known: Conversations,
     *,
-    seed: str = "",
+    sent: Sequence[JsonDict] | None = None,
     before: Iterable[ToolResult] = (),
 ) -> PlacedHistory:
     """Return the history *own* with each hidden turn in its place.
 
     Args:
         own: as the agent sent it.
-        sent: the same items, as they go to the model (tools renamed).
-        seed: see `HistoryDigest`.
+        sent: the same items, as they go to the model, where tools were renamed.
         before: results that the provider waits for first.
     """
-    placing = _Placing(format_, known, seed, tuple(before))
-    for number, (item, out) in enumerate(zip(own, sent, strict=True)):
-        placing.add(item, out, is_last=number == len(own) - 1)
+    placing = _Placing(format_, own, known, tuple(before))
+    for number, item in enumerate(own.items):
+        placing.add(
+            item,
+            item.value if sent is None else sent[number],
+            is_last=number == len(own.items) - 1,
+        )
     return placing.result()
 
 
@@ -67,37 +67,37 @@ class _Placing:
     def __init__(
         self,
         format_: Format,
+        own: ReadHistory,
         known: Conversations,
-        seed: str,
         waiting: tuple[ToolResult, ...],
     ) -> None:
         self._format = format_
         self._known = known
-        self._digest = HistoryDigest(seed)
         self._out: list[JsonDict] = []
-        self._begins = {self._digest.value: 0}
-        """Digest of the agent's history -> where what follows it begins in what goes out."""
+        self._now = HistoryDigest(own.seed).value
+        """Digest of the agent's history as far as it was added."""
+        self._begins = {self._now: 0}
+        """Such a digest -> where what follows it begins in what goes out."""
         self._waiting = waiting
         self._run: _Run | None = None
         self._told: set[int] = set()
         """The lost turns that have a record; each gets one, however often its answer is repeated."""
         self._catalogue: Catalogue | None = None
 
-    def add(self, item: JsonDict, sent: JsonDict, *, is_last: bool) -> None:
-        if not is_of_model(item):
+    def add(self, item: ReadItem, sent: JsonDict, *, is_last: bool) -> None:
+        if not is_of_model(item.value):
             self._end_run()
         self._put(sent)
-        self._digest.add(item)
-        now = self._digest.value
-        self._place(item, now)
-        self._begins.setdefault(now, len(self._out))
+        self._now = item.digest
+        self._place(item)
+        self._begins.setdefault(self._now, len(self._out))
         if not is_last:  # an equal request is a new conversation, unless it goes on with one
-            self._catalogue = self._known.frozen(now) or self._catalogue
+            self._catalogue = self._known.frozen(self._now) or self._catalogue
 
     def result(self) -> PlacedHistory:
         self._end_run()
         self._out += self._format.results(self._waiting) if self._waiting else []
-        return PlacedHistory(items=tuple(self._out), digest=self._digest, catalogue=self._catalogue)
+        return PlacedHistory(items=tuple(self._out), catalogue=self._catalogue)
 
     def _put(self, sent: JsonDict) -> None:
         """Add an item, with the results that have to come before what is in it."""
@@ -108,16 +108,16 @@ class _Placing:
             sent = joined or sent
         self._out.append(sent)
 
-    def _place(self, item: JsonDict, now: str) -> None:
-        hidden = self._known.hidden(now)
+    def _place(self, item: ReadItem) -> None:
+        hidden = self._known.hidden(self._now)
         if hidden is not None and hidden.before in self._begins:
             del self._out[self._begins[hidden.before] :]
             self._out += hidden.items
             self._waiting = hidden.results
             self._run = None
-        elif is_of_model(item):
+        elif self._known.has_hidden and is_of_model(item.value):
             self._run = self._run or _Run(len(self._out) - 1)
-            self._run.digest.add(item)
+            self._run.digest.add(item.units)
             self._run.lost = self._known.hidden_alone(self._run.digest.value) or self._run.lost
 
     def _end_run(self) -> None:
@@ -128,7 +128,7 @@ class _Placing:
         told = [item for each in self._out[run.begin :] if (item := _without_thinking(each))]
         record = "\n".join((_RECORD, *(f"- {line}" for line in run.lost.ran)))
         self._out[run.begin :] = [self._format.user(record), *told]
-        self._begins[self._digest.value] = len(self._out)
+        self._begins[self._now] = len(self._out)
 
 
 def _joined(waiting: Sequence[JsonDict], item: JsonDict) -> JsonDict | None:

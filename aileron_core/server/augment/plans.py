@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
-from aileron_core.models import ANTHROPIC_MESSAGES, OPENAI_RESPONSES, Format
-from aileron_core.models.format import write_body
-from aileron_core.models.json_values import JsonDict, object_of
+from aileron_core.models import OPENAI_RESPONSES, Format
+from aileron_core.models.json_values import JsonDict
 from aileron_core.models.neutral import Answer, ToolResult
+from aileron_core.models.splicing import SplicedObject
 from aileron_core.server.augment.catalogue import Catalogue, Offer
 from aileron_core.server.augment.conversations import (
     Conversations,
@@ -17,10 +17,9 @@ from aileron_core.server.augment.conversations import (
 )
 from aileron_core.server.augment.digests import HistoryDigest, digest_of
 from aileron_core.server.augment.placing import placed_history
-from aileron_core.server.augment.requests import unaugmented_reason, with_offer
+from aileron_core.server.augment.requests import AgentRequest, going_on_from, thread_of, with_offer
 
 _MOST_ID = 1024
-_RENAMED = "tools of its agent begin with aileron_, so its model sees them as agent_aileron_ and what follows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +27,8 @@ class Plan:
     """A request as the model gets it, without what this request itself will add."""
 
     format: Format
+    source: SplicedObject = field(repr=False)
+    """What `request` was made of."""
     request: JsonDict
     items: tuple[JsonDict, ...]
     """Its history; `request` has the agent's."""
@@ -35,10 +36,9 @@ class Plan:
     catalogue: Catalogue = field(default_factory=Catalogue)
     digest: HistoryDigest
     """Of the agent's own history."""
-    unfinished: UnfinishedTurn | None = None
     known: Conversations = field(repr=False)
-    note: str = ""
-    """What is to be said once, a clause; empty if nothing."""
+    reason: str = ""
+    """Why our tools are not added, as a clause; empty where they are."""
 
     @property
     def streams(self) -> bool:
@@ -47,7 +47,7 @@ class Plan:
     def body(self, hidden: Sequence[JsonDict]) -> bytes:
         """Return the bytes of the request, with *hidden* after its history."""
         items = (*self.items, *hidden)
-        return write_body(self.format.with_history(self.request, items))
+        return self.source.write(self.format.with_history(self.request, items))
 
     def remember(
         self,
@@ -72,12 +72,16 @@ class Plan:
             )
             self.known.hide(after=after, alone=digest_of(seen), turn=turn)
         first, last = (answer.body.get("id") for answer in (answers[0], answers[-1]))
-        is_kept = self.format is OPENAI_RESPONSES or bool(_thread(self.format, self.request))
+        is_kept = self.format is OPENAI_RESPONSES or bool(thread_of(self.format, self.request))
         if is_kept and _is_id(first) and _is_id(last):
             response = KnownResponse(
                 last_id=last, catalogue=self.catalogue, offer=self.offer, results=results
             )
             self.known.know(first, response)
+
+    def resume(self) -> UnfinishedTurn | None:
+        """Take what ran for an equal request that was never answered whole."""
+        return self.known.resume(self.digest.value)
 
     def interrupted(self, unfinished: UnfinishedTurn) -> None:
         """Keep what ran, for an equal request."""
@@ -89,9 +93,9 @@ def _is_id(value: object) -> TypeGuard[str]:
 
 
 def make_plan(
-    format_: Format, request: JsonDict, known: Conversations, fresh: Callable[[], Catalogue]
+    asked: AgentRequest, known: Conversations, fresh: Callable[[], Catalogue]
 ) -> Plan | str:
-    """Return how *request* is answered, or why it passes as it is.
+    """Return how *asked* is answered, or why it passes as it is.
 
     Args:
         fresh: returns our tools as they are now, for a new conversation.
@@ -99,54 +103,49 @@ def make_plan(
     Raises:
         ModelFormatError: it is not of the format.
     """
-    reason = unaugmented_reason(format_, request)
-    seed = _earlier_answer(format_, request)
-    response = known.response(seed) if seed else None
-    if reason is not None and response is None:
-        return reason
+    format_, request, own = asked.format, asked.value, asked.history
+    response = known.response(asked.earlier) if asked.earlier else None
+    if asked.reason is not None and response is None:
+        return asked.reason
     results = response.results if response is not None else ()
     if response is not None:
-        request = _going_on_from(format_, request, response.last_id)
-    own = format_.history(request)
-    if reason is not None and response is not None:
+        request = going_on_from(format_, request, response.last_id)
+    if asked.reason is not None and response is not None:
         return Plan(
             format=format_,
+            source=asked.source,
             request=request,
-            items=(*format_.results(results), *own),
+            items=(*format_.results(results), *(item.value for item in own.items)),
             catalogue=response.catalogue,
-            digest=HistoryDigest(seed).extended(own),
+            digest=own.digest,
             known=known,
-            note=reason,
+            reason=asked.reason,
         )
-    placed = placed_history(format_, own, own, known, seed=seed, before=results)
-    unfinished = known.begun(placed.digest.value)
+    placed = placed_history(format_, own, known, before=results)
     catalogue = (
         placed.catalogue
         or (response.catalogue if response is not None else None)
-        or (known.frozen(placed.digest.value) if unfinished is not None else None)
+        or (known.frozen(own.digest.value) if known.has_begun(own.digest.value) else None)
         or fresh()
     )
-    if response is not None and _thread(format_, request) and not request.get("tools"):
+    if response is not None and thread_of(format_, request) and not request.get("tools"):
         # The provider has the tools of the conversation's beginning: a list of ours alone could replace them.
         offer, changed = response.offer, request
     else:
         offer = _offer(format_, request, catalogue)
         changed = with_offer(format_, request, offer)
     if offer.renamed:
-        sent = format_.history(changed)
-        placed = placed_history(format_, own, sent, known, seed=seed, before=results)
-    known.freeze(placed.digest.value, catalogue)
-    known.resume(placed.digest.value)  # last: what is refused above must not lose it
+        placed = placed_history(format_, own, known, sent=format_.history(changed), before=results)
+    known.freeze(own.digest.value, catalogue)
     return Plan(
         format=format_,
+        source=asked.source,
         request=changed,
         items=placed.items,
         offer=offer,
         catalogue=catalogue,
-        digest=placed.digest,
-        unfinished=unfinished,
+        digest=own.digest,
         known=known,
-        note=_RENAMED if offer.renamed else "",
     )
 
 
@@ -159,22 +158,3 @@ def _offer(format_: Format, request: JsonDict, catalogue: Catalogue) -> Offer:
     # What is no function (a custom tool, one that the provider defines) keeps its name.
     kept = {*offer.renamed} & {*format_.tool_names(format_.renamed(request, offer.renamed))}
     return catalogue.offer(names, kept=kept) if kept else offer
-
-
-def _thread(format_: Format, request: JsonDict) -> JsonDict:
-    """Return how the provider of Messages keeps the conversation; empty where it does not."""
-    return object_of(request, "thread") if format_ is ANTHROPIC_MESSAGES else {}
-
-
-def _earlier_answer(format_: Format, request: JsonDict) -> str:
-    """Return the id of the answer that *request* goes on from, if the provider keeps its conversation."""
-    thread = _thread(format_, request)
-    named = thread.get("previous_message_id") if thread else request.get("previous_response_id")
-    return named if isinstance(named, str) else ""
-
-
-def _going_on_from(format_: Format, request: JsonDict, answer_id: str) -> JsonDict:
-    """Return *request* with another id in the place of the one that it goes on from."""
-    if thread := _thread(format_, request):
-        return {**request, "thread": {**thread, "previous_message_id": answer_id}}
-    return {**request, "previous_response_id": answer_id}

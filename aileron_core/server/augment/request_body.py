@@ -65,7 +65,7 @@ class RequestBody:
             self._bodies.add(len(piece))
             self.data += piece
             self._more = message.get("more_body", False)
-        return not self._more
+        return not self._more and len(self.data) <= self._most
 
     async def replay(self) -> Message:
         """Receive the request from its beginning."""

@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
+import re
+from typing import Any
 
+from aileron_core.actions.model import Action
 from aileron_core.app import App
-from aileron_core.errors import ModelFormatError
+from aileron_core.audit.events import AuditEvent
+from aileron_core.errors import AileronError, ModelFormatError
 from aileron_core.ids import new_exchange_id
-from aileron_core.models.format import read_request
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.augment.catalogue import Catalogue
 from aileron_core.server.augment.conversations import Conversations
@@ -14,12 +17,17 @@ from aileron_core.server.augment.exchange import Exchange
 from aileron_core.server.augment.limits import AugmentLimits
 from aileron_core.server.augment.plans import Plan, make_plan
 from aileron_core.server.augment.request_body import BufferedBodies
-from aileron_core.server.augment.requests import FORMATS
+from aileron_core.server.augment.requests import FORMATS, read_request
 from aileron_core.server.augment.tool_calls import ToolCaller
-from aileron_core.server.gateway.augmenting import GatewaySide
+from aileron_core.server.gateway.augmenting import UNRECORDED, GatewaySide
+from aileron_core.server.gateway.providers import GatewayError
 from aileron_core.sessions.model import Session
 
 _log = logging.getLogger(__name__)
+_AT_ONCE = 1024 * 1024
+"""Bytes of a request that are read while all else waits, for about 10 ms."""
+_PLAIN = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
+_MOST_NAMES = 64
 
 
 class AugmentRoom:
@@ -27,19 +35,21 @@ class AugmentRoom:
 
     def __init__(self, app: App, agents: AgentApi) -> None:
         self._settings = app.options.settings
+        self._sessions = app.session_service
         self._agents = agents
         self.limits = AugmentLimits()
         self._buffered = BufferedBodies(self.limits.buffered_bytes)
         self._known: dict[str, dict[bytes, Conversations]] = {}
         """By session and wire format: what one format hides, another cannot be sent."""
-        self._newest = Catalogue()
+        self._newest_of: tuple[Action, ...] = ()
+        self._newest = Catalogue.of((), self._settings.is_tool)
         self._said: set[tuple[str, str]] = set()
 
     def exchange(self, side: GatewaySide) -> Exchange:
         """Return what answers one request of an agent."""
 
-        def plan(body: bytes | bytearray) -> Plan | None:
-            return self._plan(side, body)
+        async def plan(body: bytes | bytearray | None) -> Plan | None:
+            return await self._plan(side, body)
 
         def caller(made: Plan, over: asyncio.Event) -> ToolCaller:
             return ToolCaller(
@@ -64,38 +74,67 @@ class AugmentRoom:
         """The sessions of which something is kept."""
         return tuple(self._known)
 
-    def _plan(self, side: GatewaySide, body: bytes | bytearray) -> Plan | None:
+    async def _plan(self, side: GatewaySide, body: bytes | bytearray | None) -> Plan | None:
         session = side.session
         kept = self._known.setdefault(session.session_id, {})
         known = kept.setdefault(side.path, Conversations())
-        names = [name.lower() for name, _ in side.client.headers]
-        try:
-            made = (
-                "its body is compressed"
-                if b"content-encoding" in names
-                else make_plan(
-                    FORMATS[side.path], read_request(body), known, lambda: self._fresh(session)
-                )
+        made: Plan | str
+        if body is None:
+            made = f"its body is over {self.limits.request_bytes >> 20} MiB"
+        elif b"content-encoding" in (name.lower() for name, _ in side.client.headers):
+            made = "its body is compressed"
+        else:
+            try:
+                format_ = FORMATS[side.path]
+                if len(body) <= _AT_ONCE:
+                    asked = read_request(format_, body)
+                else:
+                    asked = await asyncio.to_thread(read_request, format_, body)
+                made = make_plan(asked, known, lambda: self._fresh(session))
+            except ModelFormatError:
+                made = "it could not be read"
+        reason = made if isinstance(made, str) else made.reason
+        if reason:
+            await self._say_once(
+                session,
+                AuditEvent.SESSION_NOT_AUGMENTED,
+                f"A model request passed without Aileron's tools: {reason}",
+                {"reason": reason},
             )
-        except ModelFormatError:
-            made = "it could not be read"
         if isinstance(made, str):
-            self._say(session, f"A model request passed without Aileron's tools: {made}.")
             return None
-        if made.note:
-            self._say(session, f"A model request was changed or passed: {made.note}.")
+        if made.offer.renamed:
+            names = [name for name in made.offer.renamed if _PLAIN.fullmatch(name)]
+            await self._say_once(
+                session,
+                AuditEvent.SESSION_TOOLS_RENAMED,
+                "Tools of the agent begin with aileron_: to its model, their names begin with agent_aileron_",
+                {"tools": names[:_MOST_NAMES], "count": len(made.offer.renamed)},
+            )
         return made
 
     def _fresh(self, session: Session) -> Catalogue:
-        items = self._agents.list_actions(session)["items"]
-        made = Catalogue.of(items, self._settings.is_tool)
-        # Each conversation keeps its own: equal ones are kept once.
-        self._newest = self._newest if self._newest == made else made
+        actions = self._agents.accepted_actions(session)
+        if actions != self._newest_of:  # each conversation keeps its own: equal ones are kept once
+            self._newest_of = actions
+            self._newest = Catalogue.of(actions, self._settings.is_tool)
         return self._newest
 
-    def _say(self, session: Session, sentence: str) -> None:
-        """Write a sentence of ours to the log, once for a session."""
+    async def _say_once(
+        self, session: Session, event: AuditEvent, sentence: str, extra: dict[str, Any]
+    ) -> None:
+        """Put a sentence on record and into the log, once for a session.
+
+        Raises:
+            GatewayError: it could not be put on record.
+        """
         said = (session.session_id, sentence)
-        if said not in self._said:
-            self._said.add(said)
-            _log.warning("session %s: %s", session.session_id, sentence)
+        if said in self._said:
+            return
+        self._said.add(said)
+        try:
+            await self._sessions.record(event, sentence, session.session_id, extra)
+        except AileronError:
+            self._said.discard(said)
+            raise GatewayError("unavailable", UNRECORDED) from None
+        _log.warning("session %s: %s.", session.session_id, sentence)

@@ -1,31 +1,27 @@
 """Our tools beside an agent's: whose name is whose."""
 
-from typing import Any
-
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aileron_core.actions.model import Action
 from aileron_core.models.neutral import Tool
 from aileron_core.server.augment.catalogue import Catalogue
-
-ITEM: Any = {
-    "name": "send-draft", "tool": "send_draft", "version": "1", "description": "# Send", "gated": True,
-    "input_schema": {"type": "object", "properties": {}},
-}  # fmt: skip
 
 
 def test_what_settings_leave_out_is_no_tool() -> None:
     """The two tools that are no actions are always there: one of them is needed for what waits."""
-    catalogue = Catalogue.of(
-        [ITEM, {**ITEM, "name": "b", "tool": "b"}], lambda action, _: action == "b"
-    )
+    actions = [
+        Action(name=name, version="1", source="", requires=(), intent="", body=f"Run {name}.")
+        for name in ("send-draft", "b")
+    ]
+    catalogue = Catalogue.of(actions, lambda action, _: action == "send-draft")
     assert [tool.name for tool in catalogue.tools] == [
-        "b",
+        "send_draft",
         "check_action_status",
         "withdraw_action",
     ]
-    assert catalogue.actions == {"b": "b"}
-    assert catalogue.tools[0].description == "# Send"
+    assert catalogue.actions == {"send_draft": "send-draft"}
+    assert catalogue.tools[0].description == "Run send-draft."
 
 
 def names(*given: str) -> Catalogue:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.server.augment.digests import HistoryDigest, digest_of
+from aileron_core.server.augment.digests import HistoryDigest, digest_of, units_of
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1, "b": 2}'}}
 SAME: list[tuple[list[dict[str, Any]], list[dict[str, Any]]]] = [
@@ -72,7 +72,7 @@ def test_a_long_history_of_one_speaker_is_read_in_one_pass() -> None:
     digest = HistoryDigest()
     seen = set[str]()
     for number in range(50_000):
-        digest.add({"role": "user", "content": f"{number} {'x' * 500}"})
+        digest.add(units_of({"role": "user", "content": f"{number} {'x' * 500}"}))
         seen.add(digest.value)
     assert len(seen) == 50_000
 

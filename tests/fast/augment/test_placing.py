@@ -11,7 +11,7 @@ from aileron_core.server.augment.conversations import (
     KnownResponse,
     UnfinishedTurn,
 )
-from aileron_core.server.augment.digests import HistoryDigest, digest_of
+from aileron_core.server.augment.digests import HistoryDigest, ReadHistory, digest_of
 from aileron_core.server.augment.limits import MemoryLimits
 from aileron_core.server.augment.placing import placed_history
 
@@ -44,7 +44,9 @@ def history_digest(items: Any) -> str:
 
 
 def place(conversations: Conversations, items: list[Any], **more: Any) -> list[Any]:
-    return list(placed_history(ANTHROPIC_MESSAGES, items, items, conversations, **more).items)
+    return list(
+        placed_history(ANTHROPIC_MESSAGES, ReadHistory.of(items), conversations, **more).items
+    )
 
 
 def test_a_hidden_turn_stands_where_the_agent_has_its_answer() -> None:
@@ -66,7 +68,9 @@ def test_our_results_come_before_the_agents_in_one_message() -> None:
     assert [each["tool_use_id"] for each in last["content"]] == ["c", "d"]
     tool = {"role": "tool", "tool_call_id": "d", "content": "own"}
     items = [ASKED, SEEN, tool]
-    placed = placed_history(CHAT_COMPLETIONS, items, items, known(results=ours, items=REAL[:1]))
+    placed = placed_history(
+        CHAT_COMPLETIONS, ReadHistory.of(items), known(results=ours, items=REAL[:1])
+    )
     assert [each.get("tool_call_id") for each in placed.items] == [None, None, "c", "d"]
     *_, last = place(known(results=ours, items=REAL[:1]), [ASKED, SEEN])
     assert last["content"][0]["tool_use_id"] == "c"
@@ -95,9 +99,14 @@ def test_the_tools_are_those_of_the_beginning_but_an_equal_request_is_a_new_one(
     """Until it goes on."""
     catalogue, conversations = Catalogue(actions={"f": "f"}), Conversations()
     conversations.freeze(history_digest([ASKED]), catalogue)
-    assert placed_history(CHAT_COMPLETIONS, [ASKED], [ASKED], conversations).catalogue is None
+    assert (
+        placed_history(CHAT_COMPLETIONS, ReadHistory.of([ASKED]), conversations).catalogue is None
+    )
     items = [ASKED, SEEN]
-    assert placed_history(CHAT_COMPLETIONS, items, items, conversations).catalogue is catalogue
+    assert (
+        placed_history(CHAT_COMPLETIONS, ReadHistory.of(items), conversations).catalogue
+        is catalogue
+    )
 
 
 def test_memory_is_bounded_and_the_oldest_goes_first() -> None:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from aileron_core.errors import ModelFormatError
 from aileron_core.models import FORMATS
-from aileron_core.models.format import Format, read_request, write_body
+from aileron_core.models.format import Format, write_body
 from aileron_core.models.json_values import parse_object
 from aileron_core.models.neutral import CallEnded, Event, Limits, Tool, ToolCall, ToolResult
+from aileron_core.models.splicing import SplicedObject
 from aileron_core.models.sse import EventSplitter
 from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, call, sse, stream
 
@@ -108,7 +109,7 @@ def test_any_bytes_are_read_or_refused_with_the_one_error(name: str, data: bytes
     with contextlib.suppress(ModelFormatError):
         FORMATS[name].read_answer(data.removeprefix(b"data: "))
     with contextlib.suppress(ModelFormatError):
-        work_on(FORMATS[name], read_request(data.removeprefix(b"data: ")))
+        work_on(FORMATS[name], parse_object(data.removeprefix(b"data: "), "it"))
 
 
 @each_format
@@ -175,7 +176,7 @@ def test_json_that_readers_may_disagree_on_is_refused(name: str, what: str) -> N
     for read in (
         lambda: list(FORMATS[name].reader().feed(f"data: {text}\n\n".encode())),
         lambda: FORMATS[name].read_answer(text.encode()),
-        lambda: read_request(text.encode()),
+        lambda: SplicedObject(text.encode(), "it"),
     ):
         with pytest.raises(ModelFormatError, match=sentence) as caught:
             read()

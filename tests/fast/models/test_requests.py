@@ -9,7 +9,7 @@ import pytest
 
 from aileron_core.errors import ModelFormatError
 from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, FORMATS, OPENAI_RESPONSES
-from aileron_core.models.format import Format, read_request, write_body
+from aileron_core.models.format import Format, write_body
 from aileron_core.models.neutral import Tool, ToolResult
 from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, call, sse
 
@@ -243,15 +243,6 @@ def test_an_answer_of_another_kind_is_refused(name: str, body: bytes) -> None:
     """It would otherwise pass for one that says nothing."""
     with pytest.raises(ModelFormatError):
         FORMATS[name].read_answer(body)
-
-
-def test_a_request_is_written_as_it_was_read() -> None:
-    """The order of members and each value; caches of prompts go by them."""
-    data = (
-        '{"model":"m","temperature":0.7,"n":9007199254740993,"messages":[],"a":"é\\u0000"}'.encode()
-    )
-    assert json.loads(write_body(read_request(data))) == json.loads(data)
-    assert list(read_request(data)) == ["model", "temperature", "n", "messages", "a"]
 
 
 def test_aileron_without_this_mode_does_not_import_it() -> None:

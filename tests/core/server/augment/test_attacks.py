@@ -1,6 +1,7 @@
 """What an attacker tried: making what ran forgotten or repeated, answers that belong to nobody, names of ours."""
 
 import json
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -10,6 +11,7 @@ from aileron_core.server.augment.room import AugmentRoom
 from tests.core.server.augment.harness import Augmented, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
 from tests.core.server.augment.test_ends import PATHS, client, read_head, request
+from tests.core.server.gateway.test_inspecting import records
 
 LARGE = "x" * 12_000_000
 OWN = [{"name": "own", "description": "o", "input_schema": {"type": "object"}}]
@@ -180,6 +182,20 @@ async def test_a_request_of_too_many_values_passes_as_it_is() -> None:
         body = json.dumps({"model": "m", "messages": messages, "more": [0] * 1_000_001}).encode()
         await agent.ask(b"POST", b"/v1/messages", body=body)
         agent.hang_up()
+    assert "tools" not in model.requests[0]
+
+
+async def test_a_request_that_is_too_long_passes_and_that_is_on_record() -> None:
+    """As any other that is not augmented."""
+    model = ScriptedModel([Text("Passed.")])
+    async with augmenting(model) as made:
+        room = cast("AugmentRoom", made.gateway.augment_room)
+        room.limits = replace(room.limits, request_bytes=1 << 20)
+        agent = await client(made)
+        await agent.ask(b"POST", b"/v1/messages", body=request() + b" " * (1 << 20))
+        agent.hang_up()
+        (record,) = await records(made.app, "session.not_augmented")
+    assert "over 1 MiB" in record["reason"]
     assert "tools" not in model.requests[0]
 
 

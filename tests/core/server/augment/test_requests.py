@@ -14,6 +14,7 @@ from tests.core.server.augment.harness import KEY, WIRES, action, augmenting
 from tests.core.server.augment.scripted_model import Call, ScriptedModel, Text
 from tests.core.server.augment.test_answers import history, names
 from tests.core.server.augment.test_ends import client
+from tests.core.server.gateway.test_inspecting import records
 from tests.core.server.gateway.test_model_keys import KEY as VAULT_KEY
 from tests.core.server.gateway.test_model_keys import keyed
 from tests.support.core_harness import DRAFT, ROOT, install_examples
@@ -25,7 +26,7 @@ EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
 @EACH_WIRE
 @pytest.mark.parametrize("stream", [False, True])
 async def test_names_that_meet_are_told_apart_towards_the_model_and_back(
-    wire: str, stream: bool, caplog: pytest.LogCaptureFixture
+    wire: str, stream: bool
 ) -> None:
     """The agent's own tool keeps its name, unless it begins with our prefix; then only the model sees another."""
     model = ScriptedModel(
@@ -46,10 +47,9 @@ async def test_names_that_meet_are_told_apart_towards_the_model_and_back(
         ]
         assert '"agent_aileron_x"' in json.dumps(history(model.requests[1]))
         assert await made.runs() == [("read-inbox", "completed")]
-        said = [
-            each.getMessage() for each in caplog.records if "agent_aileron_" in each.getMessage()
-        ]
-        assert len(said) == 1
+        (record,) = await records(made.app, "session.tools_renamed")
+        assert (record["tools"], record["count"]) == (["aileron_x"], 1)
+        assert record["session"] == made.session.session.session_id
 
 
 @EACH_WIRE
@@ -88,7 +88,7 @@ async def test_what_an_agent_sets_stays_as_it_was(wire: str) -> None:
     ],
 )
 async def test_what_is_not_augmented_passes_as_it_is_and_that_is_said_once(
-    path: bytes, more: dict[str, Any], caplog: pytest.LogCaptureFixture
+    path: bytes, more: dict[str, Any]
 ) -> None:
     """Byte for byte, with blanks that our own writer would not write."""
 
@@ -106,8 +106,7 @@ async def test_what_is_not_augmented_passes_as_it_is_and_that_is_said_once(
             assert answer == b"ok"
             agent.hang_up()
         assert bodies == [body, body]
-        said = [each for each in caplog.records if "without Aileron's tools" in each.getMessage()]
-        assert len(said) == said_by
+        assert len(await records(made.app, "session.not_augmented")) == said_by
 
 
 async def test_a_session_in_the_normal_mode_is_not_read() -> None:

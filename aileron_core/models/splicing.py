@@ -1,0 +1,133 @@
+"""A JSON object written again with changes: what did not change keeps the text that it was read from."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
+
+from aileron_core.models.json_values import (
+    DECODER,
+    JsonDict,
+    Refused,
+    check_depth,
+    dump,
+    parse_object,
+    read_text,
+)
+
+_T = TypeVar("_T")
+_OPENING = re.compile(r"[ \t\n\r]*([\[{])[ \t\n\r]*")
+_COLON = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
+_NEXT = re.compile(r"[ \t\n\r]*([,\]}])[ \t\n\r]*")
+
+
+class SplicedObject:
+    """An object that was read, and the text of each of its members, and of each element of those that are lists.
+
+    Args:
+        data: the object.
+        what: names it in an error.
+
+    Raises:
+        ModelFormatError: as `parse_object`.
+    """
+
+    def __init__(self, data: bytes | bytearray, what: str) -> None:
+        self._spans: dict[int, tuple[int, int]] = {}
+        """Begin and end by the id of what was read, which lives as long as `value`."""
+        self._data = data
+        self._text = ""
+        try:
+            self._text = read_text(data)
+            pairs, end = self._parts(0, "{}", self._member)
+            value = dict(pairs)
+            if end != len(self._text) or len(value) != len(pairs):
+                raise Refused
+        except (ValueError, IndexError, RecursionError):
+            self._spans.clear()
+            value = parse_object(data, what)  # says what is wrong
+        self.value: JsonDict = value
+        """Neither it nor anything in it may be changed."""
+
+    def write(self, changed: JsonDict) -> bytes:
+        """Return *changed*, which has parts of `value` and others, as JSON."""
+        return b"".join(self._pieces(changed))
+
+    def _pieces(self, changed: JsonDict) -> Iterator[bytes | memoryview]:
+        before = b"{"
+        for key, value in changed.items():
+            yield before + dump(key) + b":"
+            before = b","
+            if id(value) not in self._spans and isinstance(value, list):
+                yield from self._elements(cast("list[object]", value))
+            else:
+                yield self._part(value)
+        yield b"}" if changed else b"{}"
+
+    def _elements(self, elements: list[object]) -> Iterator[bytes | memoryview]:
+        """Give a list; elements that follow each other in the source are one piece of it."""
+        before = b"["
+        begin = end = 0
+        for element in elements:
+            span = self._spans.get(id(element), (0, 0))
+            if end and self._following(end) == span[0]:
+                end = span[1]
+                continue
+            if end:
+                yield self._source(begin, end)
+            yield before
+            before = b","
+            begin, end = span
+            if not end:
+                yield dump(element)
+        if end:
+            yield self._source(begin, end)
+        yield b"]" if elements else b"[]"
+
+    def _following(self, end: int) -> int:
+        """Return where the element after the one that ends at *end* begins; -1 if there is none."""
+        mark = _NEXT.match(self._text, end)
+        return mark.end() if mark is not None and mark[1] == "," else -1
+
+    def _part(self, value: object) -> bytes | memoryview:
+        span = self._spans.get(id(value))
+        return dump(value) if span is None else self._source(*span)
+
+    def _source(self, begin: int, end: int) -> bytes | memoryview:
+        if self._text.isascii():
+            return memoryview(self._data)[begin:end]
+        return self._text[begin:end].encode()
+
+    def _member(self, at: int) -> tuple[tuple[str, Any], int]:
+        key, end = DECODER.raw_decode(self._text, at)
+        colon = _COLON.match(self._text, end)
+        if colon is None or not isinstance(key, str):
+            raise Refused
+        begin = colon.end()
+        if not self._text.startswith("[", begin):
+            value, end = self._value(begin)
+        else:
+            value, end = self._parts(begin, "[]", self._value)
+            self._spans[id(value)] = (begin, end)
+        return (key, value), end
+
+    def _value(self, at: int) -> tuple[Any, int]:
+        value, end = DECODER.raw_decode(self._text, at)
+        check_depth(value, self._text, at, end, within=2)
+        self._spans[id(value)] = (at, end)
+        return value, end
+
+    def _parts(
+        self, at: int, brackets: str, part: Callable[[int], tuple[_T, int]]
+    ) -> tuple[list[_T], int]:
+        """Read what stands between *brackets*; return it, and where the text goes on."""
+        found: list[_T] = []
+        mark = _OPENING.match(self._text, at)
+        if mark is not None and self._text[mark.end()] == brackets[1]:
+            mark = _NEXT.match(self._text, mark.end())
+        while mark is not None and mark[1] in (brackets[0], ","):
+            value, end = part(mark.end())
+            found.append(value)
+            mark = _NEXT.match(self._text, end)
+        if mark is None or mark[1] != brackets[1]:
+            raise Refused
+        return found, mark.end()
