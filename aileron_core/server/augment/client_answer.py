@@ -1,6 +1,7 @@
 """The one answer that an agent gets, written to its connection."""
 
 import asyncio
+from collections.abc import Callable
 
 from aileron_core.server.augment.upstream_answer import AnswerHead
 from aileron_core.server.gateway.client_request import ClientRequest
@@ -17,6 +18,8 @@ class ClientAnswer:
         self._room = asyncio.Event()
         self._room.set()
         self._chunked = False
+        self.on_gone: Callable[[], None] = lambda: None
+        """Called at once where the agent hangs up."""
         self.begun = False
         self.finished = False
         self.gone = asyncio.Event()
@@ -25,8 +28,9 @@ class ClientAnswer:
     def begin(self, head: AnswerHead, length: int | None = None) -> None:
         """Write *head*; a body of *length* bytes follows, or one of any length."""
         client = self._client
-        self._chunked = length is None and client.version != "1.0"
-        if length is None and not self._chunked:
+        has_any_length = length is None and head.status not in (204, 304)
+        self._chunked = has_any_length and client.version != "1.0"
+        if has_any_length and not self._chunked:
             client.close_after()
         lines = [b"HTTP/1.1 %d %b\r\n" % (head.status, head.reason)]
         lines += [
@@ -89,5 +93,7 @@ class ClientAnswer:
         self._leave()
 
     def _leave(self) -> None:
+        if not self.gone.is_set():
+            self.on_gone()
         self.gone.set()
         self._room.set()

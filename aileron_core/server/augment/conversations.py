@@ -62,13 +62,29 @@ class UnfinishedTurn:
     earlier: "UnfinishedTurn | None" = None
     """Of an equal request that ran beside it: what both did is told."""
 
+    def behind(self, earlier: "UnfinishedTurn") -> "UnfinishedTurn":
+        """Return it with *earlier* before all that it has."""
+        chain: list[UnfinishedTurn] = []
+        each: UnfinishedTurn | None = self
+        while each is not None:
+            chain.append(each)
+            each = each.earlier
+        for turn in reversed(chain):
+            earlier = replace(turn, earlier=earlier)
+        return earlier
+
     async def completed(self, format_: Format) -> "UnfinishedTurn":
         """Return it without an open turn, once what had begun is over."""
         if self.earlier is not None:
-            first = await self.earlier.completed(format_)
-            second = await replace(self, earlier=None).completed(format_)
+            chain: list[UnfinishedTurn] = []  # as long as there were equal requests: no recursion
+            each: UnfinishedTurn | None = self
+            while each is not None:
+                chain.append(replace(each, earlier=None))
+                each = each.earlier
+            done = [await turn.completed(format_) for turn in reversed(chain)]
             return UnfinishedTurn(
-                items=(*first.items, *second.items), ran=(*first.ran, *second.ran)
+                items=tuple(item for turn in done for item in turn.items),
+                ran=tuple(line for turn in done for line in turn.ran),
             )
         if self.work is None:
             return self
@@ -156,7 +172,8 @@ class Conversations:
         return self._catalogues.get(digest)
 
     def know(self, response_id: str, response: KnownResponse) -> None:
-        self._responses.put(response_id, response, _results_size(response.results))
+        names = sum(len(own) + len(there) for own, there in response.offer.renamed.items())
+        self._responses.put(response_id, response, _results_size(response.results) + 2 * names)
 
     def response(self, response_id: str) -> KnownResponse | None:
         return self._responses.get(response_id)
@@ -166,7 +183,7 @@ class Conversations:
         size = _size((*unfinished.items, *unfinished.open_items))
         earlier, before = self._unfinished.sized(digest)
         if earlier is not None:
-            unfinished = replace(unfinished, earlier=earlier)
+            unfinished = unfinished.behind(earlier)
         self._unfinished.put(digest, unfinished, size + before)
 
     def has_begun(self, digest: str) -> bool:

@@ -1,7 +1,7 @@
 """Sending requests of ours to the model, on the gateway's own connections and with its keys."""
 
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from aileron_core.server.augment.upstream_answer import AnswerReceiver, UpstreamAnswer
 from aileron_core.server.gateway.augmenting import UNRECORDED, GatewaySide
@@ -19,16 +19,23 @@ _OF_THE_BODY = frozenset(
         b"accept-encoding",
         b"range",
         b"if-range",
+        b"idempotency-key",
+        b"x-idempotency-key",
     )
 )
 """Headers of the agent's request that say something else of ours."""
 
 
 class Egress:
-    """Sends what one request of an agent becomes, each time as a request of its own on record."""
+    """Sends what one request of an agent becomes, each time as a request of its own on record.
 
-    def __init__(self, side: GatewaySide) -> None:
+    Args:
+        hold: see `UpstreamAnswer`.
+    """
+
+    def __init__(self, side: GatewaySide, hold: Callable[[int], None]) -> None:
         self._side = side
+        self._hold = hold
         self._first: GatewayRequest | None = side.passing
 
     @contextlib.asynccontextmanager
@@ -70,7 +77,9 @@ class Egress:
         pool = side.pool if keyed is None else side.keyed_pool
         connection = pool.take_idle(side.upstream) or await pool.open_new(side.upstream)
         mask = None if keyed is None else StreamMask(keyed.key)
-        answer = UpstreamAnswer(connection, passing, side.traffic, mask, side.upstream.address)
+        answer = UpstreamAnswer(
+            connection, passing, side.traffic, mask, side.upstream.address, self._hold
+        )
         try:
             connection.expect_response(AnswerReceiver(answer), bodiless=False)
             headers = _headers(side.client.headers if keyed is None else keyed.headers, body)

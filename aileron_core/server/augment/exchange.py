@@ -74,6 +74,7 @@ class Exchange:
             try:
                 async with asyncio.timeout(self._limits.seconds):
                     complete = await body.read()
+                await asyncio.sleep(0)  # a hang-up that came with it is known before it is planned
             except TimeoutError:
                 raise GatewayError(
                     "timeout", "The request did not come to its end in time."
@@ -83,15 +84,16 @@ class Exchange:
             plan = await self._plan(body.data if complete else None)
             if plan is None:
                 return body.replay
-            await self._answered(plan)
+            await self._answered(plan, body.hold)
             return None
 
-    async def _answered(self, plan: Plan) -> None:
+    async def _answered(self, plan: Plan, hold: Callable[[int], None]) -> None:
         if self._client.gone.is_set():
             return
         view = (StreamView if plan.streams else WholeView)(plan.format, plan.offer, self._client)
         over = asyncio.Event()
-        loop = _Loop(plan, view, Egress(self._side), self._caller(plan, over), self._limits)
+        loop = _Loop(plan, view, Egress(self._side, hold), self._caller(plan, over), self._limits)
+        self._client.on_gone = loop.client_gone
         running = tasks.spawn(_outcome(loop), name="augment loop")
         leaving = tasks.spawn(self._client.gone.wait(), name="augment client")
         try:
@@ -187,6 +189,11 @@ class _Loop:
             if not finished and (self._hidden or self._open is not None):
                 self._keep()
 
+    def client_gone(self) -> None:
+        """Keep what ran at once: an equal request may be there in the same turn of the event loop."""
+        if self._hidden or self._open is not None:
+            self._keep()
+
     async def _resume(self) -> None:
         """Go on from what ran for an equal request that was never answered."""
         unfinished = self._plan.resume()
@@ -264,6 +271,8 @@ class _Loop:
         # Without the agent's calls: whoever goes on from here has no result of theirs.
         without = "agents" if turn.has_agents else ""
         items = items_of(plan.format, plan.request, answer, plan.offer, without=without)
+        if self._view.client_gone:  # what was kept for an equal request has none of this
+            raise asyncio.CancelledError
         work = tasks.spawn(self._caller.make(turn.ours, number), name="augment calls")
         self._open = UnfinishedTurn(open_items=tuple(items), work=work)
         async with self._view.kept_alive(self._limits.keep_alive_seconds):
@@ -297,5 +306,6 @@ class _Loop:
                 ran=(*self._ran, *(begun.ran if begun else ())),
                 open_items=begun.open_items if begun else (),
                 work=begun.work if begun else None,
+                earlier=begun.earlier if begun else None,
             )
         )

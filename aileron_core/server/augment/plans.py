@@ -110,12 +110,15 @@ def make_plan(
     results = response.results if response is not None else ()
     if response is not None:
         request = going_on_from(format_, request, response.last_id)
+    keeps_tools = bool(thread_of(format_, request)) and not request.get("tools")
+    """The provider has those of the conversation's beginning: a list of ours alone could replace them."""
     if asked.reason is not None and response is not None:
         return Plan(
             format=format_,
             source=asked.source,
             request=request,
             items=(*format_.results(results), *(item.value for item in own.items)),
+            offer=response.offer if keeps_tools else Offer(),
             catalogue=response.catalogue,
             digest=own.digest,
             known=known,
@@ -128,8 +131,7 @@ def make_plan(
         or (known.frozen(own.digest.value) if known.has_begun(own.digest.value) else None)
         or fresh()
     )
-    if response is not None and thread_of(format_, request) and not request.get("tools"):
-        # The provider has the tools of the conversation's beginning: a list of ours alone could replace them.
+    if response is not None and keeps_tools:
         offer, changed = response.offer, request
     else:
         offer = _offer(format_, request, catalogue)

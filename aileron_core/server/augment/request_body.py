@@ -9,7 +9,7 @@ from aileron_core.server.gateway.providers import GatewayError
 
 
 class BufferedBodies:
-    """The bodies that the console holds at once: at most *most* bytes in all."""
+    """The requests that are being answered, with the model's answers to them: at most *most* bytes in all."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -22,7 +22,7 @@ class BufferedBodies:
         try:
             yield held
         finally:
-            self._bytes -= len(held.data)
+            self._bytes -= held.size
 
     def add(self, size: int) -> None:
         """Count *size* more bytes.
@@ -32,7 +32,8 @@ class BufferedBodies:
         """
         if self._bytes + size > self._most:
             raise GatewayError(
-                "too_many", "The console holds too many large requests. Try again later."
+                "too_many",
+                "The console holds too many large requests and answers. Try again later.",
             )
         self._bytes += size
 
@@ -47,6 +48,8 @@ class RequestBody:
         self._read = False
         self._more = True
         self.data = bytearray()
+        self.size = 0
+        """Bytes that are held for it."""
         self.is_gone = False
         """The agent hung up before it had sent all of it."""
 
@@ -62,10 +65,19 @@ class RequestBody:
                 self.is_gone = True
                 return False
             piece: bytes = message.get("body", b"")
-            self._bodies.add(len(piece))
+            self.hold(len(piece))
             self.data += piece
             self._more = message.get("more_body", False)
         return not self._more and len(self.data) <= self._most
+
+    def hold(self, size: int) -> None:
+        """Count *size* more bytes that are kept until it is answered.
+
+        Raises:
+            GatewayError: the console holds too much already.
+        """
+        self._bodies.add(size)
+        self.size += size
 
     async def replay(self) -> Message:
         """Receive the request from its beginning."""

@@ -1,7 +1,8 @@
 """What an agent asks of its model: whether that is augmented, and what is added to it. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, OPENAI_RESPONSES, Format
 from aileron_core.models.json_values import JsonDict, object_of
@@ -15,6 +16,10 @@ FORMATS: Mapping[bytes, Format] = {
     b"/v1/responses": OPENAI_RESPONSES,
 }
 """By the path behind the gateway's prefix."""
+
+
+_MOST_PARTS = 20_000
+"""Each takes its time, for its digest and its place, however small it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,12 @@ def read_request(format_: Format, body: bytes | bytearray) -> AgentRequest:
     reason = unaugmented_reason(format_, source.value)
     earlier = _earlier_answer(format_, source.value)
     own = format_.history(source.value) if reason is None or earlier else []
+    if _parts_of(own, source.value) > _MOST_PARTS:
+        reason, earlier, own = (
+            f"it has over {_MOST_PARTS} messages, parts of them and tools",
+            "",
+            [],
+        )
     return AgentRequest(
         format=format_,
         source=source,
@@ -81,6 +92,15 @@ def with_offer(format_: Format, request: JsonDict, offer: Offer) -> JsonDict:
     """
     changed = format_.renamed(request, offer.renamed) if offer.renamed else request
     return format_.with_tools(changed, offer.tools) if offer.tools else changed
+
+
+def _parts_of(own: Sequence[JsonDict], request: JsonDict) -> int:
+    lists = [each.get(key) for each in own for key in ("content", "tool_calls", "output")]
+    return len(own) + sum(
+        len(cast("list[Any]", each))
+        for each in (*lists, request.get("tools"))
+        if isinstance(each, list)
+    )
 
 
 def thread_of(format_: Format, request: JsonDict) -> JsonDict:

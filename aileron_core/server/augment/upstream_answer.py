@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from aileron_core.errors import ModelFormatError
@@ -40,6 +40,7 @@ class UpstreamAnswer:
     Args:
         mask: removes that key; None where it carried none.
         address: the upstream's, for a sentence.
+        hold: counts what is read; raises GatewayError where that is too much.
     """
 
     def __init__(
@@ -49,12 +50,14 @@ class UpstreamAnswer:
         traffic: TrafficMeter,
         mask: StreamMask | None,
         address: str,
+        hold: Callable[[int], None],
     ) -> None:
         self._connection = connection
         self._passing = passing
         self._traffic = traffic
         self._mask = mask
         self._address = address
+        self._hold = hold
         self._pieces: deque[bytes] = deque()
         self._size = 0
         self._head: AnswerHead | None = None
@@ -84,12 +87,14 @@ class UpstreamAnswer:
 
         Raises:
             AnswerBroken: it broke off.
+            GatewayError: the console holds too much already.
         """
         while True:
             while self._pieces:
                 piece = self._pieces.popleft()
                 self._size -= len(piece)
                 self.count += len(piece)
+                self._hold(len(piece))
                 if self._size <= _MOST_WAITING and not self.ended:
                     self._connection.resume_reading()
                 yield piece

@@ -18,6 +18,8 @@ from aileron_core.server.augment.upstream_answer import AnswerHead, UpstreamAnsw
 
 _JSON = ((b"Content-Type", b"application/json"),)
 _ERROR_BYTES = 1024 * 1024
+_MOST_AT_ONCE = 256
+"""Events that are read in one turn of the loop."""
 
 
 class AnswerView(ABC):
@@ -127,7 +129,12 @@ class StreamView(AnswerView):
     async def _pass(self, events: Iterable[Event]) -> None:
         written: list[bytes] = []
         try:
-            written.extend(self._writer.write(event) for event in events)
+            for number, event in enumerate(events, 1):
+                written.append(self._writer.write(event))
+                if number % _MOST_AT_ONCE == 0:
+                    await self._client.write(b"".join(written))
+                    written.clear()
+                    await asyncio.sleep(0)
         finally:
             await self._client.write(b"".join(written))
 

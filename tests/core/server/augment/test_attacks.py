@@ -1,16 +1,19 @@
 """What an attacker tried: making what ran forgotten or repeated, answers that belong to nobody, names of ours."""
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
+from aileron_core.server.augment.client_answer import ClientAnswer
+from aileron_core.server.augment.conversations import Conversations
 from aileron_core.server.augment.request_body import BufferedBodies
 from aileron_core.server.augment.room import AugmentRoom
 from tests.core.server.augment.harness import Augmented, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
-from tests.core.server.augment.test_ends import PATHS, client, read_head, request
+from tests.core.server.augment.test_ends import MESSAGES, PATHS, client, read_head, request
 from tests.core.server.gateway.test_inspecting import records
 
 LARGE = "x" * 12_000_000
@@ -20,6 +23,13 @@ OWN = [{"name": "own", "description": "o", "input_schema": {"type": "object"}}]
 async def all_over(made: Augmented) -> None:
     """Wait until no request is open any more."""
     await made.until(lambda: not made.gateway._open or None)  # pyright: ignore[reportPrivateUsage]
+
+
+def conversations(made: Augmented) -> Conversations:
+    """Return what is kept of the session's conversations in Messages."""
+    room = cast("AugmentRoom", made.gateway.augment_room)
+    known = room._known  # pyright: ignore[reportPrivateUsage]
+    return known[made.session.session.session_id][b"/v1/messages"]
 
 
 def shape(messages: list[dict[str, Any]]) -> list[list[str]]:
@@ -173,16 +183,26 @@ async def test_a_model_that_does_not_stream_as_asked_shows_no_call_of_ours() -> 
             await made.agent("messages", stream=True).ask("read it")
 
 
-async def test_a_request_of_too_many_values_passes_as_it_is() -> None:
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"more": [0] * 1_000_001},
+        {"messages": [{}] * 20_001},
+        {"messages": [{"role": "user", "content": [{}] * 20_001}]},
+        {"tools": [{"name": "aileron_x"}] * 20_001},
+        {"messages": [{}] * 20_001, "thread": {"type": "continue", "previous_message_id": "msg_0"}},
+    ],
+)
+async def test_a_request_of_too_many_values_passes_as_it_is(more: dict[str, Any]) -> None:
     """Reading it would hold up everything else."""
-    model = ScriptedModel([Text("Passed.")])
+    model = ScriptedModel([Text("Hi.")], [Text("Passed.")])
     async with augmenting(model) as made:
         agent = await client(made)
-        messages = [{"role": "user", "content": "hi"}]
-        body = json.dumps({"model": "m", "messages": messages, "more": [0] * 1_000_001}).encode()
+        await agent.ask(b"POST", b"/v1/messages", body=request(thread={"type": "create"}))
+        body = json.dumps({"model": "m", "messages": MESSAGES, **more}).encode()
         await agent.ask(b"POST", b"/v1/messages", body=body)
         agent.hang_up()
-    assert "tools" not in model.requests[0]
+    assert model.seen[1].body == body
 
 
 async def test_a_request_that_is_too_long_passes_and_that_is_on_record() -> None:
@@ -208,4 +228,145 @@ async def test_bodies_that_wait_are_bounded_over_all_requests() -> None:
         head, _ = await agent.ask(b"POST", b"/v1/messages", body=request() + b" " * 1000)
         assert head.startswith(b"HTTP/1.1 429 ")
         assert model.requests == []
+        agent.hang_up()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_answers_of_models_are_bounded_over_all_requests_too(stream: bool) -> None:
+    """Whole answers, and what is put together of streams, are in memory until their end."""
+    model = ScriptedModel([Text("x" * 9000)], [Text("Fits.")])
+    async with augmenting(model) as made:
+        room = cast("AugmentRoom", made.gateway.augment_room)
+        room._buffered = BufferedBodies(9000)  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(Exception, match="holds too many large requests and answers"):
+            await made.agent("messages", stream=stream).ask("go")
+        await all_over(made)
+        assert (await made.agent("messages", stream=stream).ask("go")).text == "Fits."
+
+
+async def test_other_requests_go_on_while_a_long_answer_is_read() -> None:
+    """It comes in a few large pieces, with an event in each byte of them."""
+
+    async def newlines(_seen: Any, _reader: Any, writer: asyncio.StreamWriter) -> None:
+        head = (
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 500000\r\n\r\n"
+        )
+        writer.write(head + b"\n" * 500_000)
+
+    async with augmenting(newlines) as made:  # type: ignore[arg-type]
+        agent = await client(made)
+        await agent.send(b"POST", b"/v1/messages", body=request())
+        await read_head(agent.reader)
+        turns = 0
+        while made.gateway._open:  # pyright: ignore[reportPrivateUsage]
+            turns += 1
+            await asyncio.sleep(0)
+        agent.hang_up()
+    assert turns > 500_000 / 1000
+
+
+async def test_no_request_of_the_loop_repeats_a_key_of_the_agents() -> None:
+    """Who honours it would give the first answer again, and the call would run again."""
+    model = ScriptedModel([Call("read_inbox", {"text": "x"})], [Text("Read.")])
+    async with augmenting(model) as made:
+        agent = await client(made)
+        await agent.ask(b"POST", b"/v1/messages", b"Idempotency-Key: 4711", body=request())
+        agent.hang_up()
+    assert len(model.seen) == 2
+    assert not any(b"4711" in seen.head for seen in model.seen)
+
+
+async def test_a_hang_up_while_earlier_calls_are_awaited_loses_none_of_them() -> None:
+    """Of two equal requests that were given up; a third waited for both, and was given up too."""
+    model = ScriptedModel(
+        [Call("read_inbox", {"text": "one"})],
+        [Call("read_inbox", {"text": "two"})],
+        [Text("Read.")],
+    )
+    async with augmenting(model) as made:
+        agents: Any = made.gateway._agents  # pyright: ignore[reportPrivateUsage]
+        run, may_end, begun = agents.run, asyncio.Event(), 0
+
+        async def slow(*given: Any, **named: Any) -> Any:
+            nonlocal begun
+            begun += 1
+            await may_end.wait()
+            return await run(*given, **named)
+
+        agents.run = slow
+        both = [await client(made), await client(made)]
+        for number, each in enumerate(both, 1):
+            await each.send(b"POST", b"/v1/messages", body=request())
+            await made.until(lambda n=number: begun == n or None)
+        for each in both:
+            each.hang_up()
+        await all_over(made)
+        unfinished = conversations(made)._unfinished.values  # pyright: ignore[reportPrivateUsage]
+        third = await client(made)
+        await third.send(b"POST", b"/v1/messages", body=request())
+        await made.until(lambda: not unfinished or None)
+        third.hang_up()
+        await all_over(made)
+        may_end.set()
+        last = await client(made)
+        await last.ask(b"POST", b"/v1/messages", body=request())
+        last.hang_up()
+        told = json.dumps(model.requests[-1]["messages"])
+        assert '"one"' in told
+        assert '"two"' in told
+
+
+async def test_what_ran_is_kept_in_the_moment_of_the_hang_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The equal request may have come with it, and be read in the same turn of the event loop."""
+    model = ScriptedModel([Call("send_draft", {"text": "x"})])
+    left = ClientAnswer.client_gone
+    kept: list[int] = []
+    async with augmenting(model) as made:
+
+        def client_gone(answer: ClientAnswer) -> None:
+            left(answer)
+            kept.append(len(conversations(made)._unfinished.values))  # pyright: ignore[reportPrivateUsage]
+
+        monkeypatch.setattr(ClientAnswer, "client_gone", client_gone)
+        agent = await client(made)
+        await agent.send(b"POST", b"/v1/messages", body=request())
+        await made.waiting()
+        agent.hang_up()
+        await all_over(made)
+    assert kept == [1]
+
+
+async def test_a_thread_whose_tool_is_forced_shows_no_call_of_ours() -> None:
+    """The provider keeps our tools for it, so the forced one may be ours."""
+    model = ScriptedModel([Text("Hi.")], [Call("read_inbox", {"text": "x"})], [Text("Read.")])
+    async with augmenting(model) as made:
+        agent = await client(made)
+        await agent.ask(b"POST", b"/v1/messages", body=request(thread={"type": "create"}))
+        more: dict[str, Any] = {
+            "tool_choice": {"type": "any"},
+            "thread": {"type": "continue", "previous_message_id": "msg_0"},
+        }
+        _, answer = await agent.ask(b"POST", b"/v1/messages", body=request(**more))
+        agent.hang_up()
+        assert b"ad." in answer
+        assert b"read_inbox" not in answer
+        assert await made.runs() == [("read-inbox", "completed")]
+
+
+@pytest.mark.parametrize("status", [204, 304])
+async def test_an_answer_that_has_no_body_gets_none(status: int) -> None:
+    """The end of a chunked one would be read as the beginning of the next answer."""
+
+    async def empty(_seen: Any, _reader: Any, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 %d X\r\n\r\n" % status)
+
+    async with augmenting(empty) as made:  # type: ignore[arg-type]
+        agent = await client(made)
+        for _ in range(2):
+            await agent.send(b"POST", b"/v1/messages", body=request())
+            assert (await read_head(agent.reader)).startswith(b"HTTP/1.1 %d " % status)
+        await all_over(made)
+        assert not bytes(agent.reader._buffer)  # type: ignore[attr-defined]
         agent.hang_up()
