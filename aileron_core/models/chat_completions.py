@@ -1,6 +1,7 @@
 """OpenAI Chat Completions, and what other servers make of it.
 
-Some give a call no `index` or no `id`, or a whole call in one delta, and end it with `stop`.
+Some give a call no `index` or no `id`, or a whole call in one delta, and end it with `stop`; some
+say `""` for a finish reason that is not there yet.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,7 +74,9 @@ class _Call:
     def complete(self) -> JsonDict:
         """Return the call as it stands in a whole answer."""
         if self.custom:
-            return {**grown(self.value), "id": self.id, "type": "custom"}
+            value = grown(self.value)
+            custom = {**object_of(value, "custom"), "name": self.name}
+            return {**value, "id": self.id, "type": "custom", "custom": custom}
         function = object_of(self.value, "function")
         function = {**function, "name": self.name, "arguments": "".join(self.arguments)}
         return {"type": "function", **self.value, "id": self.id, "function": function}
@@ -152,12 +155,12 @@ class _Reader(StreamReader):
                 yield OtherCall("function_call", text_of(function, "name"))
         for piece in objects_of(delta, "tool_calls"):
             yield from self._piece(number, piece)
-        if choice.get("finish_reason") is not None:
-            whole["finish_reason"] = text_of(choice, "finish_reason")
+        if reason := text_of(choice, "finish_reason"):
+            whole["finish_reason"] = reason
             yield from self._ended(number)
             self._complete = True
             calls = any(c.choice == number and not c.custom for c in self._found.all)
-            yield _stop(whole["finish_reason"], calls=calls)
+            yield _stop(reason, calls=calls)
 
     def _piece(self, choice: int, piece: JsonDict) -> Iterator[Part]:
         known = len(self._found.all)
@@ -298,7 +301,7 @@ class _Writer(StreamWriter):
         choices = objects_of(data, "choices")
         return (
             event.is_done
-            or any(choice.get("finish_reason") is not None for choice in choices)
+            or any(text_of(choice, "finish_reason") for choice in choices)
             or (not choices and data.get("usage") is not None)
         )
 
@@ -351,7 +354,7 @@ class _Writer(StreamWriter):
             changed = {key: value for key, value in changed.items() if key != "role"}
         if changed is delta:
             return choice
-        if choice.get("finish_reason") is None and "role" not in changed:
+        if not text_of(choice, "finish_reason") and "role" not in changed:
             return {**choice, "delta": changed} if _says_something(changed) else None
         return {**choice, "delta": changed}
 

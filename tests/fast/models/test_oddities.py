@@ -316,6 +316,21 @@ def test_a_call_keeps_its_first_id_where_each_delta_brings_another() -> None:
     assert calls_of(data) == [("r1", "read", "{}")]
 
 
+def test_an_empty_finish_reason_ends_nothing() -> None:
+    """Some compatible servers send it with every chunk: a call goes on, and so does what a client sees."""
+    deltas = [
+        {"content": "so"},
+        {"tool_calls": [piece("{", index=0, id="x", name="read")]},
+        {"tool_calls": [piece("}", index=0)]},
+    ]
+    data = chat(*deltas).replace(b'"delta": {"', b'"finish_reason": "", "delta": {"')
+    assert data.count(b'"finish_reason": ""') == len(deltas)
+    assert calls_of(data) == [("x", "read", "{}")]
+    writer = CHAT_COMPLETIONS.writer()
+    events = read(CHAT_COMPLETIONS, data)[0]
+    assert [writer.write(event) for event in events[:3]] == [event.raw for event in events[:3]]
+
+
 def test_pieces_of_parallel_calls_may_alternate() -> None:
     """By index; a name that is repeated or empty changes nothing."""
     data = chat(
@@ -481,7 +496,7 @@ def test_a_custom_tools_call_in_chat_completions_passes() -> None:
     """Its input is text, and its name is no function's."""
     data = chat(
         {"tool_calls": [{"index": 0, "id": "x", "type": "custom", "custom": {"name": "ours"}}]},
-        {"tool_calls": [{"index": 0, "custom": {"input": "a"}}]},
+        {"tool_calls": [{"index": 0, "type": "custom", "custom": {"name": "ours", "input": "a"}}]},
         {"tool_calls": [{"index": 0, "custom": {"input": "b"}}]},
     )
     assert OtherCall("custom", "ours") in parts(CHAT_COMPLETIONS, data)
