@@ -137,8 +137,8 @@ class _Reader(StreamReader):
             yield TextDelta(text_of(value, "text"))
         elif kind == "thinking" and value.get("thinking"):
             yield ThinkingDelta(text_of(value, "thinking"))
-        elif kind.endswith("tool_use"):
-            yield OtherCall(kind, text_of(value, "name"))
+        else:
+            yield from _other_calls([value])
         self._blocks[index] = _Block(value, call)
 
     def _block_grown(self, block: _Block, delta: JsonDict) -> Iterator[Part]:
@@ -225,6 +225,13 @@ def _call(block: JsonDict) -> ToolCall:
     )
 
 
+def _other_calls(blocks: Sequence[JsonDict]) -> Iterator[OtherCall]:
+    for block in blocks:
+        kind = text_of(block, "type")
+        if kind.endswith("tool_use") and kind != "tool_use":
+            yield OtherCall(kind, text_of(block, "name"))
+
+
 def _answer_of(body: JsonDict, error: Failed | None) -> Answer:
     blocks = objects_of(body, "content")
     if error is None and body.get("content") is None:
@@ -236,6 +243,7 @@ def _answer_of(body: JsonDict, error: Failed | None) -> Answer:
         thinking="".join(text_of(b, "thinking") for b in blocks if b.get("type") == "thinking"),
         refusal=_refusal(body) if stop.kind == "refusal" else "",
         calls=tuple(_call(block) for block in blocks if block.get("type") == "tool_use"),
+        other_calls=tuple(_other_calls(blocks)),
         usage=_usage(object_of(body, "usage")),
         stop=stop,
         error=error,

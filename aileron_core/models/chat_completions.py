@@ -261,6 +261,18 @@ def _function_calls(message: JsonDict) -> list[JsonDict]:
     return [call for call in objects_of(message, "tool_calls") if "function" in call]
 
 
+def _other_calls(choices: list[JsonDict]) -> Iterator[OtherCall]:
+    for number, choice in enumerate(choices):
+        message = object_of(choice, "message")
+        if function := object_of(message, "function_call"):
+            yield OtherCall("function_call", text_of(function, "name"))
+        for call in objects_of(message, "tool_calls"):
+            if "function" not in call:
+                yield OtherCall("custom", text_of(object_of(call, "custom"), "name"))
+            elif number:
+                yield OtherCall("function", text_of(object_of(call, "function"), "name"))
+
+
 def _answer_of(body: JsonDict) -> Answer:
     error = error_of(body)
     choices = objects_of(body, "choices")
@@ -277,6 +289,7 @@ def _answer_of(body: JsonDict) -> Answer:
         thinking="".join(part.text for part in parts if isinstance(part, ThinkingDelta)),
         refusal="".join(part.text for part in parts if isinstance(part, RefusalDelta)),
         calls=calls,
+        other_calls=tuple(_other_calls(choices)),
         usage=_usage(object_of(body, "usage")),
         stop=Stopped("error", error.kind) if error else stop,
         error=error,

@@ -122,6 +122,7 @@ class OtherCall:
     kind: str
     """The provider's word, such as `server_tool_use`, `custom_tool_call`."""
     name: str
+    """May be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +189,8 @@ class Answer:
     thinking: str = ""
     refusal: str = ""
     calls: tuple[ToolCall, ...] = ()
+    other_calls: tuple[OtherCall, ...] = ()
+    """Those that only pass, also of functions in a choice after the first."""
     usage: Usage = field(default_factory=Usage)
     stop: Stopped
     error: Failed | None = None

@@ -84,8 +84,8 @@ class _Reader(StreamReader):
         before, kind = self._items.get(index), text_of(item, "type")
         self._items[index] = item
         if kind != "function_call":
-            if kind.endswith("_call") and ended:
-                yield OtherCall(kind, _name(item))
+            if ended:
+                yield from _other_calls([item])
             return
         call = _call(item)
         if before is not None and call.name != _name(before):
@@ -133,6 +133,13 @@ def _stream_error(data: JsonDict) -> Failed:
 def _name(item: JsonDict) -> str:
     namespace, name = text_of(item, "namespace"), text_of(item, "name")
     return f"{namespace}.{name}" if namespace else name
+
+
+def _other_calls(items: Sequence[JsonDict]) -> Iterator[OtherCall]:
+    for item in items:
+        kind = text_of(item, "type")
+        if kind.endswith("_call") and kind != "function_call":
+            yield OtherCall(kind, _name(item))
 
 
 def _call(item: JsonDict) -> ToolCall:
@@ -184,6 +191,7 @@ def _answer_of(body: JsonDict) -> Answer:
         thinking="".join(text_of(part, "text") for part in thoughts),
         refusal="".join(text_of(part, "refusal") for part in parts),
         calls=calls,
+        other_calls=tuple(_other_calls(items)),
         usage=_usage(object_of(body, "usage")),
         stop=_stop(body, calls=bool(calls)),
         error=error,

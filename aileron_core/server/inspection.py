@@ -23,7 +23,6 @@ from aileron_core.models import (
     Format,
     StreamReader,
 )
-from aileron_core.models.json_values import JsonDict, object_of, objects_of, text_of
 from aileron_core.models.neutral import Answer, CallBegun, Event, Limits, OtherCall
 from aileron_core.server.gateway.key_injection import is_encoded
 from aileron_core.server.gateway.providers import Header
@@ -228,22 +227,5 @@ def _names_among(events: Iterable[Event]) -> Iterator[str]:
 
 
 def _names_of(answer: Answer) -> Iterator[str]:
-    """Yield the tools that a whole answer calls: functions, and other kinds that a stream tells of as well."""
-    body = answer.body
-    if not body.get("choices"):
-        yield from (call.name for call in answer.calls)
-    yield from _others(objects_of(body, "output"), "_call", "function_call")
-    yield from _others(objects_of(body, "content"), "tool_use", "tool_use")
-    for choice in objects_of(body, "choices"):
-        message = object_of(choice, "message")
-        if function := object_of(message, "function_call"):
-            yield text_of(function, "name")
-        for call in objects_of(message, "tool_calls"):
-            yield text_of(object_of(call, "function") or object_of(call, "custom"), "name")
-
-
-def _others(items: Iterable[JsonDict], ending: str, function: str) -> Iterator[str]:
-    for item in items:
-        kind = text_of(item, "type")
-        if kind.endswith(ending) and kind != function:
-            yield text_of(item, "name") or kind
+    yield from (call.name for call in answer.calls)
+    yield from (call.name or call.kind for call in answer.other_calls)

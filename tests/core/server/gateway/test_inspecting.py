@@ -246,6 +246,7 @@ async def test_codex_calls_of_every_kind_are_seen() -> None:
         {"type": "function_call", "call_id": "b", "name": "exec_command", "arguments": "{}"},
         {"type": "custom_tool_call", "call_id": "c", "name": "apply_patch", "input": CANARY},
         {"type": "local_shell_call", "call_id": "d", "action": {"command": [CANARY]}},
+        {"type": "custom_tool_call", "call_id": "e", "name": "apply_patch", "namespace": "mcp__x"},
     )
     whole = json.dumps({"id": "r", "status": "completed", "output": items}).encode()
     for body, kind in ((responses(*items), SSE), (whole, JSON)):
@@ -258,6 +259,7 @@ async def test_codex_calls_of_every_kind_are_seen() -> None:
                     ("exec_command", 1),
                     ("local_shell_call", 1),
                     ("mcp__aileron.Bash", 1),
+                    ("mcp__x.apply_patch", 1),
                 ),
             )
             around = {each.tool for each in seen.went_around}
