@@ -53,7 +53,7 @@ class ModelClient:
             proxies: whether the environment's proxies apply.
 
         Raises:
-            InvalidRequest: the key cannot be sent.
+            InvalidRequest: the key cannot be sent, or a proxy of the environment not be used.
         """
         # Checked here: what sends headers quotes in its errors those that it refuses.
         if not re.fullmatch(r"[!-~]*", key):
@@ -75,7 +75,13 @@ class ModelClient:
                 headers["x-api-key"] = key
         elif key:
             headers["Authorization"] = f"Bearer {key}"
-        self._client = httpx.Client(headers=headers, timeout=_TIMEOUT, trust_env=proxies)
+        try:
+            self._client = httpx.Client(headers=headers, timeout=_TIMEOUT, trust_env=proxies)
+        except (ImportError, ValueError):  # which may quote a proxy's password
+            raise InvalidRequest(
+                "A proxy of the environment (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY) is not one over HTTP, "
+                "or has no valid URL. Set one such as http://proxy.example:3128, or unset it."
+            ) from None
 
     def close(self) -> None:
         self._client.close()

@@ -31,6 +31,17 @@ def test_an_address_where_a_key_may_not_go_is_refused(
     assert SECRET not in refused.value.message
 
 
+@pytest.mark.parametrize("proxy", ["socks5://me:pw@proxy.example", "socks://proxy.example:1"])
+def test_a_proxy_that_cannot_be_used_is_an_error_that_names_the_variables(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    """Desktops set SOCKS proxies; its password is not quoted."""
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(InvalidRequest, match="ALL_PROXY") as refused:
+        direct_client("openai", "https://models.example/v1", None)
+    assert "pw" not in refused.value.message
+
+
 @pytest.mark.parametrize(
     "url",
     [
