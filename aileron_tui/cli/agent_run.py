@@ -55,7 +55,8 @@ def run_agent(context: CommandContext, options: RunOptions) -> int:
     if options.base_url is not None:
         client = direct_client(api, options.base_url, options.key_variable)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _end)
     sessions = HomeSessions(context.home)
     with contextlib.ExitStack() as stack:
         session = sessions.open(
@@ -99,6 +100,8 @@ def _texts(context: CommandContext, options: RunOptions, api: str) -> tuple[str,
         prompt = "" if sys.stdin is None else _text(sys.stdin.buffer, "The prompt")
     if prompt is not None and not prompt.strip():
         raise InvalidRequest("The prompt is empty.")
+    if prompt is not None and not _is_utf8(prompt):
+        raise InvalidRequest("The prompt is not UTF-8 text.")
     if prompt is None and context.json:
         raise InvalidRequest("A conversation prints no JSON. Give a prompt.")
     return system, prompt
@@ -112,6 +115,24 @@ def _text(file: BinaryIO, name: str) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise InvalidRequest(f"{name} is not UTF-8 text.") from None
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether no byte of *text* came as a surrogate, as Python has those that it cannot decode."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def read_line(mark: str) -> str:
+    """Return what the person types.
+
+    Raises:
+        InvalidRequest: it is not UTF-8.
+        EOFError: they pressed Ctrl-D.
+    """
+    with contextlib.suppress(UnicodeDecodeError):
+        if _is_utf8(line := input(mark)):
+            return line
+    raise InvalidRequest("That line is not UTF-8 text. Type it again.")
 
 
 def _answer_once(context: CommandContext, conversation: "Conversation", prompt: str) -> int:
@@ -150,7 +171,7 @@ def _converse(context: CommandContext, conversation: "Conversation") -> int:
             ended, asking = None, False
             if not shown:
                 click.echo("> ", nl=False, err=True)
-            prompt = input(shown)
+            prompt = read_line(shown)
             if prompt.strip():
                 conversation.calls.made.clear()
                 asking = True
@@ -227,7 +248,7 @@ class Conversation:
             )
         if answer.text or answer.refusal or stop.kind == "paused":
             self._history += format_.turn(answer)
-        if stop.kind == "length":
+        if stop.kind == "length" or (stop.kind == "refusal" and answer.text):
             self._printer.notice(f"The answer was cut off ({stop.reason}).")
         elif not (answer.text or answer.refusal) and stop.kind != "paused":
             self._printer.notice(f"{model} answered with no text ({stop.reason}).")

@@ -56,7 +56,7 @@ class Call:
     is_error: bool = True
 
     def waits(self, body: PendingBody) -> None:
-        self.pending, self.id, self.status = body, body["approval_id"], "pending"
+        self.pending, self.id, self.status = body, body["approval_id"], body["status"]
 
     def ended(self, result: tool_results.ToolResult) -> None:
         said: dict[str, Any] = result["structuredContent"]

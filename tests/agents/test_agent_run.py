@@ -44,11 +44,15 @@ def bench_of(script: Script) -> Generator[Bench]:
 
 
 def start(
-    bench: Bench, *words: str, env: Mapping[str, str] | None = None, stdin: Any = subprocess.DEVNULL
+    bench: Bench,
+    *words: str,
+    env: Mapping[str, str] | None = None,
+    stdin: Any = subprocess.DEVNULL,
+    through: Sequence[str] = (),
 ) -> subprocess.Popen[str]:
-    """Start `aileron run` as the person does, in the project."""
+    """Start `aileron run` as the person does, in the project, *through* another program."""
     return subprocess.Popen(
-        [*CLI, "run", "--home", str(bench.console.home), *words], cwd=bench.project,
+        [*through, *CLI, "run", "--home", str(bench.console.home), *words], cwd=bench.project,
         env=bench.environment(env or {}), stdin=stdin, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -132,6 +136,18 @@ def test_a_program_that_is_ended_leaves_nothing_to_approve() -> None:
         process.terminate()
         end(process, 128 + signal.SIGTERM)
         assert bench.console.state(approval, "withdrawn")
+
+
+def test_a_hangup_does_not_end_what_nohup_started(bench: Bench) -> None:
+    """It was started that way so as to outlive its terminal."""
+    hung_up = threading.Event()
+    with _Model(says("Hello."), before=lambda _: hung_up.wait(30)) as model:
+        words = ("--model", "local", "--base-url", model.url, "Hello?")
+        process = start(bench, *words, through=("nohup",))
+        until(lambda: bool(model.asked))
+        process.send_signal(signal.SIGHUP)
+        hung_up.set()
+        assert end(process)[0] == "Hello.\n"
 
 
 def test_ctrl_c_before_the_console_has_answered_withdraws_the_call_too(bench: Bench) -> None:
@@ -301,6 +317,13 @@ def test_a_call_of_an_answer_that_was_cut_off_is_not_made(bench: Bench, finish: 
     assert "cut off before this call was complete" in reply["content"]
 
 
+def test_a_text_that_was_cut_off_is_said_to_be(bench: Bench) -> None:
+    for finish in ("length", "content_filter"):
+        with _Model(says("Half", finish=finish)) as model:
+            said = ask(bench, model)
+        assert said == ("Half\n", f"aileron: The answer was cut off ({finish}).\n")
+
+
 def test_an_answer_without_a_proper_end_is_an_error(bench: Bench) -> None:
     with _Model(b'data: {"choices": [{"index": 0, "delta": {"content": "Hel') as model:
         assert "The stream ended with it." in ask(bench, model, code=1)[1]
@@ -414,3 +437,4 @@ def test_the_system_prompt_is_a_file_and_the_prompt_may_come_on_standard_input(
         "Are you there?",
     ]
     assert "empty" in ask(bench, model, " ", code=2)[1]
+    assert "not UTF-8" in ask(bench, model, "caf\udcc3", code=2)[1]
