@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from aileron_core.errors import ModelFormatError
 from aileron_core.models.format import (
@@ -316,10 +315,6 @@ def _shown_block(block: JsonDict, shown: Shown) -> JsonDict | None:
     return block if name == block.get("name") else {**block, "name": name}
 
 
-def _is_function(tool: JsonDict) -> bool:
-    return tool.get("type") in (None, "custom")
-
-
 class _AnthropicMessages(Format):
     name = "anthropic_messages"
     _history = "messages"
@@ -336,18 +331,13 @@ class _AnthropicMessages(Format):
             "input_schema": tool.schema,
         }
 
-    def renamed(self, request: JsonDict, names: Mapping[str, str]) -> JsonDict:
-        changed = {**request}
-        if request.get("tools"):
-            changed["tools"] = [
-                rename_at(tool, names) if _is_function(tool) else tool
-                for tool in objects_of(request, "tools")
-            ]
-        if request.get("tool_choice"):
-            changed["tool_choice"] = rename_at(object_of(request, "tool_choice"), names)
-        return self.with_history(
-            changed, [_renamed_message(item, names) for item in self.history(request)]
-        )
+    def _renamed(self, value: JsonDict, names: Mapping[str, str]) -> JsonDict:
+        content = value.get("content")
+        if value.get("role") == "assistant" and isinstance(content, list):
+            blocks = [self._renamed(block, names) for block in objects_of(value, "content")]
+            return {**value, "content": blocks}
+        is_function = value.get("type") in (None, "custom", "tool", "tool_use")
+        return rename_at(value, names) if is_function else value
 
     def tool_choice(self, request: JsonDict) -> ToolChoice:
         kind = text_of(object_of(request, "tool_choice"), "type") or "auto"
@@ -366,22 +356,11 @@ class _AnthropicMessages(Format):
         ]
         return [{"role": "user", "content": content}] if content else []
 
-    def request(
-        self,
-        *,
-        model: str,
-        system: str,
-        history: Sequence[JsonDict],
-        tools: Sequence[Tool],
-        stream: bool,
-        max_tokens: int | None = None,
+    def _own_request(
+        self, system: str, history: Sequence[JsonDict], max_tokens: int | None
     ) -> JsonDict:
-        limit = max_tokens or _MAX_TOKENS
-        body: JsonDict = {"model": model, "max_tokens": limit, "stream": stream}
-        if system:
-            body["system"] = system
-        body = self.with_tools(body, tools) if tools else body
-        return self.with_history(body, history)
+        body: JsonDict = {"max_tokens": max_tokens or _MAX_TOKENS, "messages": [*history]}
+        return body | ({"system": system} if system else {})
 
     def answer_of(self, body: JsonDict) -> Answer:
         error = error_of(body) if body.get("type") == "error" else None
@@ -389,23 +368,11 @@ class _AnthropicMessages(Format):
 
     def joined(self, answers: Sequence[Answer], shown: Shown = as_it_is) -> JsonDict:
         blocks = [block for answer in answers for block in objects_of(answer.body, "content")]
-        seen = [_shown_block(block, shown) for block in blocks]
-        content = [block for block in seen if block is not None]
+        content = [seen for block in blocks if (seen := _shown_block(block, shown)) is not None]
         return joined_body(answers, ("id",)) | {"content": content}
 
     def error_body(self, message: str, kind: str = "api_error") -> JsonDict:
         return {"type": "error", "error": {"type": kind, "message": message}}
-
-
-def _renamed_message(message: JsonDict, names: Mapping[str, str]) -> JsonDict:
-    content = message.get("content")
-    if message.get("role") != "assistant" or not isinstance(content, list):
-        return message
-    blocks: list[Any] = [
-        rename_at(block, names) if block.get("type") == "tool_use" else block
-        for block in objects_of(message, "content")
-    ]
-    return {**message, "content": blocks}
 
 
 ANTHROPIC_MESSAGES = _AnthropicMessages()

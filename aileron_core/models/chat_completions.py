@@ -426,24 +426,14 @@ class _ChatCompletions(Format):
         }
         return {"type": "function", "function": function}
 
-    def renamed(self, request: JsonDict, names: Mapping[str, str]) -> JsonDict:
-        changed = {**request}
-        if request.get("tools"):
-            changed["tools"] = [_renamed(tool, names) for tool in objects_of(request, "tools")]
-        choice = request.get("tool_choice")
-        if isinstance(choice, dict):
-            choice = object_of(request, "tool_choice")
-            allowed = object_of(choice, "allowed_tools")
-            if allowed:
-                tools = [_renamed(tool, names) for tool in objects_of(allowed, "tools")]
-                choice = {**choice, "allowed_tools": {**allowed, "tools": tools}}
-            changed["tool_choice"] = _renamed(choice, names)
-        messages = self.history(request)
-        for number, message in enumerate(messages):
-            if message.get("tool_calls"):
-                calls = [_renamed(call, names) for call in objects_of(message, "tool_calls")]
-                messages[number] = {**message, "tool_calls": calls}
-        return self.with_history(changed, messages)
+    def _renamed(self, value: JsonDict, names: Mapping[str, str]) -> JsonDict:
+        if value.get("tool_calls"):
+            calls = [_renamed(call, names) for call in objects_of(value, "tool_calls")]
+            return {**value, "tool_calls": calls}
+        if allowed := object_of(value, "allowed_tools"):
+            tools = [_renamed(tool, names) for tool in objects_of(allowed, "tools")]
+            return {**value, "allowed_tools": {**allowed, "tools": tools}}
+        return _renamed(value, names)
 
     def turn(self, answer: Answer) -> list[JsonDict]:
         choices = objects_of(answer.body, "choices")
@@ -465,24 +455,12 @@ class _ChatCompletions(Format):
             for result in results
         ]
 
-    def request(
-        self,
-        *,
-        model: str,
-        system: str,
-        history: Sequence[JsonDict],
-        tools: Sequence[Tool],
-        stream: bool,
-        max_tokens: int | None = None,
+    def _own_request(
+        self, system: str, history: Sequence[JsonDict], max_tokens: int | None
     ) -> JsonDict:
-        body: JsonDict = {"model": model, "stream": stream}
-        if stream:
-            body["stream_options"] = {"include_usage": True}
-        if max_tokens:
-            body["max_tokens"] = max_tokens
-        body = self.with_tools(body, tools) if tools else body
         first = [{"role": "system", "content": system}] if system else []
-        return self.with_history(body, [*first, *history])
+        body: JsonDict = {"stream_options": {"include_usage": True}, "messages": [*first, *history]}
+        return body | ({"max_tokens": max_tokens} if max_tokens else {})
 
     def answer_of(self, body: JsonDict) -> Answer:
         return _answer_of(body)

@@ -241,9 +241,16 @@ class Format(ABC):
     def tool_names(self, request: JsonDict) -> list[str]:
         """Return the names of the tools that *request* offers; in a namespace: `namespace.name`."""
 
-    @abstractmethod
     def renamed(self, request: JsonDict, names: Mapping[str, str]) -> JsonDict:
         """Return *request* with functions called by other names: offered, chosen and called."""
+        changed = {**request}
+        for member in ("tools", self._history):
+            if isinstance(request.get(member), list):
+                items = objects_of(request, member)
+                changed[member] = [self._renamed(item, names) for item in items]
+        if isinstance(request.get("tool_choice"), dict):
+            changed["tool_choice"] = self._renamed(request["tool_choice"], names)
+        return changed
 
     @abstractmethod
     def turn(self, answer: Answer) -> list[JsonDict]:
@@ -253,7 +260,6 @@ class Format(ABC):
     def results(self, results: Sequence[ToolResult]) -> list[JsonDict]:
         """Return the results of one turn's calls as items of a history."""
 
-    @abstractmethod
     def request(
         self,
         *,
@@ -261,10 +267,17 @@ class Format(ABC):
         system: str,
         history: Sequence[JsonDict],
         tools: Sequence[Tool],
-        stream: bool,
         max_tokens: int | None = None,
     ) -> JsonDict:
-        """Return a request of our own; *system* may be empty, *max_tokens* the provider's choice."""
+        """Return a request of our own for a streamed answer.
+
+        Args:
+            system: may be empty.
+            max_tokens: of the answer; None leaves it to the provider, or is 8192 if it wants a number.
+        """
+        own = self._own_request(system, history, max_tokens)
+        body = {"model": model, "stream": True, **own}
+        return self.with_tools(body, tools) if tools else body
 
     # Answers
 
@@ -301,6 +314,16 @@ class Format(ABC):
 
     def writer(self, shown: Shown = as_it_is) -> StreamWriter:
         return self._writer(shown)
+
+    @abstractmethod
+    def _renamed(self, value: JsonDict, names: Mapping[str, str]) -> JsonDict:
+        """Return a tool, a choice of tools or an item of a history with functions called by other names."""
+
+    @abstractmethod
+    def _own_request(
+        self, system: str, history: Sequence[JsonDict], max_tokens: int | None
+    ) -> JsonDict:
+        """Return what the members of `request` are here, but for those that all formats share."""
 
     @abstractmethod
     def _offered(self, tool: Tool) -> JsonDict:

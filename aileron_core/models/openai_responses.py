@@ -241,8 +241,7 @@ class _Writer(StreamWriter):
     def _seen(self, response: JsonDict) -> list[JsonDict]:
         """Return what the client sees of an answer's items, which its end may leave out."""
         items = objects_of(response, "output") or list(self._items.values())
-        seen = [_shown_item(item, self._shown) for item in items]
-        return [item for item in seen if item is not None]
+        return [seen for item in items if (seen := _shown_item(item, self._shown)) is not None]
 
     def _end(self, data: JsonDict, response: JsonDict) -> JsonDict:
         self._usage = object_of(response, "usage")
@@ -324,19 +323,12 @@ class _OpenaiResponses(Format):
             "strict": False,  # by default, every input would be required
         }
 
-    def renamed(self, request: JsonDict, names: Mapping[str, str]) -> JsonDict:
-        changed = {**request}
-        if request.get("tools"):
-            changed["tools"] = [_renamed(tool, names) for tool in objects_of(request, "tools")]
-        if isinstance(request.get("tool_choice"), dict):
-            choice = _renamed(object_of(request, "tool_choice"), names)
-            if choice.get("tools"):
-                tools = [_renamed(tool, names) for tool in objects_of(choice, "tools")]
-                choice = {**choice, "tools": tools}
-            changed["tool_choice"] = choice
-        if isinstance(request.get("input"), list):
-            changed["input"] = [_renamed(item, names) for item in objects_of(request, "input")]
-        return changed
+    def _renamed(self, value: JsonDict, names: Mapping[str, str]) -> JsonDict:
+        if value.get("type") == "allowed_tools":
+            tools = [self._renamed(tool, names) for tool in objects_of(value, "tools")]
+            return {**value, "tools": tools}
+        is_function = value.get("type") in ("function", "function_call")
+        return rename_at(value, names) if is_function and not value.get("namespace") else value
 
     def history(self, request: JsonDict) -> list[JsonDict]:
         given = request.get("input")
@@ -351,39 +343,24 @@ class _OpenaiResponses(Format):
             for result in results
         ]
 
-    def request(
-        self,
-        *,
-        model: str,
-        system: str,
-        history: Sequence[JsonDict],
-        tools: Sequence[Tool],
-        stream: bool,
-        max_tokens: int | None = None,
+    def _own_request(
+        self, system: str, history: Sequence[JsonDict], max_tokens: int | None
     ) -> JsonDict:
-        body: JsonDict = {"model": model, "stream": stream, "store": False}
-        body["include"] = ["reasoning.encrypted_content"]
+        body: JsonDict = {"store": False, "include": ["reasoning.encrypted_content"]}
+        body["input"] = [*history]
         if system:
             body["instructions"] = system
         if max_tokens:
             body["max_output_tokens"] = max_tokens
-        body = self.with_tools(body, tools) if tools else body
-        return self.with_history(body, history)
+        return body
 
     def answer_of(self, body: JsonDict) -> Answer:
         return _answer_of(body)
 
     def joined(self, answers: Sequence[Answer], shown: Shown = as_it_is) -> JsonDict:
         items = [item for answer in answers for item in objects_of(answer.body, "output")]
-        seen = [_shown_item(item, shown) for item in items]
-        output = [item for item in seen if item is not None]
+        output = [seen for item in items if (seen := _shown_item(item, shown)) is not None]
         return joined_body(answers, ("id", "created_at")) | {"output": output}
-
-
-def _renamed(value: JsonDict, names: Mapping[str, str]) -> JsonDict:
-    """Return a tool, a choice or a call with another name, unless it is in a namespace."""
-    is_ours = value.get("type") in ("function", "function_call") and not value.get("namespace")
-    return rename_at(value, names) if is_ours else value
 
 
 OPENAI_RESPONSES = _OpenaiResponses()

@@ -261,7 +261,6 @@ class Conversation:
             system=self._system,
             history=self._history,
             tools=self._tools,
-            stream=True,
             max_tokens=self._options.max_tokens,
         )
         try:

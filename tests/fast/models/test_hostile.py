@@ -147,7 +147,7 @@ def test_a_spoiled_request_is_read_or_refused_with_the_one_error(
     answer = format_.answer_of(WHOLE[name](TURN))
     history = [format_.user("?"), *format_.turn(answer)]
     tools = [Tool(name="read", description="d", schema={"type": "object"})]
-    request = format_.request(model="m", system="s", history=history, tools=tools, stream=True)
+    request = format_.request(model="m", system="s", history=history, tools=tools)
     request["tool_choice"] = {"type": "function", "function": {"name": "read"}, "name": "read"}
     with contextlib.suppress(ModelFormatError):
         work_on(format_, data.draw(spoiled(request)))

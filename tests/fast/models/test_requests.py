@@ -32,7 +32,7 @@ def conversation(format_: Format) -> Json:
     ]
     history = [format_.user("?"), *format_.turn(answer), *format_.results(results)]
     return format_.request(
-        model="m", system="Be good.", history=history, tools=[READ], stream=True, max_tokens=9
+        model="m", system="Be good.", history=history, tools=[READ], max_tokens=9
     )
 
 
@@ -178,7 +178,7 @@ def test_a_turn_and_its_results_continue_the_history(name: str) -> None:
 def test_each_formats_own_request_is_as_documented() -> None:
     """What a server needs for a first question; no tools means no member of that name."""
     made = [
-        format_.request(model="m", system="s", history=[format_.user("hi")], tools=[], stream=True)
+        format_.request(model="m", system="s", history=[format_.user("hi")], tools=[])
         for format_ in FORMATS.values()
     ]
     question = {"role": "user", "content": "hi"}
