@@ -3,22 +3,21 @@
 Only with `[gateway] inspect`. Names, numbers and times are kept, nothing of arguments or texts.
 """
 
-import asyncio
 import re
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.audit.record import AuditRecord
+from aileron_core.canonical import Json
 from aileron_core.clock import Clock, parse_rfc3339, rfc3339
 from aileron_core.console_port import ToolCallsView, UnreadReason, WentAroundView
+from aileron_core.sessions.meter import SessionMeter
 from aileron_core.sessions.own_tools import goes_around
 from aileron_core.sessions.registry import SessionRegistry
-from aileron_core.storage.database import Database, Tx
+from aileron_core.storage.database import Database
 
-_NOTIFY_SECONDS = 0.5
 MAX_NAMES: Final = 200
 """Names of one session that are counted apart; the calls of all others are counted together."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
@@ -38,12 +37,11 @@ class _Calls:
     """Those of them that are not on record yet."""
 
 
-class ToolCallMeter:
-    """Counts tool calls by session; records are written by `sweep`.
+class ToolCallMeter(SessionMeter[_Calls]):
+    """Counts tool calls by session; records are written by `sweep`. A mark is published at once.
 
     Args:
         inspects: whether answers of models are read at all.
-        changed: called when something differs: at once for a mark, else at most twice a second.
     """
 
     def __init__(
@@ -55,15 +53,8 @@ class ToolCallMeter:
         inspects: bool,
         changed: Callable[[], None],
     ) -> None:
-        self._sessions = sessions
-        self._database = database
-        self._clock = clock
+        super().__init__(sessions, database, clock, changed)
         self._inspects = inspects
-        self._changed = changed
-        self._calls: dict[str, _Calls] = {}
-        self._notify_scheduled = False
-        self._loop = asyncio.get_running_loop()
-        self._writing = asyncio.Lock()
 
     async def load(self) -> None:
         """Take over which of the open sessions went around the gate before this process."""
@@ -98,7 +89,7 @@ class ToolCallMeter:
 
     def view(self, session_id: str) -> ToolCallsView | None:
         """Return what was seen of a session; None if nothing is read and nothing was."""
-        calls = self._calls.get(session_id)
+        calls = self._by_session.get(session_id)
         if calls is None:
             return ToolCallsView() if self._inspects else None
         return ToolCallsView(
@@ -109,16 +100,7 @@ class ToolCallMeter:
         )
 
     def _of(self, session_id: str) -> _Calls:
-        return self._calls.setdefault(session_id, _Calls())
-
-    def _notify_soon(self) -> None:
-        if not self._notify_scheduled:
-            self._notify_scheduled = True
-            self._loop.call_later(_NOTIFY_SECONDS, self._notify)
-
-    def _notify(self) -> None:
-        self._notify_scheduled = False
-        self._changed()
+        return self._by_session.setdefault(session_id, _Calls())
 
     async def sweep(self, *, everything: bool = False) -> None:
         """Put marks on record, and the counts of sessions that have ended; with *everything*, of all.
@@ -127,47 +109,32 @@ class ToolCallMeter:
             StorageUnavailable: it could not be written, and stays due.
         """
         async with self._writing:
-            for session_id, calls in tuple(self._calls.items()):
+            for session_id, calls in tuple(self._by_session.items()):
                 while calls.unrecorded:
-                    await self._record(_mark(session_id, calls, self._clock.now()))
+                    await self._record_mark(session_id, calls, calls.unrecorded[0])
                     calls.unrecorded.pop(0)
                 gone = self._sessions.get(session_id) is None
                 if not gone and not everything:
                     continue
                 if calls.by_name or calls.others or calls.unread:
-                    await self._record(_counts(session_id, calls, self._clock.now()))
+                    await self._record_counts(session_id, calls)
                     calls.by_name, calls.others, calls.unread = {}, 0, {}
                 if gone:
-                    del self._calls[session_id]
+                    del self._by_session[session_id]
 
-    async def _record(self, record: AuditRecord) -> None:
-        def unit(tx: Tx) -> None:
-            tx.record(record)
+    async def _record_mark(self, session_id: str, calls: _Calls, tool: str) -> None:
+        summary = "The model called a tool that is not through the gate"
+        extra: dict[str, Json] = {"tool": tool, "called_at": rfc3339(calls.around[tool])}
+        await self._record(session_id, AuditEvent.SESSION_WENT_AROUND, summary, extra)
 
-        await self._database.write(unit)
-
-
-def _mark(session_id: str, calls: _Calls, now: float) -> AuditRecord:
-    tool = calls.unrecorded[0]
-    return AuditRecord(
-        at=rfc3339(now),
-        event=AuditEvent.SESSION_WENT_AROUND,
-        summary="The model called a tool that is not through the gate",
-        session=session_id,
-        extra={"tool": tool, "called_at": rfc3339(calls.around[tool])},
-    )
-
-
-def _counts(session_id: str, calls: _Calls, now: float) -> AuditRecord:
-    extra: dict[str, Any] = {"calls": dict(calls.by_name)}
-    extra |= {"other_names": calls.others, "unread": dict(calls.unread)}
-    return AuditRecord(
-        at=rfc3339(now),
-        event=AuditEvent.SESSION_CALLS_COUNTED,
-        summary="The tool calls of the session's model were counted",
-        session=session_id,
-        extra=extra,
-    )
+    async def _record_counts(self, session_id: str, calls: _Calls) -> None:
+        summary = "The tool calls of the session's model were counted"
+        extra: dict[str, Json] = {
+            "calls": {**calls.by_name},
+            "other_names": calls.others,
+            "unread": {**calls.unread},
+        }
+        await self._record(session_id, AuditEvent.SESSION_CALLS_COUNTED, summary, extra)
 
 
 def _marks(

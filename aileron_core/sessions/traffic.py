@@ -3,24 +3,19 @@
 While no record can be written, 16,384 requests of a session may still pass, then nothing.
 """
 
-import asyncio
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
 from aileron_core import tasks
 from aileron_core.audit.events import AuditEvent
-from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
-from aileron_core.clock import Clock, rfc3339
+from aileron_core.clock import rfc3339
 from aileron_core.console_port import TrafficView
 from aileron_core.errors import AileronError
-from aileron_core.sessions.registry import SessionRegistry
-from aileron_core.storage.database import Database, Tx
+from aileron_core.sessions.meter import SessionMeter
 
-_NOTIFY_SECONDS = 0.5
 _RECORD_SECONDS = 5.0
 _BATCH = 256
 """Requests in one record."""
@@ -72,40 +67,20 @@ class _Totals:
     """Monotonic time of the oldest one that is not on record."""
 
 
-class TrafficMeter:
-    """Counts requests and bytes by session; listeners are notified of changes twice a second, records are written in batches.
-
-    Args:
-        changed: called when the numbers differ, at most twice a second.
-    """
-
-    def __init__(
-        self,
-        sessions: SessionRegistry,
-        database: Database,
-        clock: Clock,
-        changed: Callable[[], None],
-    ) -> None:
-        self._sessions = sessions
-        self._database = database
-        self._clock = clock
-        self._changed = changed
-        self._totals: dict[str, _Totals] = {}
-        self._notify_scheduled = False
-        self._writing = asyncio.Lock()
-        self._loop = asyncio.get_running_loop()
+class TrafficMeter(SessionMeter[_Totals]):
+    """Counts requests and bytes by session; records are written in batches."""
 
     def is_full(self, session_id: str) -> bool:
         """Whether so much of the session could not be put on record that no more may pass."""
-        totals = self._totals.get(session_id)
+        totals = self._by_session.get(session_id)
         return totals is not None and len(totals.unrecorded) >= _MAX_UNRECORDED
 
     def start_request(
         self, session_id: str, provider: str, method: str, path: str
     ) -> GatewayRequest:
-        totals = self._totals.get(session_id)
+        totals = self._by_session.get(session_id)
         if totals is None:
-            totals = self._totals[session_id] = _Totals()
+            totals = self._by_session[session_id] = _Totals()
         totals.requests += 1
         totals.in_flight += 1
         request = GatewayRequest(
@@ -146,7 +121,7 @@ class TrafficMeter:
         self._notify_soon()
 
     def view(self, session_id: str) -> TrafficView | None:
-        totals = self._totals.get(session_id)
+        totals = self._by_session.get(session_id)
         if totals is None:
             return None
         return TrafficView(
@@ -161,17 +136,8 @@ class TrafficMeter:
 
     def was_refused_for_vault(self, session_id: str) -> bool:
         """Whether the session's request that ended last was refused because the vault was locked."""
-        totals = self._totals.get(session_id)
+        totals = self._by_session.get(session_id)
         return totals is not None and totals.needs_vault
-
-    def _notify_soon(self) -> None:
-        if not self._notify_scheduled:
-            self._notify_scheduled = True
-            self._loop.call_later(_NOTIFY_SECONDS, self._notify)
-
-    def _notify(self) -> None:
-        self._notify_scheduled = False
-        self._changed()
 
     # The record
 
@@ -186,32 +152,23 @@ class TrafficMeter:
             StorageUnavailable: it could not be written, and stays due.
         """
         async with self._writing:
-            for session_id, totals in tuple(self._totals.items()):
+            for session_id, totals in tuple(self._by_session.items()):
                 gone = self._sessions.get(session_id) is None
                 while totals.unrecorded and (everything or gone or self._is_due(totals)):
-                    await self._record(session_id, totals)
+                    await self._record_oldest(session_id, totals)
                 if gone and not totals.in_flight and not totals.unrecorded:
-                    del self._totals[session_id]
+                    del self._by_session[session_id]
 
     def _is_due(self, totals: _Totals) -> bool:
         waited = self._clock.monotonic() - totals.since
         return len(totals.unrecorded) >= _BATCH or waited >= _RECORD_SECONDS
 
-    async def _record(self, session_id: str, totals: _Totals) -> None:
+    async def _record_oldest(self, session_id: str, totals: _Totals) -> None:
         batch = list(islice(totals.unrecorded, _BATCH))
         count = len(batch)
-        record = AuditRecord(
-            at=rfc3339(self._clock.now()),
-            event=AuditEvent.GATEWAY_PASSED,
-            summary=f"{count} model request{'' if count == 1 else 's'} passed the gateway",
-            session=session_id,
-            extra={"requests": [_entry(each) for each in batch]},
-        )
-
-        def unit(tx: Tx) -> None:
-            tx.record(record)
-
-        await self._database.write(unit)
+        summary = f"{count} model request{'' if count == 1 else 's'} passed the gateway"
+        extra: dict[str, Json] = {"requests": [_entry(each) for each in batch]}
+        await self._record(session_id, AuditEvent.GATEWAY_PASSED, summary, extra)
         for _ in range(count):
             totals.unrecorded.popleft()
         totals.since = self._clock.monotonic()
