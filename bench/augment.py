@@ -9,37 +9,26 @@ the Anthropic pass-through of its proxy, from the package registry (see `gateway
 
 import contextlib
 import statistics
-import sys
-import tempfile
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from collections.abc import Generator
 from pathlib import Path
 
 from aileron_core.home.client import HomeClient
-from bench.gateway import Client, ended_by_sigterm, module, pipes, spread, verdict
-from bench.gateway_client import Job, Outcome
-from bench.gateway_peers import Absent, Target, peers
+from bench.gateway import Results, bench, measure, spread, start_peers, verdict
+from bench.gateway_client import Outcome
+from bench.gateway_peers import Target
 from bench.gateway_wire import Load
 from bench.support import fill, serving
 
 ROUNDS = 7
 ACTIONS = 20
 NORMAL, AUGMENT = "ours, normal", "ours, augment"
+FIRST = "first text"
 _PEER = "LiteLLM"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """A load, what of it counts, and by how many ms augment mode may be over the normal one."""
-
-    load: Load
-    aim: float
-    values: Callable[[Outcome], tuple[float, ...]]
-
-
-def _first(name: str, size: int, aim: float) -> Measure:
-    load = Load(
-        name=f"first text, {name}",
+def _first(name: str, size: int) -> Load:
+    return Load(
+        name=f"{FIRST}, {name}",
         model="sse-5-0",
         connections=1,
         requests=200,
@@ -47,60 +36,32 @@ def _first(name: str, size: int, aim: float) -> Measure:
         request_bytes=size,
         conversation=True,
     )
-    return Measure(load=load, aim=aim, values=lambda outcome: outcome.firsts)
 
 
-def _chunks(name: str, model: str, connections: int, seconds: float) -> Measure:
-    load = Load(
+def _chunks(name: str, model: str, connections: int) -> Load:
+    return Load(
         name=f"chunk delay, {name}",
         model=model,
         connections=connections,
         requests=connections * 4,
-        seconds=seconds,
+        seconds=4,
         request_bytes=20_000,
         conversation=True,
     )
-    return Measure(load=load, aim=0.2, values=lambda outcome: outcome.delays)
 
 
-MEASURES = (
-    _first("20 kB", 20_000, 0.7),
-    _first("200 kB", 200_000, 4.0),
-    _first("1 MB", 1_000_000, 20.0),
-    _chunks("1 stream", "sse-200-5", 1, 4),
-    _chunks("16 streams", "sse-100-20", 16, 4),
-)
+AIMS = {
+    _first("20 kB", 20_000): 0.7,
+    _first("200 kB", 200_000): 4.0,
+    _first("1 MB", 1_000_000): 20.0,
+    _chunks("1 stream", "sse-200-5", 1): 0.2,
+    _chunks("16 streams", "sse-100-20", 16): 0.2,
+}
+"""By how many ms augment mode may be over the normal mode, by load."""
 
 
-@dataclass
-class Figures:
-    """Medians in ms, by measure and target, a round each; None for one that failed."""
-
-    rounds: dict[tuple[str, str], list[float | None]] = field(
-        default_factory=dict[tuple[str, str], list[float | None]]
-    )
-    problems: list[str] = field(default_factory=list[str])
-
-    def put(self, measure: Measure, target: Target, outcome: Outcome) -> None:
-        """Take what came of one job."""
-        values = measure.values(outcome)
-        found = statistics.median(values) * 1e3 if values and not outcome.error else None
-        if found is None:
-            said = outcome.error or "no answer"
-            self.problems.append(f"{measure.load.name}, {target.name}: {said}")
-        self.rounds.setdefault((measure.load.name, target.name), []).append(found)
-
-    def of(self, measure: Measure, target: str) -> list[float]:
-        """Return the medians of the rounds that went well."""
-        found = self.rounds.get((measure.load.name, target), [])
-        return [value for value in found if value is not None]
-
-    def over(self, measure: Measure, target: str, floor: str) -> list[float]:
-        """Return by how much *target* was over *floor* in each round."""
-        mine = self.rounds.get((measure.load.name, target), [])
-        theirs = self.rounds.get((measure.load.name, floor), [])
-        pairs = zip(mine, theirs, strict=False)
-        return [a - b for a, b in pairs if a is not None and b is not None]
+def _times(load: Load, outcome: Outcome) -> tuple[float, ...]:
+    return outcome.firsts if load.name.startswith(FIRST) else outcome.delays
 
 
 @contextlib.contextmanager
@@ -128,81 +89,47 @@ def _ours(folder: Path, upstream: int) -> Generator[list[Target], None, None]:
         yield targets
 
 
-def _job(target: Target, measure: Measure) -> Job:
-    return Job(port=target.port, prefix=target.prefix, load=measure.load)
-
-
-def _started(stack: contextlib.ExitStack, folder: Path, upstream: int) -> list[Target]:
-    targets = [Target(name="direct", port=upstream)]
-    targets += stack.enter_context(_ours(folder, upstream))
-    for peer in peers():
-        if peer.name == _PEER:
-            try:
-                targets.append(stack.enter_context(peer.start(folder, upstream)))
-            except Absent as reason:
-                print(f"  {peer.name} is not measured: {reason}", flush=True)
-    return targets
-
-
-def _fit(client: Client, targets: list[Target]) -> list[Target]:
-    """Put each load on each target once; drop a peer that fails."""
-    fit: list[Target] = []
-    for target in targets:
-        errors = [client.do(_job(target, measure)).error for measure in MEASURES]
-        failed = [error for error in errors if error]
-        if not failed:
-            fit.append(target)
-        elif target.name in (NORMAL, AUGMENT):
-            raise SystemExit(f"{target.name}: {failed[0]}")
-        else:
-            print(f"  {target.name} is not measured: {failed[0]}", flush=True)
-    return fit
-
-
-def _table(figures: Figures, targets: list[Target]) -> None:
-    for measure in MEASURES:
-        print(f"  {measure.load.name:24} {'p50 ms':>24} {'over the normal mode':>26}")
+def _table(results: Results, targets: list[Target]) -> None:
+    for load in AIMS:
+        print(f"  {load.name:24} {'p50 ms':>24} {'over the normal mode':>26}")
         for target in targets:
-            p50 = spread(figures.of(measure, target.name))
-            over = spread(figures.over(measure, target.name, NORMAL))
+            p50 = spread(_p50(results, load, target.name))
+            over = spread([*results.over(load.name, target.name, NORMAL).values()])
             print(f"    {target.name:22} {p50:>24} {over if target.name != NORMAL else '':>26}")
 
 
-def _aims(figures: Figures, targets: list[Target]) -> None:
+def _p50(results: Results, load: Load, target: str) -> list[float]:
+    return results.each(load.name, target, lambda figures: figures.p50)
+
+
+def _aims(results: Results, targets: list[Target]) -> None:
     peer = next((each.name for each in targets if each.name.startswith(_PEER)), None)
-    for measure in MEASURES:
-        ours, normal = figures.of(measure, AUGMENT), figures.of(measure, NORMAL)
-        over = statistics.median(figures.over(measure, AUGMENT, NORMAL))
+    for load, aim in AIMS.items():
+        ours, normal = _p50(results, load, AUGMENT), _p50(results, load, NORMAL)
+        over = statistics.median(results.over(load.name, AUGMENT, NORMAL).values())
         ratio = statistics.median(ours) / statistics.median(normal)
-        said = (
-            f"{over:.2f} ms more, {ratio:.2f} of the normal mode's ({verdict(over, measure.aim)})"
-        )
-        if peer is not None and (theirs := figures.of(measure, peer)):
+        said = f"{over:.2f} ms more, {ratio:.2f} of the normal mode's ({verdict(over, aim)})"
+        if peer is not None and (theirs := _p50(results, load, peer)):
             said += f"; {statistics.median(ours) / statistics.median(theirs):.3f} of {peer}'s"
-        print(f"    {measure.load.name}: {said}")
+        print(f"    {load.name}: {said}")
 
 
 def main() -> None:
     """Print the table, and the aims beside what was reached."""
     print(f"augment: {ROUNDS} rounds in turn; medians of the rounds (least to most)", flush=True)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(ended_by_sigterm())
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="aileron-bench-"))
-        upstream = stack.enter_context(module("gateway_upstream"))
-        port = int(pipes(upstream)[1].readline())
-        client = Client(stack.enter_context(module("gateway_client")))
-        targets = _fit(client, _started(stack, Path(folder), port))
-        figures = Figures()
-        for number in range(ROUNDS):
-            print(f"  round {number + 1} of {ROUNDS}", file=sys.stderr, flush=True)
-            turn = number % len(targets)
-            for measure in MEASURES:
-                for target in targets[turn:] + targets[:turn]:
-                    figures.put(measure, target, client.do(_job(target, measure)))
-        _table(figures, targets)
+    with bench() as (stack, folder, upstream, client):
+        targets = [
+            Target(name="direct", port=upstream),
+            *stack.enter_context(_ours(folder, upstream)),
+            *start_peers(stack, folder, upstream, [_PEER]),
+        ]
+        targets, results = measure(
+            client, targets, [*AIMS], ROUNDS, times=_times, needed=(NORMAL, AUGMENT)
+        )
+        _table(results, targets)
         print("  aims")
-        _aims(figures, targets)
-        for problem in figures.problems:
+        _aims(results, targets)
+        for problem in results.problems:
             print(f"  failed: {problem}")
 
 

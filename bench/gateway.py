@@ -17,11 +17,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, TypeAlias
 
 from bench.gateway_client import Job, Outcome
 from bench.gateway_peers import Absent, Target, environment, peers, resident
@@ -54,6 +54,7 @@ SHARES = ((NGINX, 4.0), ("mitmproxy", 0.2), ("LiteLLM", 0.05))
 """Added p50 of a request: at most so many times theirs."""
 DELAYS = ((PACED, 0.3), (HUNDRED, 0.8))
 """Added p50 of a chunk's delay: at most so many ms over nginx's."""
+Times: TypeAlias = Callable[[Load, Outcome], Sequence[float]]
 _PATIENCE = 180.0
 """Seconds for one job."""
 
@@ -68,16 +69,25 @@ class Figures:
     """Requests, or chunks, a second."""
 
 
-class Results:
-    """Figures by load, target and round."""
+def _times(load: Load, outcome: Outcome) -> tuple[float, ...]:
+    return outcome.delays if load.streams else outcome.requests
 
-    def __init__(self) -> None:
+
+class Results:
+    """Figures by load, target and round.
+
+    Args:
+        times: what of an outcome counts, in seconds.
+    """
+
+    def __init__(self, times: Times = _times) -> None:
+        self._times = times
         self._of: dict[tuple[str, str], dict[int, Figures]] = {}
         self.problems: list[str] = []
 
     def put(self, load: Load, target: str, number: int, outcome: Outcome) -> None:
         """Take what came of one job."""
-        values = sorted(outcome.delays if load.streams else outcome.requests)
+        values = sorted(self._times(load, outcome))
         if outcome.error or not values:
             what = outcome.error or "no answer"
             self.problems.append(f"round {number + 1}, {load.name}, {target}: {what}")
@@ -106,7 +116,7 @@ class Client:
 
     def do(self, job: Job) -> Outcome:
         """Let it do *job*; one that does not end is ended with its process."""
-        wire_in, wire_out = pipes(self._process)
+        wire_in, wire_out = _pipes(self._process)
         wire_in.write(json.dumps(asdict(job)) + "\n")
         wire_in.flush()
         late = threading.Timer(_PATIENCE, self._process.kill)
@@ -120,14 +130,14 @@ class Client:
         return Outcome(**json.loads(line))
 
 
-def pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
+def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
     assert process.stdin is not None
     assert process.stdout is not None
     return process.stdin, process.stdout
 
 
 @contextlib.contextmanager
-def module(name: str) -> Generator[subprocess.Popen[str], None, None]:
+def _module(name: str) -> Generator[subprocess.Popen[str], None, None]:
     """Run a module of ours that ends with its standard input."""
     process = subprocess.Popen(
         [sys.executable, "-m", f"bench.{name}"],
@@ -141,7 +151,7 @@ def module(name: str) -> Generator[subprocess.Popen[str], None, None]:
     try:
         yield process
     finally:
-        wire_in, _ = pipes(process)
+        wire_in, _ = _pipes(process)
         with contextlib.suppress(BrokenPipeError):
             wire_in.close()
         try:
@@ -151,9 +161,14 @@ def module(name: str) -> Generator[subprocess.Popen[str], None, None]:
             process.wait()
 
 
-def _started(stack: contextlib.ExitStack, folder: Path, upstream: int) -> list[Target]:
-    targets = [Target(name=DIRECT, port=upstream)]
+def start_peers(
+    stack: contextlib.ExitStack, folder: Path, upstream: int, wanted: Collection[str] = ()
+) -> list[Target]:
+    """Start the *wanted* peers, or all; say which of them is not there."""
+    targets: list[Target] = []
     for number, peer in enumerate(peers()):
+        if wanted and peer.name not in wanted:
+            continue
         own = folder / str(number)
         own.mkdir()
         try:
@@ -163,30 +178,44 @@ def _started(stack: contextlib.ExitStack, folder: Path, upstream: int) -> list[T
     return targets
 
 
-def _fit(client: Client, targets: list[Target]) -> list[Target]:
-    """Put each load on each target once (imports, connections, caches); drop what fails."""
-    fit: list[Target] = []
-    for target in targets:
-        for load in LOADS:
-            job = Job(port=target.port, prefix=target.prefix, load=load)
-            if error := client.do(job).error:
-                print(f"  {target.name} is not measured: {load.name}: {error}", flush=True)
-                break
-        else:
-            fit.append(target)
-    return fit
+def measure(
+    client: Client,
+    targets: list[Target],
+    loads: Sequence[Load],
+    rounds: int,
+    *,
+    times: Times = _times,
+    needed: Collection[str] = (),
+) -> tuple[list[Target], Results]:
+    """Put each load on each target, in another order each round; return the targets that can take them, and what came.
+
+    Args:
+        needed: names of targets without which nothing is measured.
+    """
+    fit = [target for target in targets if _is_fit(client, target, loads, target.name in needed)]
+    results = Results(times)
+    for number in range(rounds):
+        print(f"  round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+        turn = number % len(fit)
+        for load in loads:
+            for target in fit[turn:] + fit[:turn]:
+                results.put(load, target.name, number, client.do(_job(target, load)))
+    return fit, results
 
 
-def _measure(client: Client, targets: list[Target]) -> Results:
-    results = Results()
-    for number in range(ROUNDS):
-        print(f"  round {number + 1} of {ROUNDS}", file=sys.stderr, flush=True)
-        turn = number % len(targets)
-        for load in LOADS:
-            for target in targets[turn:] + targets[:turn]:
-                job = Job(port=target.port, prefix=target.prefix, load=load)
-                results.put(load, target.name, number, client.do(job))
-    return results
+def _is_fit(client: Client, target: Target, loads: Sequence[Load], needed: bool) -> bool:
+    """Put each load on *target* once (imports, connections, caches)."""
+    for load in loads:
+        if error := client.do(_job(target, load)).error:
+            if needed:
+                raise SystemExit(f"{target.name}: {load.name}: {error}")
+            print(f"  {target.name} is not measured: {load.name}: {error}", flush=True)
+            return False
+    return True
+
+
+def _job(target: Target, load: Load) -> Job:
+    return Job(port=target.port, prefix=target.prefix, load=load)
 
 
 def spread(values: list[float], digits: int = 2) -> str:
@@ -254,7 +283,7 @@ def _memory(targets: list[Target]) -> None:
 
 
 @contextlib.contextmanager
-def ended_by_sigterm() -> Generator[None, None, None]:
+def _ended_by_sigterm() -> Generator[None, None, None]:
     """Let SIGTERM end us in order, so that nothing is left running."""
 
     def end(signum: int, _frame: FrameType | None) -> None:
@@ -267,18 +296,27 @@ def ended_by_sigterm() -> Generator[None, None, None]:
         signal.signal(signal.SIGTERM, previous)
 
 
+@contextlib.contextmanager
+def bench() -> Generator[tuple[contextlib.ExitStack, Path, int, Client], None, None]:
+    """Run the upstream and the load client.
+
+    Yields what ends the targets, a folder for them, the upstream's port, the client.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_ended_by_sigterm())
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="aileron-bench-"))
+        upstream = stack.enter_context(_module("gateway_upstream"))
+        port = int(_pipes(upstream)[1].readline())
+        yield stack, Path(folder), port, Client(stack.enter_context(_module("gateway_client")))
+
+
 def main() -> None:
     """Print the tables, the aims beside what was reached, and the memory."""
     print(f"gateway: {ROUNDS} rounds in turn; medians of the rounds (least to most)", flush=True)
     began = time.monotonic()
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(ended_by_sigterm())
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="aileron-bench-"))
-        upstream = stack.enter_context(module("gateway_upstream"))
-        port = int(pipes(upstream)[1].readline())
-        client = Client(stack.enter_context(module("gateway_client")))
-        targets = _fit(client, _started(stack, Path(folder), port))
-        results = _measure(client, targets)
+    with bench() as (stack, folder, upstream, client):
+        targets = [Target(name=DIRECT, port=upstream), *start_peers(stack, folder, upstream)]
+        targets, results = measure(client, targets, LOADS, ROUNDS)
         _table(results, targets)
         print("  aims")
         _aims(results, targets)
