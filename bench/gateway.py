@@ -1,7 +1,7 @@
 """The gateway: what it adds to a request and to a chunk, beside nginx, mitmproxy and LiteLLM.
 
-Upstream and load client are processes of their own, the same for all; what they cost stands under
-`direct`. All targets run at the same time and are asked in turn, in another order each round.
+Upstream and load client are processes of their own, the same for all; `direct` shows what they cost
+themselves. All targets run at the same time and are asked in turn, in another order each round.
 `added` is what a target takes more than `direct` did in the same round. A chunk's delay is from
 the upstream's write to the client's read. Every answer is compared with what the upstream said.
 Ours runs twice: as `aileron serve`, and inside `aileron console` on a pty. It takes about nine
@@ -86,7 +86,7 @@ class Results:
         self.problems: list[str] = []
 
     def put(self, load: Load, target: str, number: int, outcome: Outcome) -> None:
-        """Take what came of one job."""
+        """Add the outcome of one job."""
         values = sorted(self._times(load, outcome))
         if outcome.error or not values:
             what = outcome.error or "no answer"

@@ -1,8 +1,8 @@
 """The wire formats of models' APIs, whole and streamed, read and written without any I/O.
 
-A `Format` reads an agent's request and changes it; a `StreamReader` gives the events of an answer
-with what they say in one vocabulary (`neutral.py`) beside their own bytes; a `StreamWriter` makes
-one stream for a client of one or more answers. What is not understood passes unchanged.
+A `Format` reads and changes an agent's request; a `StreamReader` turns the bytes of a streamed answer
+into events, each with its own bytes and its meaning in one vocabulary (`neutral.py`); a `StreamWriter`
+joins one or more answers to one stream for a client. What is not understood passes unchanged.
 """
 
 from aileron_core.models.anthropic_messages import ANTHROPIC_MESSAGES

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, and what other servers make of it.
+"""OpenAI Chat Completions, with the deviations of compatible servers.
 
 Some give a call no `index` or no `id`, or a whole call in one delta, and end it with `stop`; some
 say `""` for a finish reason that is not there yet.

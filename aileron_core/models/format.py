@@ -23,7 +23,7 @@ Shown: TypeAlias = Callable[[str], str | None]
 """The name that a client sees for a tool's name at the model; None: the client sees no such call."""
 
 _MOST_AT_END = 1024
-"""Events of one answer from its end on."""
+"""Events of one answer from the first that belongs to its end."""
 
 
 def as_it_is(name: str) -> str | None:
@@ -66,10 +66,10 @@ class StreamReader(ABC):
             raise ModelFormatError(f"{error.message} The stream ended with it.") from None
 
     def answer(self) -> Answer:
-        """Return the answer put together.
+        """Return the answer, assembled from its events.
 
         Raises:
-            ModelFormatError: the stream ended, or has come, only in part; or was refused.
+            ModelFormatError: it is not complete, or the stream could not be read.
         """
         self._check()
         if not self._complete:
@@ -124,7 +124,7 @@ class StreamReader(ABC):
 class StreamWriter(ABC):
     """Writes what a client sees of one answer, or of several that follow each other, as one stream.
 
-    An event that needs no change is written byte for byte. The end of each answer is kept back
+    An event that needs no change is written byte for byte. The end of each answer waits
     until `next_answer` replaces it or `finish` writes it. Output tokens are added up; input tokens
     are those of the last answer.
     """
@@ -154,7 +154,7 @@ class StreamWriter(ABC):
         return written
 
     def next_answer(self) -> bytes:
-        """Go on with another answer of the model: of this one's end, return what is content."""
+        """Begin another answer; return what this one's end has of content."""
         tail, self._tail = self._tail, []
         written = b"".join(self._written_without_end(e) for e in tail if not e.is_done)
         self._earlier.append(self._usage)
@@ -180,7 +180,7 @@ class StreamWriter(ABC):
         return b"\n\n" * self._is_open + self._encoded_error(message, kind)
 
     def keep_alive(self) -> bytes:
-        """Return what every client of the format reads past."""
+        """Return bytes that every client of the format ignores."""
         return b": keep-alive\n\n"
 
     @abstractmethod
@@ -282,7 +282,7 @@ class Format(ABC):
     # Answers
 
     def read_answer(self, data: bytes, limits: Limits | None = None) -> Answer:
-        """Read a whole answer, or the error in its place.
+        """Read an answer that is not streamed, or an error.
 
         Raises:
             ModelFormatError: it is not of the format, or over a limit.

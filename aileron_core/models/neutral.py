@@ -120,14 +120,14 @@ class OtherCall:
     """A call of another kind than a function (of a server's tool, a custom tool): it only passes."""
 
     kind: str
-    """The provider's word, such as `server_tool_use`, `custom_tool_call`."""
+    """As the provider calls it, such as `server_tool_use`, `custom_tool_call`."""
     name: str
     """May be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageKnown:
-    """The usage so far, in place of what an earlier one said."""
+    """The usage so far; it replaces an earlier one."""
 
     usage: Usage
 
@@ -138,7 +138,7 @@ class Stopped:
 
     kind: StopKind
     reason: str
-    """The provider's word."""
+    """As the provider calls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One complete answer, whole or put together from its stream."""
+    """One complete answer, whole or assembled from its stream."""
 
     body: JsonDict
     """The provider's object with all members; of a stream: what it would be whole. Not to be changed."""

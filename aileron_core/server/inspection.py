@@ -1,7 +1,7 @@
 """Reading in models' answers which tools they call, beside the stream and on a thread of its own.
 
-What is read is a copy of what was passed on already. A reader that fails, is too slow or meets a limit
-is given up for that answer, which is counted and logged without contents. Only the names of the
+What is read is a copy of what was passed on already. If reading fails, falls behind or meets a limit, the
+rest of that answer is not read, which is counted and logged without contents. Only the names of the
 tools leave the thread.
 """
 
@@ -56,7 +56,7 @@ class AnswerInspector:
         self._thread: threading.Thread | None = None
 
     def copy_of(self, session_id: str, method: bytes, path: bytes) -> "AnswerReading | None":
-        """Return what takes the answer of a request; None if no model answers that with tool calls."""
+        """Return the copy of a request's answer; None if such an answer has no tool calls."""
         found = _FORMATS.get(path)
         is_asked = found is not None and method == b"POST"
         if not is_asked and path not in _SOCKETS and not path.endswith(_WITHOUT_READER):

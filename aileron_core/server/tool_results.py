@@ -195,7 +195,7 @@ def approval_result(body: ResultBody, pending: PendingBody | None = None) -> Too
 
 
 def withdrawal_result(body: ResultBody) -> ToolResult:
-    """Return the result for a withdrawal; there having withdrawn is not an error."""
+    """Return the result of a withdrawal; `withdrawn` is no error here."""
     if body["status"] != "withdrawn":
         return approval_result(body)
     names = ("approval_id", "action", "audit_id")
@@ -280,7 +280,7 @@ def _failed(status: str, error: Mapping[str, Any]) -> ToolResult:
     class_ = str(error.get("class"))
     content: dict[str, Any] = {"status": status, "error": dict(error)}
     step = _NEXT_STEP.get(class_, _OTHER_NEXT_STEP)
-    # Services and connectors speak in messages: a line of theirs must not pass for one of ours.
+    # A message may be a service's or a connector's: a line of it must not look like one of ours.
     message = _with_stop(escape(str(error.get("message"))))
     lines = [f"{message} {step}".rstrip(), f"status: {status}"]
     lines += _lines({name: value for name, value in error.items() if name != "message"})
@@ -302,7 +302,7 @@ def _result(content: dict[str, Any], text: str, *, is_error: bool) -> ToolResult
 
 
 def _visible_json(value: Any) -> str:
-    """Return JSON in which letters of all writings are letters, and what does not show is escaped.
+    """Return JSON with the letters of every script as they are, and invisible characters escaped.
 
     An agent's program may print it on a terminal, which would obey some of it.
     """

@@ -1,4 +1,4 @@
-"""The tools of the agents' own, by the names under which models call them, and which calls go around the gate.
+"""The agents' own tools, by the names under which models call them, and which calls go around the gate.
 
 What a launch switches off is in `aileron_core/launch/agents`; a test holds these tables to it.
 """
@@ -11,12 +11,12 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class _OwnTools:
-    """What one agent brings along."""
+    """One agent's own tools."""
 
     writing: frozenset[str]
     """Those that write files or run commands."""
     reading: frozenset[str]
-    """Further ones that a launch with Aileron's tools in their place switches off."""
+    """Others that a launch with `--intercept-builtins` switches off."""
 
 
 def _names(text: str) -> frozenset[str]:
@@ -69,7 +69,7 @@ def own_tools(agent: str) -> frozenset[str]:
 def goes_around(agent: str, builtins: str, name: str) -> bool:
     """Return whether a call of the tool *name* is one of the agent's own that should have come to the gate.
 
-    That is so of each tool that writes files or runs commands, and with Aileron's tools in their place
+    That is so of each tool that writes files or runs commands, and with `--intercept-builtins`
     (*builtins* is `instead`) of each that was switched off. Aileron's tools have a prefix in each of
     these agents, so none of theirs is called like one of ours.
     """

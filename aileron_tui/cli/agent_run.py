@@ -78,7 +78,7 @@ def run_agent(context: CommandContext, options: RunOptions) -> int:
 
 
 def _end(number: int, _frame: object) -> NoReturn:
-    """End as after an error: what waits is withdrawn, and the session ends."""
+    """End as after an error: pending calls are withdrawn, and the session ends."""
     raise SystemExit(128 + number)
 
 
@@ -162,7 +162,7 @@ def _converse(context: CommandContext, conversation: "Conversation") -> int:
     ended: BaseException | None = None
     asking = False
     while True:
-        try:  # what is said of the last answer is in here too: a second Ctrl-C ends nothing more
+        try:  # reporting the last answer is inside: a second Ctrl-C must not end the conversation
             if isinstance(ended, AileronError):
                 report_error(context, ended)
             elif ended is not None:
@@ -208,7 +208,7 @@ class Conversation:
         """Answer *prompt*: ask the model, make its calls, until it makes no more.
 
         Raises:
-            AileronError: the model could not be asked, or its answer not used; what ran, ran.
+            AileronError: the model could not be asked, or its answer not used; calls may have run.
             KeyboardInterrupt: likewise. The history stays one that a model accepts.
         """
         before = len(self._history)
@@ -274,7 +274,7 @@ class Conversation:
         return answer
 
     def to_json(self, error: AileronError | None, *, interrupted: bool) -> dict[str, Any]:
-        """Return what came of the last prompt."""
+        """Return the outcome of the last prompt."""
         texts: list[str] = []  # of the answers since the last call
         for answer in self._answers:
             texts = [] if answer.calls else [*texts, answer.text or answer.refusal]

@@ -1,4 +1,4 @@
-"""The model's calls: the accepted actions as its tools, each call through the gate, and what came of it."""
+"""The model's calls: the accepted actions as its tools, each call through the gate, and its result."""
 
 import contextlib
 import signal
@@ -29,7 +29,7 @@ _POLL_SECONDS = 30
 _RESTART_SECONDS = 60
 """How long a console that has gone may take to come back while a call waits there."""
 _WITHDRAW_SECONDS = 20.0
-"""How long a console may take to say what can be withdrawn; one that is well says it at once."""
+"""How long the console may take to answer a call, or its withdrawal, after an interrupt."""
 _NOT_MADE = "This call was not made: the user interrupted, or an error ended the turn before it."
 _UNKNOWN = "The result of this call did not come. It may have run: do not repeat it unless the user wants that."
 _CUT_OFF = "The answer was cut off before this call was complete. It did not run."
@@ -98,7 +98,7 @@ class Calls:
         """Return one turn's calls, none of them made.
 
         Args:
-            cut_off: the model's answer has no proper end, so that what it calls may not be what it meant.
+            cut_off: the model's answer was cut off, so its calls may not be what it meant.
         """
         calls = [Call(asked=each, action=self._actions.get(each.name, "")) for each in asked]
         if cut_off:
@@ -109,7 +109,7 @@ class Calls:
     def make(self, calls: Sequence[Call]) -> None:
         """Make *calls*; those that wait for a person wait at the same time.
 
-        However this ends, nothing is left waiting: nobody would be there to hear what a later yes did.
+        However this ends, no call stays pending: nobody would see what a later approval did.
         """
         try:
             for call in calls:
@@ -196,7 +196,7 @@ class Calls:
                 self._tell(call.line())
 
     def _withdraw(self, call: Call) -> None:
-        """Withdraw *call* if it still waits; what is refused that has been decided."""
+        """Withdraw *call* if it is pending; the console refuses that once it has been decided."""
         if call.pending is None:
             return
         path = f"/v1/action-approvals/{call.pending['approval_id']}/withdraw"
@@ -220,7 +220,7 @@ def _take(call: Call, answer: "Future[tuple[int, Any]]", seconds: float | None =
 
 @contextlib.contextmanager
 def _uninterrupted() -> Generator[None]:
-    """Let no signal of a hasty hand end what takes calls back; it is bounded by seconds."""
+    """Ignore signals: a second Ctrl-C would leave calls pending. What runs in it takes seconds at most."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
     try:

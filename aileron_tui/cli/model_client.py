@@ -49,13 +49,13 @@ class ModelClient:
             base_url: without the path of a request.
             key: empty where none is sent.
             name: what errors call the server.
-            without_key: a sentence for where the server refuses a request that has no key.
+            without_key: a sentence that is added if the server refuses a request without a key.
             proxies: whether the environment's proxies apply.
 
         Raises:
             InvalidRequest: the key cannot be sent, or a proxy of the environment not be used.
         """
-        # Checked here: what sends headers quotes in its errors those that it refuses.
+        # Checked here: httpx quotes a header that it refuses in its error.
         if not re.fullmatch(r"[!-~]*", key):
             raise InvalidRequest(
                 "The key has a blank, a line break or a letter that no key has. Set it again."
@@ -158,7 +158,7 @@ def _read(response: httpx.Response, limit: int) -> bytes:
 
 
 def provider_for(model: str) -> str:
-    """Return whose API a model of this name speaks, where nobody says."""
+    """Return the default API for a model of this name."""
     return "anthropic" if model.startswith("claude") else "openai"
 
 

@@ -59,7 +59,7 @@ def start(
 
 
 def end(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
-    """Return what it printed, on both ways, once it has ended with *code*."""
+    """Return its standard output and error, once it has ended with *code*."""
     out, err = process.communicate(timeout=60)
     assert process.returncode == code, (out, err)
     assert "Traceback" not in err
@@ -151,7 +151,7 @@ def test_a_hangup_does_not_end_what_nohup_started(bench: Bench) -> None:
 
 
 def test_ctrl_c_before_the_console_has_answered_withdraws_the_call_too(bench: Bench) -> None:
-    """Only its answer has the id of what a later yes would run."""
+    """Only its answer has the id of what a later approval would run."""
 
     def stop_the_console(asked: int) -> None:
         if asked == 2:

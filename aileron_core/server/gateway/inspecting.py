@@ -28,7 +28,7 @@ class Inspector(Protocol):
     """What `aileron_core.server.inspection` is to the gateway."""
 
     def copy_of(self, session_id: str, method: bytes, path: bytes) -> AnswerCopy | None:
-        """Return what takes the answer of a request; None if no model answers that with tool calls."""
+        """Return the copy of a request's answer; None if such an answer has no tool calls."""
         ...
 
     def close(self) -> None: ...
@@ -74,6 +74,6 @@ class SafeCopy:
 
 
 def safe_copy(inspector: Inspector, session_id: str, method: bytes, path: bytes) -> SafeCopy | None:
-    """Return what takes the answer of a request; None if no model answers that with tool calls."""
+    """Return the copy of a request's answer; None if such an answer has no tool calls."""
     copy = inspector.copy_of(session_id, method, path)
     return SafeCopy(copy) if copy is not None else None

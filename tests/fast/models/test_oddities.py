@@ -97,8 +97,8 @@ def test_unknown_events_and_members_pass_unchanged(name: str) -> None:
 
 
 @each_format
-def test_our_own_error_and_sign_of_life_are_what_the_sdk_expects(name: str) -> None:
-    """The error is raised there with our sentence; the sign of life is read past."""
+def test_our_own_error_and_keep_alive_are_what_the_sdk_expects(name: str) -> None:
+    """The error is raised there with our sentence; the keep-alive is ignored."""
     turn = Turn(1, (Said("text", ("hi",)),))
     writer = FORMATS[name].writer()
     first = read(FORMATS[name], stream(name, turn))[0]
