@@ -47,6 +47,7 @@ from aileron_core.models.sse import encode_event
 
 _MAX_TOKENS = 8192  # the provider requires a number
 _BROKEN = "INVALID_JSON"
+_MOST_USAGE = 1000
 _STOPS: dict[str, StopKind] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -63,6 +64,7 @@ class _Block:
     call: int | None
     pieces: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     ended: bool = False
+    citations: list[JsonDict] | None = None
 
     def close(self) -> None:
         """Put the pieces into the block."""
@@ -145,10 +147,9 @@ class _Reader(StreamReader):
         if kind == "signature_delta":
             block.value["signature"] = text_of(delta, "signature")
         elif kind == "citations_delta":
-            block.value["citations"] = [
-                *objects_of(block.value, "citations"),
-                object_of(delta, "citation"),
-            ]
+            if block.citations is None:  # grows in its place: a copy for each would be quadratic
+                block.citations = block.value["citations"] = objects_of(block.value, "citations")
+            block.citations.append(object_of(delta, "citation"))
         elif member := _GROWING.get(kind):
             text = text_of(delta, member)
             block.pieces.setdefault(member, [text_of(block.value, member)]).append(text)
@@ -192,6 +193,8 @@ class _Reader(StreamReader):
 
 def _merged(usage: JsonDict, later: JsonDict) -> JsonDict:
     """Return *usage* with what *later* says, which is cumulative and leaves out what is the same."""
+    if len(usage) + len(later) > _MOST_USAGE:
+        raise ModelFormatError(f"The model's answer counts tokens of over {_MOST_USAGE} kinds.")
     return usage | {key: value for key, value in later.items() if value is not None}
 
 

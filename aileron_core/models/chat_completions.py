@@ -109,6 +109,12 @@ class _Calls:
             self._by_index[choice, index] = call
         if name and call.name and name != call.name:
             raise ModelFormatError("The model's stream gives a call a second name.")
+        if (
+            not is_new
+            and call.name
+            and ((custom and not call.custom) or (function and call.custom))
+        ):
+            raise ModelFormatError("The model's stream gives a call a second type.")
         call.id, call.name = call.id or id_, call.name or name
         call.custom = call.custom or bool(custom)
         return call
@@ -479,7 +485,7 @@ class _ChatCompletions(Format):
         last = objects_of(answers[-1].body, "choices")
         joined = joined_body(answers, ("id", "created"))
         if last:
-            joined["choices"] = [{**last[0], "message": message}, *last[1:]]
+            joined["choices"] = [{**last[0], "message": message}]
         return joined
 
 

@@ -247,7 +247,11 @@ class Format(ABC):
         for member in ("tools", self._history):
             if isinstance(request.get(member), list):
                 items = objects_of(request, member)
-                changed[member] = [self._renamed(item, names) for item in items]
+                renamed = [self._renamed(item, names) for item in items]
+                # Only the very same item keeps its bytes when it is written.
+                changed[member] = [
+                    old if new == old else new for old, new in zip(items, renamed, strict=True)
+                ]
         if isinstance(request.get("tool_choice"), dict):
             changed["tool_choice"] = self._renamed(request["tool_choice"], names)
         return changed
@@ -302,7 +306,7 @@ class Format(ABC):
     def joined(self, answers: Sequence[Answer], shown: Shown = as_it_is) -> JsonDict:
         """Return the one whole answer that a client sees of *answers*, of which there is one at least.
 
-        It has the first's id, the last's end, and usage as `StreamWriter` says.
+        It has the first's id, the last's end, usage as `StreamWriter` says, and one choice.
         """
 
     def error_body(self, message: str, kind: str = "api_error") -> JsonDict:

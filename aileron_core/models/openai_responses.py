@@ -31,7 +31,14 @@ from aileron_core.models.neutral import (
     Usage,
     UsageKnown,
 )
-from aileron_core.models.shared import encode_like, error_of, joined_body, rename_at, type_of
+from aileron_core.models.shared import (
+    check_calls,
+    encode_like,
+    error_of,
+    joined_body,
+    rename_at,
+    type_of,
+)
 from aileron_core.models.sse import encode_event
 
 _BEGINS = ("response.created", "response.queued", "response.in_progress")
@@ -82,6 +89,8 @@ class _Reader(StreamReader):
 
     def _item(self, index: int, item: JsonDict, *, ended: bool) -> Iterator[Part]:
         before, kind = self._items.get(index), text_of(item, "type")
+        if before is not None and text_of(before, "type") != kind:
+            raise ModelFormatError("The model's stream gives an item a second type.")
         self._items[index] = item
         if kind != "function_call":
             if ended:
@@ -99,11 +108,12 @@ class _Reader(StreamReader):
             yield CallEnded(number, call)
 
     def _end(self, response: JsonDict) -> Iterator[Part]:
-        for item in objects_of(response, "output"):
-            if item.get("type") == "function_call":  # most servers have told all of it by now
-                same = [i for i in self._begun if _call(self._items[i]).id == _call(item).id]
-                index = same[0] if same else max(self._items, default=-1) + 1
-                yield from self._item(index, item, ended=True)
+        told = [i for i in objects_of(response, "output") if i.get("type") == "function_call"]
+        check_calls(len(told), self._limits)
+        for item in told:  # most servers have told all of it by now
+            same = [i for i in self._begun if _call(self._items[i]).id == _call(item).id]
+            index = same[0] if same else max(self._items, default=-1) + 1
+            yield from self._item(index, item, ended=True)
         self._response = response
         if not response.get("output"):
             items = [self._items[index] for index in sorted(self._items)]

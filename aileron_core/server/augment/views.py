@@ -98,9 +98,8 @@ class WholeView(AnswerView):
     async def finish(self, answers: Sequence[Answer]) -> None:
         assert self._head is not None
         body = self._raw
-        if len(answers) > 1 or any(
-            self._offer.shown(call.name) != call.name for call in answers[0].calls
-        ):
+        calls = (*answers[0].calls, *answers[0].other_calls)
+        if len(answers) > 1 or any(self._offer.shown(call.name) != call.name for call in calls):
             body = write_body(self._format.joined(answers, self._offer.shown))
         self._client.begin(self._head, len(body))
         await self._client.write(body)

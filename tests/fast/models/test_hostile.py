@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -281,3 +282,65 @@ def test_arguments_that_are_no_object_are_refused_when_they_are_parsed(text: str
 def test_a_call_without_arguments_has_none() -> None:
     """Models send an empty text for a tool that takes nothing."""
     assert ToolCall(id="1", name="x", arguments="").parsed_arguments() == {}
+
+
+def unnamed(events: Iterable[Any]) -> bytes:
+    """Return a stream of *events* without `event` lines."""
+    return sse([("", event) for event in events])
+
+
+def test_an_item_that_becomes_a_call_is_refused() -> None:
+    """A client was shown the beginning, and would get a call that it should not see."""
+    item = {"id": "i", "call_id": "c", "name": "read", "arguments": "{}"}
+    events = [
+        {"type": f"response.output_item.{when}", "output_index": 0, "item": {**item, "type": kind}}
+        for when, kind in (("added", "custom_tool_call"), ("done", "function_call"))
+    ]
+    with pytest.raises(ModelFormatError, match="a second type"):
+        take(FORMATS["openai_responses"], unnamed(events))
+
+
+def test_what_is_told_again_and_again_is_not_copied_each_time() -> None:
+    """In time that grows with its square, a model could hold up the whole console."""
+    cited = {"type": "citations_delta", "citation": {}}
+    reader = FORMATS["anthropic_messages"].reader()
+    begin = [
+        {"type": "message_start", "message": {"usage": {}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    ]
+    list(reader.feed(unnamed(begin)))
+    lists = set[int]()
+    for _ in range(100):
+        list(reader.feed(unnamed([{"type": "content_block_delta", "index": 0, "delta": cited}])))
+        lists.add(id(reader._blocks[0].value["citations"]))  # type: ignore[attr-defined]
+    assert len(lists) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "events", "sentence"),
+    [
+        (
+            "anthropic_messages",
+            [
+                {"type": "message_start", "message": {"usage": {f"k{n}": 0 for n in range(1001)}}},
+                {"type": "message_delta", "usage": {}},
+            ],
+            "over 1000 kinds",
+        ),
+        (
+            "openai_responses",
+            [
+                {
+                    "type": "response.completed",
+                    "response": {"output": [{"type": "function_call", "call_id": "c", "name": "x"}] * 129},
+                }
+            ],
+            "more than 128 calls",
+        ),
+    ],
+)  # fmt: skip
+def test_what_would_be_looked_through_for_each_event_is_bounded(
+    name: str, events: list[Any], sentence: str
+) -> None:
+    with pytest.raises(ModelFormatError, match=sentence):
+        take(FORMATS[name], unnamed(events))

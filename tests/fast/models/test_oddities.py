@@ -395,6 +395,13 @@ def test_a_finish_reason_of_tool_calls_without_any_is_told_as_it_is() -> None:
             [{"tool_calls": [piece("", index=0, id="x", name=n)]} for n in ("delete", "_all")],
             "a second name",
         ),
+        (
+            [
+                {"tool_calls": [{"index": 0, "id": "x", "custom": {"name": "read"}}]},
+                {"tool_calls": [piece("{}", index=0, name="read")]},
+            ],
+            "a second type",
+        ),
     ],
 )
 def test_a_call_that_cannot_be_told_is_refused(deltas: list[Json], sentence: str) -> None:

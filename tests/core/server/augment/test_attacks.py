@@ -355,6 +355,25 @@ async def test_a_thread_whose_tool_is_forced_shows_no_call_of_ours() -> None:
         assert await made.runs() == [("read-inbox", "completed")]
 
 
+async def test_a_choice_that_nobody_asked_for_shows_no_call_of_ours() -> None:
+    call = {"id": "x", "function": {"name": "read_inbox", "arguments": "{}"}}
+    said = {"message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}
+    more = {"message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}
+    body = json.dumps({"id": "c", "choices": [said, {"index": 1, **more}]}).encode()
+
+    async def model(_seen: Any, _reader: Any, writer: asyncio.StreamWriter) -> None:
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        writer.write(head % len(body) + body)
+
+    async with augmenting(model) as made:  # type: ignore[arg-type]
+        agent = await client(made)
+        asked = request("chat", stream=False)
+        _, answer = await agent.ask(b"POST", PATHS["chat"], body=asked)
+        agent.hang_up()
+    assert b"Hi." in answer
+    assert b"read_inbox" not in answer
+
+
 @pytest.mark.parametrize("status", [204, 304])
 async def test_an_answer_that_has_no_body_gets_none(status: int) -> None:
     """The end of a chunked one would be read as the beginning of the next answer."""
