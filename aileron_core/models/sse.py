@@ -9,6 +9,7 @@ from aileron_core.models.json_values import JsonDict, dump
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
+_MOST_LINES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,10 @@ class EventSplitter:
             self._line = self._seen = end
             if line:
                 self._lines.append(line)
+                if len(self._lines) > _MOST_LINES:
+                    raise ModelFormatError(
+                        f"An event of the model's stream has over {_MOST_LINES} lines."
+                    )
             else:
                 yield self._frame(end)
         else:

@@ -216,6 +216,12 @@ def test_an_event_over_the_limit_is_refused_and_one_of_exactly_the_limit_is_not(
     assert frames == ["1"]
 
 
+def test_an_event_of_too_many_lines_is_refused() -> None:
+    """However short they are."""
+    with pytest.raises(ModelFormatError, match="over 100000 lines"):
+        list(EventSplitter(4_000_000).feed(b":\n" * 100_001))
+
+
 def test_a_long_event_in_small_pieces_takes_linear_time() -> None:
     """A megabyte, byte by byte where it matters: looked at once each, not from the beginning."""
     splitter = EventSplitter(4_000_000)
