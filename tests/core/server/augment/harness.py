@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anthropic
+
+# The SDK looks at it where a thread of the console imports it, and fails on one that is half imported.
+import httpx  # noqa: F401
 import openai
 
 from aileron_core.app import App, AppOptions
+from aileron_core.clock import Clock
 from aileron_core.home.layout import Home
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
@@ -292,22 +296,29 @@ def _furnish(home: Path) -> None:
 async def augmenting(
     model: ScriptedModel,
     *,
-    hold_seconds: float = 25.0,
+    hold_seconds: float = PATIENCE,
     furnish: Callable[[Path], None] = _furnish,
     augment: bool = True,
+    home: Path | None = None,
+    clock: Clock | None = None,
     **options: Any,
 ) -> AsyncGenerator[Augmented, None]:
-    """Run a gateway over *model*, with `read_inbox` (not gated) and `send_draft` (gated)."""
+    """Run a gateway over *model*, with `read_inbox` (not gated) and `send_draft` (gated).
+
+    Args:
+        home: a home from an earlier run, taken as it is.
+    """
     async with Upstream(model).listening() as upstream:
         url = f"http://127.0.0.1:{upstream.port}"
         gateway = GatewaySettings(anthropic=url, openai=url, gemini=url)
         settings = Settings(gateway=gateway, hold_seconds=hold_seconds)
         with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-            home = Path(folder) / "home"
-            home.mkdir(mode=0o700)
-            furnish(home)
+            if home is None:
+                home = Path(folder) / "home"
+                home.mkdir(mode=0o700)
+                furnish(home)
             made = AppOptions(settings=settings, accept_installed=True, **options)
-            async with App.open(Home(home), made) as app:
+            async with App.open(Home(home), made, clock) as app:
                 tcp = bind_tcp("127.0.0.1", 0)
                 port: int = tcp.getsockname()[1]
                 app.address.listen_on(port)
