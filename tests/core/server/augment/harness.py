@@ -215,6 +215,7 @@ class Augmented:
     session: OpenedSession
     port: int
     server: EmbeddedServer
+    _writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     @property
     def base(self) -> str:
@@ -324,7 +325,7 @@ async def augmenting(
                 app.address.listen_on(port)
                 session = await open_session(app, augment=augment)
                 async with EmbeddedServer(create_app(app, agents=AgentApi(app)), [tcp]) as server:
-                    yield Augmented(
+                    augmented = Augmented(
                         app=app,
                         model=model,
                         upstream=upstream,
@@ -332,3 +333,8 @@ async def augmenting(
                         port=port,
                         server=server,
                     )
+                    try:
+                        yield augmented
+                    finally:
+                        for writer in augmented._writers:
+                            writer.transport.abort()

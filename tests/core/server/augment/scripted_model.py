@@ -36,7 +36,16 @@ class Refusal:
 
 
 Part: TypeAlias = Text | Thinking | Call
-Answer: TypeAlias = "Sequence[Part] | Refusal"
+
+
+@dataclass(frozen=True)
+class BrokenOff:
+    """An answer after whose first half the connection ends."""
+
+    parts: Sequence[Part]
+
+
+Answer: TypeAlias = "Sequence[Part] | BrokenOff | Refusal"
 
 
 class ScriptedModel:
@@ -48,7 +57,7 @@ class ScriptedModel:
         self.seen: list[Seen] = []
         self.heads: list[bytes] = []
         self.hold: asyncio.Event | None = None
-        """Where it is set, an answer stops in its middle until it is set."""
+        """Where there is one, a stream stops in its middle until it is set, and a whole answer before it."""
         self.asked = asyncio.Event()
 
     async def __call__(
@@ -67,34 +76,49 @@ class ScriptedModel:
                 {"error": {"type": "overloaded_error", "message": answer.message}, "type": "error"},
             )
             return
-        path = seen.line.split(b" ")[1].partition(b"?")[0]
-        make = {
-            b"/v1/messages": _Messages,
-            b"/v1/chat/completions": _Chat,
-            b"/v1/responses": _Responses,
-        }[path]
-        made = make(number, answer)
+        breaks = isinstance(answer, BrokenOff)
+        made = WIRE_ANSWERS[path_of(seen)](number, answer.parts if breaks else answer)
         if not request.get("stream"):
-            _write(writer, 200, made.whole())
+            if self.hold is not None:
+                await self.hold.wait()
+            _write(writer, 200, made.whole(), breaks=breaks)
             return
         events = made.events()
-        writer.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-        )
+        writer.write(STREAM_HEAD)
+        if breaks:
+            writer.write(b"".join(map(chunk, events[: len(events) // 2])))
+            writer.close()
+            return
         for place, event in enumerate(events):
             if self.hold is not None and place == len(events) - 1:
                 await writer.drain()
                 await self.hold.wait()
-            writer.write(b"%x\r\n%b\r\n" % (len(event), event))
+            writer.write(chunk(event))
         writer.write(b"0\r\n\r\n")
 
 
-def _write(writer: asyncio.StreamWriter, status: int, body: Any) -> None:
+def path_of(seen: Seen) -> bytes:
+    """Return the path of a request, without its query."""
+    return seen.line.split(b" ")[1].partition(b"?")[0]
+
+
+STREAM_HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+
+
+def chunk(event: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(event), event)
+
+
+def _write(writer: asyncio.StreamWriter, status: int, body: Any, *, breaks: bool = False) -> None:
     data = json.dumps(body).encode()
     writer.write(
         b"HTTP/1.1 %d X\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
-        % (status, len(data), data)
+        % (status, len(data), data[: len(data) // 2] if breaks else data)
     )
+    if breaks:
+        writer.close()
 
 
 def _event(data: Any, name: str = "") -> bytes:
@@ -366,3 +390,11 @@ class _Responses:
             made.append({"type": "response.output_item.done", "output_index": index, "item": item})
         made.append({"type": "response.completed", "response": self.whole()})
         return [_event({**each, "sequence_number": n}, each["type"]) for n, each in enumerate(made)]
+
+
+WIRE_ANSWERS = {
+    b"/v1/messages": _Messages,
+    b"/v1/chat/completions": _Chat,
+    b"/v1/responses": _Responses,
+}
+"""What makes an answer's events and body, by the path that is asked."""

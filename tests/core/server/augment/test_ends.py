@@ -24,6 +24,7 @@ PATHS = {
 
 async def client(made: Augmented) -> Client:
     reader, writer = await asyncio.open_connection("127.0.0.1", made.port)
+    made._writers.append(writer)
     host = b"127.0.0.1:%d" % made.port
     return Client(reader, writer, host, made.session.gateway_token.encode())
 

@@ -1,0 +1,163 @@
+"""The agent's connection and the model's: slow readers, HTTP/1.0, either side gone in the middle."""
+
+import asyncio
+import json
+from typing import Any, cast
+
+import httpx2
+import openai
+import pytest
+
+from tests.core.server.augment.harness import WIRES, augmenting
+from tests.core.server.augment.scripted_model import (
+    STREAM_HEAD,
+    WIRE_ANSWERS,
+    BrokenOff,
+    Call,
+    ScriptedModel,
+    Text,
+    chunk,
+    path_of,
+)
+from tests.core.server.augment.test_ends import PATHS, client, request
+from tests.core.server.gateway.harness import (
+    PATIENCE,
+    Seen,
+    narrow,
+    read_chunks,
+    read_head,
+    slow_client,
+)
+from tests.core.server.gateway.test_ending import wait_until_stable
+
+EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
+STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+MB = 1024 * 1024
+
+
+@EACH_WIRE
+async def test_an_agent_that_does_not_read_makes_its_model_wait_and_nobody_else(wire: str) -> None:
+    """What the model could say before it had to wait is bounded by buffers, not by its answer."""
+    times, wrote = 160, 0
+
+    async def endless(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        nonlocal wrote
+        events = WIRE_ANSWERS[path_of(seen)](0, [Text("x" * 400_000)]).events()
+        place = next(n for n, event in enumerate(events) if b"x" * 1000 in event)
+        writer.write(STREAM_HEAD)
+        for event in [*events[:place], *[events[place]] * times, *events[place + 1 :]]:
+            writer.write(chunk(event))
+            await writer.drain()
+            wrote += len(event)
+        writer.write(b"0\r\n\r\n")
+
+    other = ScriptedModel([Call("read_inbox", {"text": "a"})], [Text("Read.")])
+
+    async def answering(seen: Seen, *ends: Any) -> None:
+        await (other if b"read it" in seen.body else endless)(seen, *ends)
+
+    async with augmenting(cast("ScriptedModel", answering)) as made:
+        gateway: Any = made
+        slow = await slow_client(gateway)
+        narrow(gateway)
+        await slow.send(b"POST", PATHS[wire], body=request(wire))
+        await made.until(lambda: wrote or None)
+        await wait_until_stable(lambda: wrote)
+        assert wrote < 24 * MB
+        (side,) = [
+            each for each in made.server._server.server_state.connections if each.client_is_full
+        ]
+        assert side.transport.get_write_buffer_size() < MB
+        assert (await made.agent(wire, stream=True).ask("read it")).text == "Read."
+        await read_head(slow.reader)
+        body = b"".join(await read_chunks(slow.reader))
+        assert body.count(b"x" * 1000) >= times * 200
+        slow.hang_up()
+
+
+@EACH_WIRE
+@STREAMED
+async def test_an_agent_of_http_1_0_gets_a_body_without_chunks_and_its_end(
+    wire: str, stream: bool
+) -> None:
+    """It cannot read chunks: a stream ends with the connection."""
+    model = ScriptedModel([Text("I look. "), Call("read_inbox", {})], [Text("It says hello.")])
+    async with augmenting(model) as made:
+        agent = await client(made)
+        await send_1_0(agent, PATHS[wire], request(wire, stream=stream))
+        answer = await agent.reader.read()
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ")
+        assert b"connection: close" in head.lower()
+        assert b"transfer-encoding" not in head.lower()
+        assert (b"content-length: %d" % len(body) in head.lower()) is not stream
+        if stream:
+            lines = [each for each in body.split(b"\n") if each]
+            assert [each for each in lines if not each.startswith((b"event: ", b"data: "))] == []
+        else:
+            json.loads(body)
+        assert b"read_inbox" not in body
+        assert b"hello." in body
+        assert len(await made.runs()) == 1
+
+
+async def send_1_0(agent: Any, path: bytes, body: bytes) -> None:
+    agent.writer.write(
+        b"POST /gw/%b%b HTTP/1.0\r\nHost: %b\r\nContent-Length: %d\r\n\r\n%b"
+        % (agent.token, path, agent.host, len(body), body)
+    )
+    await agent.writer.drain()
+
+
+@EACH_WIRE
+async def test_a_stream_that_breaks_off_breaks_for_an_agent_of_http_1_0_too(wire: str) -> None:
+    """Its body ends with the connection: only a reset tells that it is not whole."""
+    model = ScriptedModel([Call("read_inbox", {})], BrokenOff([Text("Half of it.")]))
+    async with augmenting(model) as made:
+        agent = await client(made)
+        await send_1_0(agent, PATHS[wire], request(wire))
+        with pytest.raises(ConnectionResetError):
+            await agent.reader.read()
+
+
+@EACH_WIRE
+@STREAMED
+async def test_after_an_answer_that_breaks_off_what_ran_is_not_run_again(
+    wire: str, stream: bool
+) -> None:
+    """A whole one is an error that SDKs repeat by themselves; a stream breaks, and its agent asks again."""
+    model = ScriptedModel(
+        [Call("read_inbox", {"text": "once"})], BrokenOff([Text("Half of it.")]), [Text("Read.")]
+    )
+    async with augmenting(model) as made:
+        agent = made.agent(wire, stream=stream, retries=0 if stream else 2)
+        if stream:
+            with pytest.raises((httpx2.TransportError, openai.APIConnectionError)):
+                await agent.ask("read it")
+            assert (await agent.again()).text == "Read."
+        else:
+            assert (await agent.ask("read it")).text == "Read."
+        assert await made.runs() == [("read-inbox", "completed")]
+        assert model.requests[1] == model.requests[2]
+
+
+@EACH_WIRE
+@STREAMED
+async def test_an_agent_that_hangs_up_in_the_middle_ends_the_models_answer_too(
+    wire: str, stream: bool
+) -> None:
+    """Its connection is closed, not kept; what the model called in the rest of it does not run."""
+    model = ScriptedModel([Text("At once."), Call("read_inbox", {})])
+    model.hold = asyncio.Event()
+    async with augmenting(model) as made:
+        agent = await client(made)
+        await agent.send(b"POST", PATHS[wire], body=request(wire, stream=stream))
+        if stream:
+            await read_head(agent.reader)
+        await model.asked.wait()
+        agent.hang_up()
+        await made.until(lambda: not made.gateway._open or None)
+        model.hold.set()
+        async with asyncio.timeout(PATIENCE):
+            await made.upstream.lost.get()
+        assert await made.runs() == []
