@@ -112,7 +112,9 @@ class Exchange:
             return
         fault = _too_long(self._limits) if timed_out else running.result()
         if fault is not None:
-            self._side.passing.is_own_error = True
+            passing = self._side.passing
+            passing.is_own_error = True
+            passing.needs_vault = isinstance(fault, GatewayError) and fault.kind == "locked"
             self._end(view, fault)
 
     def _end(self, view: AnswerView, fault: Exception) -> None:

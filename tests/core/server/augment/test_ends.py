@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -11,8 +12,10 @@ import pytest
 from tests.core.server.augment.harness import WIRES, Augmented, StreamedError, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
 from tests.core.server.gateway.harness import Client, read_chunk, read_head
+from tests.core.server.gateway.test_model_keys import keyed
 
 EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
+STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 ERRORS = (anthropic.APIError, openai.APIError, StreamedError)
 MESSAGES = [{"role": "user", "content": "send it"}]
 PATHS = {
@@ -155,7 +158,7 @@ async def test_a_refusal_in_a_stream_is_an_error_event_of_the_provider(wire: str
 
 
 @EACH_WIRE
-@pytest.mark.parametrize("stream", [False, True])
+@STREAMED
 async def test_a_refusal_at_the_beginning_passes_as_it_is(wire: str, stream: bool) -> None:
     """With its status, as in the normal mode."""
     async with augmenting(ScriptedModel(Refusal(529, "overloaded"))) as made:
@@ -165,7 +168,7 @@ async def test_a_refusal_at_the_beginning_passes_as_it_is(wire: str, stream: boo
 
 
 @EACH_WIRE
-@pytest.mark.parametrize("stream", [False, True])
+@STREAMED
 @pytest.mark.parametrize(
     ("limits", "answers", "said"),
     [
@@ -212,6 +215,42 @@ async def test_the_end_of_a_session_cuts_its_answer() -> None:
             await agent.answer()
         await made.until(lambda: not made.gateway.augment_room.session_ids or None)
         assert len(model.requests) == 1
+
+
+@EACH_WIRE
+@STREAMED
+@pytest.mark.parametrize("required", [False, True], ids=["key", "required"])
+async def test_where_the_vault_is_locked_in_the_middle_the_model_is_not_asked_again(
+    wire: str, stream: bool, required: bool, tmp_path: Path
+) -> None:
+    """Said in the provider's shape; after the unlocking, an equal request goes on from there."""
+    status = Call("check_action_status", {"approval_id": "act-20260101T000000-0000000000000000"})
+    model = ScriptedModel([status], [Text("Unlocked.")])
+
+    async def locking(*given: Any) -> None:
+        if not model.requests:
+            await made.gateway.app.vault_service.lock()
+        await model(*given)
+
+    async with keyed(tmp_path, locking, require_unlocked=required) as made:
+        made.opened = await made.gateway.app.session_service.open(
+            agent="s", label="", cwd="/tmp", claimed_pid=None, peer_pid=1, ttl=3600.0,
+            opened_by="launch", key_providers=("anthropic", "openai"), augment=True,
+        )  # fmt: skip
+        agent = await made.client()
+        provider = "anthropic" if wire == "messages" else "openai"
+        line = made.line(provider, b"sk-own" if required else None)
+        body = request(wire, stream=stream)
+        head, answer = await agent.ask(b"POST", PATHS[wire], line, body=body)
+        assert head.startswith(b"HTTP/1.1 %d " % (200 if stream else 503))
+        error = next(each for each in answer.split(b"\n") if b"The vault is locked" in each)
+        told = json.loads(error.removeprefix(b"data: "))
+        assert "The vault is locked" in told.get("error", told)["message"]
+        assert (len(model.requests), made.waits) == (1, True)
+        await made.unlock()
+        _, answer = await agent.ask(b"POST", PATHS[wire], line, body=body)
+        assert b"cked." in answer
+        assert "This session has no approval" in json.dumps(model.requests[1])
 
 
 async def test_each_request_to_the_model_is_on_record() -> None:
