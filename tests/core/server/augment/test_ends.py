@@ -9,6 +9,7 @@ import anthropic
 import openai
 import pytest
 
+from aileron_core.console_port import EndSession, SetPause, StopEverything
 from tests.core.server.augment.harness import WIRES, Augmented, StreamedError, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
 from tests.core.server.gateway.harness import Client, read_chunk, read_head
@@ -184,37 +185,83 @@ async def test_each_bound_ends_in_an_error_of_the_providers_shape(
     model = ScriptedModel(*([Call("read_inbox", {"text": "again"})] for _ in range(answers)))
     async with augmenting(model) as made:
         made.limit(**limits)
-        with pytest.raises(ERRORS, match=said):
+        with pytest.raises(ERRORS, match=said) as caught:
             await made.agent(wire, stream=stream, retries=2).ask("go")
+        assert getattr(caught.value, "status_code", 200) == (200 if stream else 400)
         assert len(await made.runs()) < 9
+        assert len(model.requests) <= (9 if "bytes" in limits else 2)
 
 
 @EACH_WIRE
-async def test_the_bound_of_time_ends_a_wait_for_a_person_too(wire: str) -> None:
+@STREAMED
+async def test_the_bound_of_time_ends_a_wait_for_a_person_too(wire: str, stream: bool) -> None:
     """What it asked for stays with the person, and is told to the model that is asked again."""
     model = ScriptedModel([Call("send_draft", {"text": "x"})], [Text("It waits.")])
     async with augmenting(model) as made:
         made.limit(seconds=0.5)
-        agent = made.agent(wire, stream=True)
+        agent = made.agent(wire, stream=stream, retries=2)
         with pytest.raises(ERRORS, match=r"longer than 0\.5 seconds"):
             await agent.ask("send it")
+        assert len(model.requests) == 1
         made.limit(seconds=60)
         assert (await agent.again()).text == "It waits."
         assert await made.runs() == [("send-draft", "pending")]
 
 
-async def test_the_end_of_a_session_cuts_its_answer() -> None:
-    """As in the normal mode; nothing is kept of it."""
+@EACH_WIRE
+@pytest.mark.parametrize("stop", [False, True], ids=["session ends", "everything stops"])
+async def test_the_end_of_a_session_cuts_its_answer(wire: str, stop: bool) -> None:
+    """As in the normal mode, and ctrl+k ends every session; nothing is kept of it, and nothing runs."""
     model = ScriptedModel([Call("send_draft", {"text": "x"})])
     async with augmenting(model) as made:
         agent = await client(made)
-        await agent.send(b"POST", b"/v1/messages", body=request())
+        await agent.send(b"POST", PATHS[wire], body=request(wire, stream=stop))
         await made.waiting()
-        await made.app.session_service.end(made.session.session.session_id, "a test")
+        session_id = made.session.session.session_id
+        intent = StopEverything() if stop else EndSession(session_id=session_id)
+        await made.app.console.carry_out(intent)
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await agent.answer()
         await made.until(lambda: not made.gateway.augment_room.session_ids or None)
         assert len(model.requests) == 1
+        assert await made.runs() == [("send-draft", "denied" if stop else "pending")]
+        again = await client(made)
+        head, _ = await again.ask(b"POST", PATHS[wire], body=request(wire))
+        assert head.startswith(b"HTTP/1.1 401 ")
+        assert len(model.requests) == 1
+
+
+@EACH_WIRE
+async def test_a_call_that_needs_no_approval_waits_while_a_person_holds_all_calls(
+    wire: str,
+) -> None:
+    """The stream is kept alive meanwhile, and goes on once the calls do."""
+    model = ScriptedModel([Call("read_inbox", {"text": "x"})], [Text("Read.")])
+    async with augmenting(model) as made:
+        made.limit(keep_alive_seconds=0.01)
+        await made.app.console.carry_out(SetPause(paused=True))
+        agent = await client(made)
+        await agent.send(b"POST", PATHS[wire], body=request(wire))
+        await read_head(agent.reader)
+        sign = b"event: ping" if wire == "messages" else b": keep-alive\n\n"
+        await until_chunk(agent, begins=sign)
+        assert await made.runs() == []
+        await made.app.console.carry_out(SetPause(paused=False))
+        while b'"Re' not in await read_chunk(agent.reader):
+            pass
+        assert await made.runs() == [("read-inbox", "completed")]
+
+
+@EACH_WIRE
+async def test_a_call_that_was_held_too_long_in_a_pause_is_refused_to_the_model(wire: str) -> None:
+    """It did not run, and the answer goes on."""
+    model = ScriptedModel([Call("read_inbox", {"text": "x"})], [Text("Later then.")])
+    async with augmenting(model) as made:
+        made.app.pause.hold_seconds = 0.01
+        await made.app.console.carry_out(SetPause(paused=True))
+        assert (await made.agent(wire, stream=True).ask("read it")).text == "Later then."
+        assert "A person has put all calls on hold" in json.dumps(model.requests[1])
+        assert await made.runs() == []
 
 
 @EACH_WIRE
