@@ -205,20 +205,6 @@ async def test_a_request_of_too_many_values_passes_as_it_is(more: dict[str, Any]
     assert model.seen[1].body == body
 
 
-async def test_a_request_that_is_too_long_passes_and_that_is_on_record() -> None:
-    """As any other that is not augmented."""
-    model = ScriptedModel([Text("Passed.")])
-    async with augmenting(model) as made:
-        room = cast("AugmentRoom", made.gateway.augment_room)
-        room.limits = replace(room.limits, request_bytes=1 << 20)
-        agent = await client(made)
-        await agent.ask(b"POST", b"/v1/messages", body=request() + b" " * (1 << 20))
-        agent.hang_up()
-        (record,) = await records(made.app, "session.not_augmented")
-    assert "over 1 MiB" in record["reason"]
-    assert "tools" not in model.requests[0]
-
-
 async def test_bodies_that_wait_are_bounded_over_all_requests() -> None:
     model = ScriptedModel([Text("Late.")])
     async with augmenting(model) as made:

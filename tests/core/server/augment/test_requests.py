@@ -76,19 +76,27 @@ async def test_what_an_agent_sets_stays_as_it_was(wire: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "more"),
+    ("path", "more", "reason"),
     [
-        (b"/v1/messages", {"tool_choice": {"type": "any"}}),
-        (b"/v1/chat/completions", {"n": 2}),
-        (b"/v1/chat/completions", {"tool_choice": "required"}),
-        (b"/v1/responses", {"background": True}),
-        (b"/v1/responses", {"conversation": "conv_1"}),
-        (b"/v1/responses/compact", {}),
-        (b"/v1/messages/count_tokens", {}),
+        (b"/v1/messages", {"tool_choice": {"type": "any"}}, "it forces a tool"),
+        (b"/v1/messages", {"tool_choice": {"type": "tool", "name": "x"}}, "it forces a tool"),
+        (b"/v1/messages", {"messages": 5}, "it could not be read"),
+        (b"/v1/chat/completions", {"n": 2}, "several answers"),
+        (b"/v1/chat/completions", {"functions": []}, "`functions`"),
+        (b"/v1/chat/completions", {"tool_choice": "required"}, "it forces a tool"),
+        (b"/v1/responses", {"tool_choice": "required"}, "it forces a tool"),
+        (b"/v1/responses", {"background": True}, "in the background"),
+        (b"/v1/responses", {"conversation": "conv_1"}, "stored at the provider"),
+        (b"/v1/responses", {"x-encoding": "gzip"}, "its body is compressed"),
+        (b"/v1/responses", {"x-long": "x" * 5000}, "its body is over"),
+        (b"/v1/responses", {"x-long": "x" * 500_000}, "its body is over"),
+        (b"/v1/responses/compact", {}, ""),
+        (b"/v1/responses/resp_1", {}, ""),
+        (b"/v1/messages/count_tokens", {}, ""),
     ],
 )
 async def test_what_is_not_augmented_passes_as_it_is_and_that_is_said_once(
-    path: bytes, more: dict[str, Any]
+    path: bytes, more: dict[str, Any], reason: str
 ) -> None:
     """Byte for byte, with blanks that our own writer would not write."""
 
@@ -97,16 +105,19 @@ async def test_what_is_not_augmented_passes_as_it_is_and_that_is_said_once(
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
     bodies: list[bytes] = []
-    said_by = b"compact" not in path and b"count" not in path
+    lines = [b"Content-Encoding: gzip"] if "x-encoding" in more else []
     async with augmenting(fine) as made:  # type: ignore[arg-type]
+        made.limit(request_bytes=4000)
         body = json.dumps({"model": "m", "messages": [], "input": "x", **more}, indent=3).encode()
         for _ in range(2):
             agent = await client(made)
-            _, answer = await agent.ask(b"POST", path, body=body)
+            _, answer = await agent.ask(b"POST", path, *lines, body=body)
             assert answer == b"ok"
             agent.hang_up()
         assert bodies == [body, body]
-        assert len(await records(made.app, "session.not_augmented")) == said_by
+        said = [each["reason"] for each in await records(made.app, "session.not_augmented")]
+        assert len(said) == bool(reason)
+        assert reason in "".join(said)
 
 
 async def test_a_session_in_the_normal_mode_is_not_read() -> None:
