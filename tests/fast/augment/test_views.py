@@ -1,10 +1,11 @@
 """What an agent sees of an answer that ends early."""
 
+import asyncio
 from typing import Any, cast
 
 from aileron_core.models import CHAT_COMPLETIONS
 from aileron_core.server.augment.catalogue import Offer
-from aileron_core.server.augment.views import WholeView
+from aileron_core.server.augment.views import StreamView, WholeView
 
 
 class _Begun:
@@ -23,3 +24,31 @@ def test_no_second_head_is_written_into_an_answer() -> None:
     view = WholeView(CHAT_COMPLETIONS, Offer(), cast("Any", client))
     view.fail("It took too long.", 400, b"Bad Request", "invalid_request_error")
     assert client.aborted
+
+
+class _Full:
+    """An agent that has not read what was written so far, and then has."""
+
+    begun = True
+    has_room = False
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.wrote = asyncio.Event()
+
+    def write_now(self, data: bytes) -> None:
+        self.written.append(data)
+        self.wrote.set()
+
+
+async def test_signs_of_life_do_not_pile_up_before_an_agent_that_does_not_read() -> None:
+    """A call may be held for minutes, and its stream for an hour."""
+    client = _Full()
+    view = StreamView(CHAT_COMPLETIONS, Offer(), cast("Any", client))
+    async with view.kept_alive(0):
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert client.written == []
+        client.has_room = True
+        await client.wrote.wait()
+    assert client.written[0] == b": keep-alive\n\n"

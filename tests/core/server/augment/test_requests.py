@@ -248,6 +248,27 @@ async def test_an_earlier_response_is_named_as_the_provider_knows_it(stream: boo
 
 
 @EACH_WIRE
+async def test_a_fork_has_what_ran_before_it_and_nothing_of_what_ran_after(wire: str) -> None:
+    """The agent goes back to an earlier answer, and on from there with another question."""
+    model = ScriptedModel(
+        [Call("read_inbox", {"text": "one"})], [Text("First.")],
+        [Call("read_inbox", {"text": "two"})], [Text("Second.")], [Text("Third.")],
+    )  # fmt: skip
+    async with augmenting(model) as made:
+        agent = made.agent(wire, stream=True)
+        await agent.ask("read one")
+        fork = [*agent.history]
+        await agent.ask("read two")
+        agent.history = fork
+        assert (await agent.ask("another question")).text == "Third."
+        told = history(model.requests[4])
+        assert told[:-1] == history(model.requests[2])[:-1]
+        assert '\\"one\\"' in json.dumps(told)
+        assert '\\"two\\"' not in json.dumps(told)
+        assert "Record by Aileron" not in json.dumps(told)
+
+
+@EACH_WIRE
 async def test_where_a_history_is_cut_the_model_is_told_what_ran(wire: str) -> None:
     """The call has no place any more; one plain record stands before what was made from it."""
     model = ScriptedModel(
