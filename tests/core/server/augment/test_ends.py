@@ -175,7 +175,7 @@ async def test_a_refusal_at_the_beginning_passes_as_it_is(wire: str, stream: boo
     [
         ({"turns": 2}, 2, "asked 2 times"),
         ({"calls": 1}, 2, "more than 1 calls"),
-        ({"bytes": 600}, 9, "over 600 bytes"),
+        ({"bytes": 2000}, 9, "over 2000 bytes"),
     ],
 )
 async def test_each_bound_ends_in_an_error_of_the_providers_shape(
