@@ -141,6 +141,24 @@ async def test_each_request_begins_with_the_one_before(wire: str, stream: bool) 
             assert json.dumps(model.requests[-1]).count("sig-1") == 3
 
 
+@STREAMED
+@pytest.mark.parametrize(
+    ("store", "encrypted", "kept"), [(False, "", 0), (False, "sealed", 1), (True, "", 1)]
+)
+async def test_reasoning_goes_back_where_the_provider_stored_or_encrypted_it(
+    stream: bool, store: bool, encrypted: str, kept: int
+) -> None:
+    """OpenAI refuses an item of which it knows nothing but the id."""
+    model = ScriptedModel(
+        [Thinking("hm", encrypted), Call("read_inbox", {"text": "a"})], [Text("Read.")]
+    )
+    async with augmenting(model) as made:
+        await made.agent("responses", stream=stream, more={"store": store}).ask("read it")
+        kinds = [each.get("type") for each in history(model.requests[1])]
+        assert kinds.count("reasoning") == kept
+        assert kinds[-2:] == ["function_call", "function_call_output"]
+
+
 @EACH_WIRE
 @STREAMED
 async def test_in_a_mixed_turn_ours_run_and_the_agent_gets_its_own(wire: str, stream: bool) -> None:

@@ -247,6 +247,25 @@ async def test_an_earlier_response_is_named_as_the_provider_knows_it(stream: boo
         assert len(await made.runs()) == 2
 
 
+async def test_a_request_that_forces_a_tool_still_goes_on_from_what_the_provider_knows() -> None:
+    """It gets no tools of ours, but the id that the provider knows and the results that it waits for."""
+    model = ScriptedModel(
+        [Call("read_inbox", {"text": "a"})],
+        [Call("read_inbox", {"text": "b"}, "ours"), Call("own_tool", {}, "own")],
+        [Text("Done.")],
+    )
+    async with augmenting(model) as made:
+        agent = made.agent("responses", stream=True, tools=("own_tool",))
+        reply = await agent.ask("read it")
+        agent.history = []
+        agent.more = {"previous_response_id": reply.id, "tool_choice": "required"}
+        assert (await agent.answer_call(reply, "own result")).text == "Done."
+        last = model.requests[2]
+        assert last["previous_response_id"] == "resp_1"
+        assert [each["call_id"] for each in last["input"]] == ["ours", "own"]
+        assert names(last) == ["own_tool"]
+
+
 @EACH_WIRE
 async def test_a_fork_has_what_ran_before_it_and_nothing_of_what_ran_after(wire: str) -> None:
     """The agent goes back to an earlier answer, and on from there with another question."""
