@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -14,7 +13,6 @@ from aileron_core.server.augment.room import AugmentRoom
 from tests.core.server.augment.harness import Augmented, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
 from tests.core.server.augment.test_ends import MESSAGES, PATHS, client, read_head, request
-from tests.core.server.gateway.test_inspecting import records
 
 LARGE = "x" * 12_000_000
 OWN = [{"name": "own", "description": "o", "input_schema": {"type": "object"}}]
