@@ -124,3 +124,14 @@ def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
     assert few.resume("large") is None
     few.interrupt("too large", UnfinishedTurn(items=({"text": "x" * 2000},)))
     assert few.resume("too large") is not None  # what ran last is never forgotten
+
+
+def test_an_agents_own_names_count_in_what_is_remembered() -> None:
+    """Thousands of them may be long, in each of hundreds of answers."""
+    limits = MemoryLimits(entries=100, bytes=150_000)
+    conversations = Conversations(limits)
+    for number in range(10):
+        offer = Catalogue().offer([f"aileron_{number}_{place}" for place in range(1000)])
+        response = KnownResponse(last_id="", catalogue=Catalogue(), offer=offer)
+        conversations.know(f"resp_{number}", response)
+    assert [number for number in range(10) if conversations.response(f"resp_{number}")] == [8, 9]

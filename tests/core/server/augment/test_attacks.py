@@ -6,6 +6,9 @@ from typing import Any, cast
 
 import pytest
 
+from aileron_core.errors import StorageUnavailable
+from aileron_core.server.augment import exchange as exchange_module
+from aileron_core.server.augment import turns
 from aileron_core.server.augment.client_answer import ClientAnswer
 from aileron_core.server.augment.conversations import Conversations
 from aileron_core.server.augment.request_body import BufferedBodies
@@ -13,6 +16,7 @@ from aileron_core.server.augment.room import AugmentRoom
 from tests.core.server.augment.harness import Augmented, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
 from tests.core.server.augment.test_ends import MESSAGES, PATHS, client, read_head, request
+from tests.core.server.gateway.test_inspecting import records
 
 LARGE = "x" * 12_000_000
 OWN = [{"name": "own", "description": "o", "input_schema": {"type": "object"}}]
@@ -201,6 +205,52 @@ async def test_a_request_of_too_many_values_passes_as_it_is(more: dict[str, Any]
         await agent.ask(b"POST", b"/v1/messages", body=body)
         agent.hang_up()
     assert model.seen[1].body == body
+
+
+async def test_a_request_passes_only_once_it_is_on_record_that_it_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = ScriptedModel([Text("Passed.")])
+    forced = request(tool_choice={"type": "any"})
+    async with augmenting(model) as made:
+
+        async def unavailable(*_: Any) -> None:
+            raise StorageUnavailable("The disk is full.")
+
+        agent = await client(made)
+        with monkeypatch.context() as patch:
+            patch.setattr(made.app.session_service, "record", unavailable)
+            head, _ = await agent.ask(b"POST", b"/v1/messages", body=forced)
+        assert head.startswith(b"HTTP/1.1 500 ")
+        assert model.requests == []
+        await agent.ask(b"POST", b"/v1/messages", body=forced)
+        assert len(await records(made.app, "session.not_augmented")) == 1
+        agent.hang_up()
+
+
+async def test_no_call_begins_once_the_agent_has_hung_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the moment in which the answer with it has come to its end: it would be kept for nobody."""
+    model = ScriptedModel([Call("read_inbox", {"text": "x"})])
+    async with augmenting(model) as made:
+
+        def read_turn(*given: Any) -> Any:
+            for each in made.gateway._open.values():  # pyright: ignore[reportPrivateUsage]
+                for exchange in each:
+                    cast("Any", exchange)._client.client_gone()
+            return turns.read_turn(*given)
+
+        async def run(*_: Any, **__: Any) -> None:
+            called.append(1)
+
+        called: list[int] = []
+        monkeypatch.setattr(exchange_module, "read_turn", read_turn)
+        monkeypatch.setattr(made.gateway._agents, "run", run)  # pyright: ignore[reportPrivateUsage]
+        agent = await client(made)
+        await agent.send(b"POST", b"/v1/messages", body=request())
+        await model.asked.wait()
+        await all_over(made)
+        agent.hang_up()
+    assert called == []
 
 
 async def test_bodies_that_wait_are_bounded_over_all_requests() -> None:
