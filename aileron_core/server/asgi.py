@@ -1,6 +1,7 @@
 """The ASGI application: the guard, the routes, the gateway and what is mounted (`/mcp`)."""
 
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, TypedDict
 
@@ -86,7 +87,7 @@ def create_app(
     )
     # A path with a slash too many is another path: 404 in the one error body, no redirect.
     starlette.router.redirect_slashes = False
-    starlette.state.openapi = document()
+    starlette.state.openapi = functools.cache(document)  # most consoles are never asked for it
     starlette.state.draining = served.draining
     return starlette
 

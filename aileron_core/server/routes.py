@@ -6,7 +6,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, cast
 
 from starlette.requests import Request
@@ -101,8 +101,8 @@ async def health(request: Request) -> Response:
 
 async def openapi(request: Request) -> Response:
     """Return the OpenAPI document."""
-    document: dict[str, Any] = request.app.state.openapi
-    return _json(document)
+    document: Callable[[], dict[str, Any]] = request.app.state.openapi
+    return _json(document())
 
 
 async def status(request: Request) -> Response:
