@@ -30,7 +30,7 @@ from aileron_tui.messages import (
 )
 from aileron_tui.screens.deciding import Decisions
 from aileron_tui.screens.handoff import TextHandoff
-from aileron_tui.screens.reading import DocumentReader
+from aileron_tui.screens.reading import DocumentReader, has_widget
 from aileron_tui.state.intents import seen_difference
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
@@ -134,7 +134,7 @@ class ConsoleScreen(Screen[None]):
     @property
     def has_widgets(self) -> bool:
         """Whether its widgets are mounted, first and last: a closing screen outlives them by a moment."""
-        return bool(self.query("#topbar")) and bool(self.query("#keys"))
+        return has_widget(self, "#topbar") and has_widget(self, "#keys")
 
     # Commands
 

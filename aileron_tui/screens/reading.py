@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Callable, Sequence
 
+from textual.css.query import NoMatches
+from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -29,6 +31,15 @@ SEEN_SECONDS = 0.1
 """A line counts as seen when it stood on screen this long."""
 MIN_WAKE_SECONDS = 0.005
 """The shortest wait until the next look at what is due."""
+
+
+def has_widget(screen: DOMNode, selector: str) -> bool:
+    """Whether *selector*, an id, is mounted on *screen*. Asked at each drawing: a `query` would walk over all widgets."""
+    try:
+        screen.query_one(selector)
+    except NoMatches:
+        return False
+    return True
 
 
 class DocumentReader:
@@ -232,7 +243,7 @@ class DocumentReader:
     @property
     def _has_widgets(self) -> bool:
         """Whether the widgets are mounted: a closing screen outlives them by a moment."""
-        return bool(self._screen.query("#document"))
+        return has_widget(self._screen, "#document")
 
     def _wake(self) -> None:
         """Set the timer for the next change: lines that count as seen, a key that may decide."""
