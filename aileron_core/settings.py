@@ -478,7 +478,7 @@ def _gateway(table: _SettingsTable) -> GatewaySettings:
     urls = {key: table.value(key, "") for key in ("anthropic", "openai", "gemini")}
     for key, url in urls.items():
         if not _is_base_url(url):
-            table.refuse(key, 'must be a base URL, such as "https://models.example.com/v1"')
+            table.refuse(key, 'must be a base URL, such as "https://models.example.com"')
             urls[key] = ""
     file = table.value("ca_file", "")
     if not isinstance(file, str) or (file and not _is_own_file(file)):

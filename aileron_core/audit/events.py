@@ -78,7 +78,7 @@ class AuditEvent(StrEnum):
     SESSION_HOST_REFUSED = "session.host_refused"
     SESSION_HOST_ALLOWED = "session.host_allowed"
     SESSION_WENT_AROUND = "session.went_around"
-    """Its model called a tool of the agent's own that is not through the gate; once for each tool."""
+    """Its model called a tool of the agent's own that does not go through the gate; once for each tool."""
     SESSION_CALLS_COUNTED = "session.calls_counted"
     SESSION_TOOLS_RENAMED = "session.tools_renamed"
     """In augment mode: its model knows tools of the agent's by other names."""

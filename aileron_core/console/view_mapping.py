@@ -397,7 +397,8 @@ def session_view(
         running=running,
         traffic=traffic,
         waits_for_vault=waits_for_vault,
-        tool_calls=tool_calls,
+        augmented=session.augment,
+        tool_calls=None if session.augment else tool_calls,
         refused_hosts=tuple(
             RefusedHostView(host, problem)
             for host, problem in sessions.hosts.refused(session.session_id)

@@ -395,7 +395,7 @@ is not what its format says, or too large; no reader knows its format; it came o
 
 @dataclass(frozen=True, slots=True)
 class WentAroundView:
-    """A tool of an agent's own that its model called, and that is not through the gate."""
+    """A tool of an agent's own that its model called, and that does not go through the gate."""
 
     tool: str
     """One of the names in `aileron_core.sessions.own_tools`."""
@@ -454,6 +454,8 @@ class SessionView:
     """What contains it, what it may reach and what it can write, a sentence; hosts and paths not yet escaped."""
     waits_for_vault: bool = False
     """Its model requests are refused until the vault is unlocked."""
+    augmented: bool = False
+    """Aileron reads the requests to its model, and adds the person's actions to their tools."""
     tool_calls: ToolCallsView | None = None
     """None: model traffic is not inspected, and nothing was seen of it before."""
     refused_hosts: tuple[RefusedHostView, ...] = ()
@@ -465,7 +467,7 @@ class SessionView:
 
     @property
     def went_around(self) -> tuple[WentAroundView, ...]:
-        """The tools that its model called and that are not through the gate."""
+        """The tools that its model called and that do not go through the gate."""
         return self.tool_calls.went_around if self.tool_calls is not None else ()
 
     @property

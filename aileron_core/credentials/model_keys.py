@@ -56,6 +56,15 @@ def stored_model_keys(vault: Vault) -> tuple[ModelKey, ...]:
     return tuple(each for each in found if each is not None)
 
 
+def check_base_url(base_url: str) -> None:
+    """Raise InvalidRequest for one to which no key is sent."""
+    if not base_url.startswith("https://"):
+        raise InvalidRequest(
+            f"{base_url} is not https, so no key is sent there. Set an https address under "
+            "[gateway] in config.toml."
+        )
+
+
 class ModelKeys:
     """Stores keys, and gives the gateway the one for a request.
 
@@ -83,11 +92,7 @@ class ModelKeys:
             InvalidRequest: it cannot be sent in a header, or *base_url* is not https.
             VaultLocked, StorageUnavailable, OSError: nothing was stored.
         """
-        if not base_url.startswith("https://"):
-            raise InvalidRequest(
-                f"{base_url} is not https, so no key is sent there. Set an https address under "
-                "[gateway] in config.toml."
-            )
+        check_base_url(base_url)
         stored = AccountSecret(value=secret).stored("api_key")
         key = ModelKey(provider=provider, base_url=base_url, created_at=self._clock.now())
         async with self._changing:

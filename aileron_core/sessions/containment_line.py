@@ -33,7 +33,7 @@ def _why(session: Session) -> str:
         return "it connected by itself"
     if session.claims_contained:
         return "reported as contained, but seen outside any sandbox"
-    return "launched with --augment" if session.augment else "launched with --no-sandbox"
+    return "opened in augment mode" if session.augment else "launched with --no-sandbox"
 
 
 def _reach(session: Session) -> str:

@@ -123,7 +123,7 @@ class ToolCallMeter(SessionMeter[_Calls]):
                     del self._by_session[session_id]
 
     async def _record_mark(self, session_id: str, calls: _Calls, tool: str) -> None:
-        summary = "The model called a tool that is not through the gate"
+        summary = "The model called a tool that does not go through the gate"
         extra: dict[str, Json] = {"tool": tool, "called_at": rfc3339(calls.around[tool])}
         await self._record(session_id, AuditEvent.SESSION_WENT_AROUND, summary, extra)
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from aileron_core.clock import rfc3339
+from aileron_core.credentials.model_keys import check_base_url
 from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
 from aileron_core.server.gateway.upstreams import base_urls
@@ -30,6 +31,7 @@ def set_key(context: CommandContext, provider: str, secret: Given, passphrase: G
     requests = PassphraseRequests(context, given_passphrase(*passphrase))
     need_console(context, "gateway key set")
     base_url: str = HomeClient(context.home).request("GET", _ROUTE)[1]["base_urls"][provider]
+    check_base_url(base_url)  # before a key is asked for
     if not context.json:
         context.say(f"The key for {provider} stays in the vault:")
         context.say(f"    sent to  {escape(base_url)}, over TLS, and to no other address")

@@ -213,6 +213,17 @@ class OneOfUnlessAugmented(OneOf):
             return value
         return super().convert(value, param, ctx)
 
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        """Return the words that are allowed, or that anything is."""
+        if ctx is not None and ctx.params.get("augment"):
+            return "Name a program after --augment."
+        return super().get_missing_message(param, ctx)
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return the words that are allowed, and how anything else is launched."""
+        known = super().get_invalid_choice_message(value, ctx)
+        return f"{known} For another program: `aileron launch --augment PROGRAM`."
+
 
 def paths(
     _context: click.Context, _parameter: click.Parameter, incomplete: str

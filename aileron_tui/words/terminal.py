@@ -21,7 +21,7 @@ def calls_wait(count: int, action: str) -> str:
     return f"Aileron: {calls_waiting(count)}{named}"
 
 
-WENT_AROUND: Final = "Aileron: a model called a tool that is not through the gate"
+WENT_AROUND: Final = "Aileron: a model called a tool that does not go through the gate"
 
 
 def command_failed(program: str, why: str) -> str:

@@ -98,6 +98,9 @@ MODEL_REMARK: Final = "traffic through the gateway, counted; contents are not re
 MODEL_INSPECTED: Final = (
     "traffic through the gateway, counted; of its answers only the names of called tools are read"
 )
+MODEL_AUGMENTED: Final = (
+    "requests and answers are read, and your actions are added to its tools (augment mode)"
+)
 AROUND: Final = "AROUND THE GATE"
 AROUND_REMARK: Final = "what the model called; the agent may have refused it"
 CALLED: Final = "Called"
@@ -147,8 +150,8 @@ def went_around(count: int) -> str:
 
 
 def called_around(tool: str) -> str:
-    """Return what was seen of a tool that is not through the gate, a clause; it may not have run."""
-    return f"the model called {tool}, which is not through the gate"
+    """Return what was seen of a tool that does not go through the gate, a clause; it may not have run."""
+    return f"the model called {tool}, which does not go through the gate"
 
 
 def other_names(count: int) -> str:

@@ -96,6 +96,9 @@ def test_what_means_nothing_with_augment_is_refused(home: Path) -> None:
     assert "There is no program 'no-such-program-here'" in done.stderr
     done = aileron("launch", "no-such-agent", home=home, code=2)
     assert "is not one of" in done.stderr
+    assert "`aileron launch --augment PROGRAM`" in done.stderr
+    done = aileron("launch", "--augment", home=home, code=2)
+    assert "Name a program after --augment." in done.stderr
 
 
 def test_a_program_gets_placeholders_for_the_keys_in_the_vault_and_keeps_its_own() -> None:

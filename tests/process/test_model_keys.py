@@ -94,6 +94,9 @@ def test_a_key_that_config_sends_elsewhere_later_is_named_and_not_used(
     console.start()
     aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
     assert "placeholder" not in console.session(key_providers=["openai"])
+    refused = aileron("gateway", "key", "set", "openai", home=home, code=None)
+    assert "http://models.example is not https" in refused.stderr
+    assert "over TLS" not in refused.stdout
 
 
 def test_the_key_is_typed_unseen(home: Path, console: Console) -> None:

@@ -333,4 +333,4 @@ def test_without_a_screen_going_around_the_gate_is_said_and_rings_once() -> None
     assert told.written == [osc9(words.terminal.WENT_AROUND, {})]
     assert started_since(before) == []
     (said,) = map(plain_text, state.messages)
-    assert said == "▲ codex: the model called exec_command, which is not through the gate."
+    assert said == "▲ codex: the model called exec_command, which does not go through the gate."

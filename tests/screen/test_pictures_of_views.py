@@ -362,7 +362,7 @@ async def test_a_session_that_went_around_the_gate_is_marked_in_its_row(shown: C
 @dark
 @picture_of(around())
 async def test_an_opened_session_says_which_tools_its_model_called(shown: Console) -> None:
-    """Each that is not through the gate, with its time; the others counted, and what was not read."""
+    """Each that does not go through the gate, with its time; the others counted, and what was not read."""
     await shown.go("5", "sessions open")
     await shown.go("enter", "AROUND THE GATE")
 

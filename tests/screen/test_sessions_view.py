@@ -252,7 +252,7 @@ AROUND = replace(
 async def test_a_session_that_went_around_the_gate_is_marked_with_time_and_tool() -> None:
     """In the list's head, its row and its page: what was seen, and not that it ran."""
     at = clock_seconds(NOW - 61)
-    says = f"{at} the model called exec_command, which is not through the gate"
+    says = f"{at} the model called exec_command, which does not go through the gate"
     async with console(start(mail(), sessions=(AROUND, CLAUDE, RELAY))) as shown:
         await shown.go("5", "▲ 1 went around the gate")
         assert "● ▲ went around" in shown.row
@@ -265,6 +265,15 @@ async def test_a_session_that_went_around_the_gate_is_marked_with_time_and_tool(
         assert "2 answers: compressed" in shown.text
         assert "1 answer: over a WebSocket" in shown.text
         assert "only the names of called tools are read" in shown.text
+
+
+async def test_a_session_in_augment_mode_says_that_its_model_traffic_is_read() -> None:
+    """Every other session's says that it is not."""
+    augmented = replace(AROUND, augmented=True, tool_calls=None)
+    async with console(start(mail(), sessions=(augmented,))) as shown:
+        await shown.go("5", "1 session")
+        await shown.go("enter", "requests and answers are read")
+        assert "counted" not in shown.text
 
 
 async def test_going_around_the_gate_rings_once_for_each_session(
@@ -281,7 +290,7 @@ async def test_going_around_the_gate_rings_once_for_each_session(
         await shown.go("5", "1 went around the gate")
         assert rung == []
         shown.port.tell(SessionsUpdated(sessions=(AROUND, marked)))
-        await shown.shows("▲ claude: the model called Bash, which is not through the gate.")
+        await shown.shows("▲ claude: the model called Bash, which does not go through the gate.")
         await shown.shows("2 went around the gate")
         assert rung == [1]
         shown.port.tell(SessionsUpdated(sessions=(AROUND, replace(CLAUDE, tool_calls=more))))

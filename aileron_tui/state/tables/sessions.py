@@ -201,7 +201,7 @@ def _around(seen: WentAroundView) -> str:
 
 
 def _around_blocks(item: SessionView) -> list[Block]:
-    """Return each tool that its model called and that is not through the gate; the tools' names are ours."""
+    """Return each tool that its model called and that does not go through the gate; the tools' names are ours."""
     if not item.went_around:
         return []
     made = [heading(words.views.AROUND, (Piece(words.views.AROUND_REMARK, "muted"),))]
@@ -348,8 +348,11 @@ def _model(item: SessionView) -> list[Block]:
     traffic = item.traffic
     if traffic is None:
         return [heading(words.views.MODEL, (Piece(words.views.NO_MODEL, "muted"),))]
-    inspected = item.tool_calls is not None
-    remark = words.views.MODEL_INSPECTED if inspected else words.views.MODEL_REMARK
+    remark = words.views.MODEL_REMARK
+    if item.augmented:
+        remark = words.views.MODEL_AUGMENTED
+    elif item.tool_calls is not None:
+        remark = words.views.MODEL_INSPECTED
     made = [heading(words.views.MODEL, (Piece(remark, "muted"),))]
     if item.waits_for_vault:
         made.append(value("Waits", (Piece(words.views.MODEL_WAITS, "attn"),)))

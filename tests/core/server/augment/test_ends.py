@@ -317,4 +317,4 @@ async def test_each_request_to_the_model_is_on_record() -> None:
         assert sorted(row[5] for row in passed) == sorted(len(seen.body) for seen in model.seen)
         opened = next(body for body in bodies if body["event"] == "session.opened")
         assert opened["augment"] is True
-        assert opened["containment"].startswith("Not contained: launched with --augment")
+        assert opened["containment"].startswith("Not contained: opened in augment mode")
