@@ -32,8 +32,11 @@ class SplicedObject:
     """
 
     def __init__(self, data: bytes | bytearray, what: str) -> None:
-        self._spans: dict[int, tuple[int, int]] = {}
-        """Begin and end by the id of what was read, which lives as long as `value`."""
+        self._members: dict[str, tuple[int, int]] = {}
+        """Begin and end of each member with its name."""
+        self._elements: dict[int, tuple[int, int]] = {}
+        """Likewise by the id of an element that is an object or a list: it lives as long as `value`,
+        and unlike a text or a number, no other element is the same Python object."""
         self._data = data
         self._text = ""
         try:
@@ -43,7 +46,8 @@ class SplicedObject:
             if end != len(self._text) or len(value) != len(pairs):
                 raise Refused
         except (ValueError, IndexError, RecursionError):
-            self._spans.clear()
+            self._members.clear()
+            self._elements.clear()
             value = parse_object(data, what)  # says what is wrong
         self.value: JsonDict = value
         """Neither it nor anything in it may be changed."""
@@ -55,20 +59,24 @@ class SplicedObject:
     def _pieces(self, changed: JsonDict) -> Iterator[bytes | memoryview]:
         before = b"{"
         for key, value in changed.items():
-            yield before + dump(key) + b":"
+            yield before
             before = b","
-            if id(value) not in self._spans and isinstance(value, list):
-                yield from self._elements(cast("list[object]", value))
+            if key in self._members and value is self.value[key]:
+                yield self._source(*self._members[key])
+                continue
+            yield dump(key) + b":"
+            if isinstance(value, list):
+                yield from self._list_pieces(cast("list[object]", value))
             else:
-                yield self._part(value)
+                yield dump(value)
         yield b"}" if changed else b"{}"
 
-    def _elements(self, elements: list[object]) -> Iterator[bytes | memoryview]:
+    def _list_pieces(self, elements: list[object]) -> Iterator[bytes | memoryview]:
         """Give a list; elements that follow each other in the source are one piece of it."""
         before = b"["
         begin = end = 0
         for element in elements:
-            span = self._spans.get(id(element), (0, 0))
+            span = self._elements.get(id(element), (0, 0))
             if end and self._following(end) == span[0]:
                 end = span[1]
                 continue
@@ -88,10 +96,6 @@ class SplicedObject:
         mark = _NEXT.match(self._text, end)
         return mark.end() if mark is not None and mark[1] == "," else -1
 
-    def _part(self, value: object) -> bytes | memoryview:
-        span = self._spans.get(id(value))
-        return dump(value) if span is None else self._source(*span)
-
     def _source(self, begin: int, end: int) -> bytes | memoryview:
         if self._text.isascii():
             return memoryview(self._data)[begin:end]
@@ -103,17 +107,22 @@ class SplicedObject:
         if colon is None or not isinstance(key, str):
             raise Refused
         begin = colon.end()
-        if not self._text.startswith("[", begin):
-            value, end = self._value(begin)
+        if self._text.startswith("[", begin):
+            value, end = self._parts(begin, "[]", self._element)
         else:
-            value, end = self._parts(begin, "[]", self._value)
-            self._spans[id(value)] = (begin, end)
+            value, end = self._value(begin, within=1)
+        self._members[key] = (at, end)
         return (key, value), end
 
-    def _value(self, at: int) -> tuple[Any, int]:
+    def _element(self, at: int) -> tuple[Any, int]:
+        value, end = self._value(at, within=2)
+        if type(value) in (dict, list):
+            self._elements[id(value)] = (at, end)
+        return value, end
+
+    def _value(self, at: int, *, within: int) -> tuple[Any, int]:
         value, end = DECODER.raw_decode(self._text, at)
-        check_depth(value, self._text, at, end, within=2)
-        self._spans[id(value)] = (at, end)
+        check_depth(value, self._text, at, end, within=within)
         return value, end
 
     def _parts(
@@ -122,7 +131,9 @@ class SplicedObject:
         """Read what stands between *brackets*; return it, and where the text goes on."""
         found: list[_T] = []
         mark = _OPENING.match(self._text, at)
-        if mark is not None and self._text[mark.end()] == brackets[1]:
+        if mark is None or mark[1] != brackets[0]:
+            raise Refused
+        if self._text[mark.end()] == brackets[1]:
             mark = _NEXT.match(self._text, mark.end())
         while mark is not None and mark[1] in (brackets[0], ","):
             value, end = part(mark.end())

@@ -36,21 +36,35 @@ def test_what_is_read_and_written_is_the_same(value: Any, how: Any, more: Any) -
 
 
 def test_what_does_not_change_keeps_its_bytes() -> None:
-    """How a number is written, what is escaped, the order, and between elements the spaces too."""
-    elements = ['{"b" : 1.50}', '"\\u00e9 \u00e9"', "-0", "1E2", "[ ]", '{"role":"user"}']
-    data = f' {{"n": 1e1 , "m" : [ {" , ".join(elements)} ],"s":"\u00fc\\u0041" }}\n'.encode()
+    """How a number is written, what is escaped, the order, and within members and between elements the spaces."""
+    elements = [
+        '{"b" : 1.50}',
+        '["\\u00e9 \u00e9"]',
+        '{"n":-0}',
+        "[ 1E2 ]",
+        "[ ]",
+        '{"role":"user"}',
+    ]
+    members = ('"n": 1e1', '"\u00e9" : "\u00fc\\u0041"', '"s": [-0, "a", "\\u0061" ]')
+    n, accented, s = members
+    data = f' {{{n} , "m" : [ {" , ".join(elements)} ],{accented}, {s}}}\n'.encode()
     source = SplicedObject(data, "it")
     items = source.value["m"]
-    assert (
-        source.write(source.value)
-        == (f'{{"n":1e1,"m":[ {" , ".join(elements)} ],"s":"\u00fc\\u0041"}}').encode()
-    )
+    whole = f'{{{n},"m" : [ {" , ".join(elements)} ],{accented},{s}}}'
+    assert source.write(source.value) == whole.encode()
     new = {"new": 1}
     changed = {**source.value, "m": [items[0], items[1], new, items[3], items[4], items[2]], "x": 2}
     a, b, c, d, e, _ = elements
     assert source.write(changed) == (
-        f'{{"n":1e1,"m":[{a} , {b},{{"new":1}},{d} , {e},{c}],"s":"\u00fc\\u0041","x":2}}'.encode()
+        f'{{{n},"m":[{a} , {b},{{"new":1}},{d} , {e},{c}],{accented},{s},"x":2}}'.encode()
     )
+
+
+def test_equal_values_keep_each_its_own_bytes() -> None:
+    """Python has one object for all small integers of a value, and for all texts of one letter."""
+    data = b'{"a":0,"b":-0,"c":"a","d":"\\u0061","e":null,"f":[0,"a"]}'
+    source = SplicedObject(data, "it")
+    assert source.write({**source.value}) == data
 
 
 def outcome(read: Callable[[], Any]) -> Any:
@@ -78,3 +92,13 @@ def test_a_list_may_be_as_deep_in_parts_as_whole() -> None:
     """Two of its levels are the object and the list itself."""
     assert isinstance(assert_read_alike(f'{{"a":{"[" * 199}{"]" * 199}}}'), dict)
     assert "too deeply" in assert_read_alike(f'{{"a":{"[" * 200}{"]" * 200}}}')
+    depth = 199
+    data = f'{{"\u00e9": {"[" * depth}{"]" * depth},"o": {{"a":{"[" * (depth - 1)}{"]" * (depth - 1)}}}}}'
+    source = SplicedObject(data.encode(), "it")
+    assert source.write(source.value) == data.encode()
+
+
+def test_it_refuses_brackets_of_two_kinds() -> None:
+    """As the whole reader does."""
+    for text in ("[}", " [ } ", "{]", '{"a":[}}', '{"a":{]}'):
+        assert "it is not JSON" in assert_read_alike(text)
