@@ -79,17 +79,17 @@ class Exchange:
                 raise GatewayError(
                     "timeout", "The request did not come to its end in time."
                 ) from None
-            if body.is_gone:
+            if body.is_gone or self.client_disconnected:
                 return None
             plan = await self._plan(body.data if complete else None)
+            if self.client_disconnected:  # or its session has ended: nothing more is sent for it
+                return None
             if plan is None:
                 return body.replay
             await self._answered(plan, body.hold)
             return None
 
     async def _answered(self, plan: Plan, hold: Callable[[int], None]) -> None:
-        if self._client.gone.is_set():
-            return
         view = (StreamView if plan.streams else WholeView)(plan.format, plan.offer, self._client)
         over = asyncio.Event()
         loop = _Loop(plan, view, Egress(self._side, hold), self._caller(plan, over), self._limits)

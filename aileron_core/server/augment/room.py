@@ -90,6 +90,8 @@ class AugmentRoom:
                     asked = read_request(format_, body)
                 else:
                     asked = await asyncio.to_thread(read_request, format_, body)
+                    if side.client.disconnected:
+                        return None
                 made = make_plan(asked, known, lambda: self._fresh(session))
             except ModelFormatError:
                 made = "it could not be read"

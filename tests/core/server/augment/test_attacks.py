@@ -6,9 +6,11 @@ from typing import Any, cast
 
 import pytest
 
+from aileron_core.console_port import EndSession
 from aileron_core.errors import StorageUnavailable
 from aileron_core.server.augment import exchange as exchange_module
-from aileron_core.server.augment import turns
+from aileron_core.server.augment import requests, turns
+from aileron_core.server.augment import room as room_module
 from aileron_core.server.augment.client_answer import ClientAnswer
 from aileron_core.server.augment.conversations import Conversations
 from aileron_core.server.augment.request_body import BufferedBodies
@@ -423,3 +425,34 @@ async def test_an_answer_that_has_no_body_gets_none(status: int) -> None:
         await all_over(made)
         assert not bytes(agent.reader._buffer)  # type: ignore[attr-defined]
         agent.hang_up()
+
+
+@pytest.mark.parametrize("more", [{"n": 2}, {}])
+async def test_nothing_is_sent_for_a_session_that_ended_while_its_request_was_read(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
+) -> None:
+    """Neither with tools nor as it is; nor is anything of the session kept."""
+    model = ScriptedModel([Text("Late.")])
+    async with augmenting(model) as made:
+        ending = EndSession(session_id=made.session.session.session_id)
+        loop = asyncio.get_running_loop()
+
+        async def end() -> None:
+            await made.app.console.carry_out(ending)
+            (exchange,) = next(iter(made.gateway._open.values()))  # pyright: ignore[reportPrivateUsage]
+            await made.until(lambda: cast("Any", exchange).client_disconnected or None)
+
+        def read_request(*given: Any) -> Any:
+            asyncio.run_coroutine_threadsafe(end(), loop).result()
+            return requests.read_request(*given)
+
+        monkeypatch.setattr(room_module, "read_request", read_request)
+        monkeypatch.setattr(room_module, "_AT_ONCE", 0)
+        agent = await client(made)
+        await agent.send(b"POST", b"/v1/chat/completions", body=request(**more))
+        with pytest.raises(ConnectionError):
+            await agent.reader.read()
+        await all_over(made)
+        assert made.gateway.augment_room.session_ids == ()
+        agent.hang_up()
+    assert model.requests == []
