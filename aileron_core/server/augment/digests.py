@@ -15,6 +15,7 @@ from aileron_core.models.json_values import JsonDict
 
 _TEXTS = ("text", "input_text", "output_text")
 _UNREAD = ("thinking", "redacted_thinking", "reasoning")
+_MARKS = ("id", "status", "cache_control", "caller")
 _END = b"\0\n"
 _canonical_json = json.JSONEncoder(sort_keys=True).encode
 Unit: TypeAlias = tuple[str, ...]
@@ -167,8 +168,11 @@ def _arguments(given: object) -> str:
 def _canonical(value: object) -> str:
     if isinstance(value, dict):
         kept = cast("dict[str, Any]", value)
-        marks = ("id", "status", "cache_control", "caller")
-        value = {k: v for k, v in kept.items() if v is not None and k not in marks}
+        value = {k: v for k, v in kept.items() if v is not None and k not in _MARKS}
+        if value.keys() <= {"type"} and (
+            id_ := kept.get("id")
+        ):  # a reference: it is all that it says
+            value["id"] = id_
     return _canonical_json(value)
 
 

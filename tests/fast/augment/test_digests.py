@@ -67,6 +67,14 @@ def test_what_says_something_else_has_another(item: Any) -> None:
     assert digest_of([item, item]) != digest_of([item]) or item.get("content") == 5
 
 
+@pytest.mark.parametrize("kind", ["item_reference", "image_generation_call"])
+def test_references_differ_by_what_they_refer_to(kind: str) -> None:
+    """Of all else the id is the provider's alone, and an SDK may leave it out."""
+    one, other = ({"type": kind, "id": id_} for id_ in ("a", "b"))
+    assert digest_of([one]) != digest_of([other])
+    assert digest_of([{**one, "result": "x"}]) == digest_of([{**other, "result": "x"}])
+
+
 def test_a_long_history_of_one_speaker_is_read_in_one_pass() -> None:
     """In time that grows with its square, an agent could hold up the whole console."""
     digest = HistoryDigest()
