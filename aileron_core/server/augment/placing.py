@@ -109,6 +109,8 @@ class _Placing:
         self._out.append(sent)
 
     def _place(self, item: ReadItem) -> None:
+        if not item.units and not is_of_model(item.value):
+            return  # an empty message of the agent's: the digest is still that of the answer before it
         hidden = self._known.hidden(self._now)
         if hidden is not None and hidden.before in self._begins:
             del self._out[self._begins[hidden.before] :]

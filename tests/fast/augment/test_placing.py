@@ -57,6 +57,12 @@ def test_a_hidden_turn_stands_where_the_agent_has_its_answer() -> None:
     assert place(known(), [ASKED, plain, said]) == [ASKED, *REAL, said]
 
 
+def test_an_empty_message_behind_an_answer_stays() -> None:
+    """With it the history has the same digest as with the answer alone."""
+    empty, said = {"role": "user", "content": ""}, {"role": "user", "content": "more"}
+    assert place(known(), [ASKED, SEEN, empty, said]) == [ASKED, *REAL, empty, said]
+
+
 def test_our_results_come_before_the_agents_in_one_message() -> None:
     """As Messages wants those of one turn; Chat has a message for each."""
     ours = (ToolResult(call_id="c", text="ours"),)
