@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -62,35 +63,32 @@ class UnfinishedTurn:
     earlier: "UnfinishedTurn | None" = None
     """Of an equal request that ran beside it: what both did is told."""
 
-    def behind(self, earlier: "UnfinishedTurn") -> "UnfinishedTurn":
-        """Return it with *earlier* before all that it has."""
-        chain: list[UnfinishedTurn] = []
+    @property
+    def chain(self) -> Iterator["UnfinishedTurn"]:
+        """It and those before it, the newest first: as many as there were equal requests, so no recursion."""
         each: UnfinishedTurn | None = self
         while each is not None:
-            chain.append(each)
+            yield each
             each = each.earlier
-        for turn in reversed(chain):
+
+    def behind(self, earlier: "UnfinishedTurn") -> "UnfinishedTurn":
+        """Return it with *earlier* before all that it has."""
+        for turn in reversed([*self.chain]):
             earlier = replace(turn, earlier=earlier)
         return earlier
 
     async def completed(self, format_: Format) -> "UnfinishedTurn":
-        """Return it without an open turn, once what had begun is over."""
-        if self.earlier is not None:
-            chain: list[UnfinishedTurn] = []  # as long as there were equal requests: no recursion
-            each: UnfinishedTurn | None = self
-            while each is not None:
-                chain.append(replace(each, earlier=None))
-                each = each.earlier
-            done = [await turn.completed(format_) for turn in reversed(chain)]
-            return UnfinishedTurn(
-                items=tuple(item for turn in done for item in turn.items),
-                ran=tuple(line for turn in done for line in turn.ran),
-            )
-        if self.work is None:
-            return self
-        batch = await asyncio.shield(self.work)
-        items = (*self.items, *self.open_items, *format_.results(batch.results))
-        return UnfinishedTurn(items=items, ran=(*self.ran, *batch.ran))
+        """Return it as one, without an open turn, once what had begun is over."""
+        items: list[JsonDict] = []
+        ran: list[str] = []
+        for turn in reversed([*self.chain]):
+            items += turn.items
+            ran += turn.ran
+            if turn.work is not None:
+                batch = await asyncio.shield(turn.work)
+                items += (*turn.open_items, *format_.results(batch.results))
+                ran += batch.ran
+        return UnfinishedTurn(items=tuple(items), ran=tuple(ran))
 
 
 @dataclass(slots=True)
@@ -180,7 +178,7 @@ class Conversations:
 
     def interrupt(self, digest: str, unfinished: UnfinishedTurn) -> None:
         """Keep what was begun, behind what an equal request began beside it."""
-        size = _size((*unfinished.items, *unfinished.open_items))
+        size = sum(_size((*turn.items, *turn.open_items)) for turn in unfinished.chain)
         earlier, before = self._unfinished.sized(digest)
         if earlier is not None:
             unfinished = unfinished.behind(earlier)

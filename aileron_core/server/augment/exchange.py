@@ -93,7 +93,7 @@ class Exchange:
         view = (StreamView if plan.streams else WholeView)(plan.format, plan.offer, self._client)
         over = asyncio.Event()
         loop = _Loop(plan, view, Egress(self._side, hold), self._caller(plan, over), self._limits)
-        self._client.on_gone = loop.client_gone
+        self._client.on_gone = loop.keep
         running = tasks.spawn(_outcome(loop), name="augment loop")
         leaving = tasks.spawn(self._client.gone.wait(), name="augment client")
         try:
@@ -188,13 +188,8 @@ class _Loop:
                 pass
             finished = not self._view.client_gone
         finally:
-            if not finished and (self._hidden or self._open is not None):
-                self._keep()
-
-    def client_gone(self) -> None:
-        """Keep what ran at once: an equal request may be there in the same turn of the event loop."""
-        if self._hidden or self._open is not None:
-            self._keep()
+            if not finished:
+                self.keep()
 
     async def _resume(self) -> None:
         """Go on from what ran for an equal request that was never answered."""
@@ -227,8 +222,8 @@ class _Loop:
             return True
         if answer.error is None:
             self._remember(answer, turn, batch)
-        elif self._hidden:
-            self._keep()
+        else:
+            self.keep()
         await self._view.finish(self._answers)
         return False
 
@@ -244,8 +239,7 @@ class _Loop:
                     raise ModelFormatError(
                         "The model's server did not stream its answer, although it was asked to."
                     )
-                if self._hidden:
-                    self._keep()
+                self.keep()
                 await self._view.refuse(head, upstream)
                 return None
             counted = replace(Limits(), answer_bytes=self._bytes_left)
@@ -297,17 +291,12 @@ class _Loop:
         ran = (*self._ran, *(batch.ran if turn.has_agents else ()))
         plan.remember(self._answers, hidden, batch.results, ran)
 
-    def _keep(self) -> None:
-        if self._kept:
+    def keep(self) -> None:
+        """Keep what ran for an equal request, at once: that may be there in the same turn of the event loop."""
+        if self._kept or not (self._hidden or self._open):
             return
         self._kept = True
-        begun = self._open
+        begun = self._open or UnfinishedTurn()
         self._plan.interrupted(
-            UnfinishedTurn(
-                items=(*self._hidden, *(begun.items if begun else ())),
-                ran=(*self._ran, *(begun.ran if begun else ())),
-                open_items=begun.open_items if begun else (),
-                work=begun.work if begun else None,
-                earlier=begun.earlier if begun else None,
-            )
+            replace(begun, items=(*self._hidden, *begun.items), ran=(*self._ran, *begun.ran))
         )

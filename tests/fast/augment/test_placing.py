@@ -123,6 +123,10 @@ def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
         few.response("a")
     assert few.response("b") is None
     assert few.response("a") is not None
+    large = UnfinishedTurn(items=({"text": "x" * 2000},))
+    few.interrupt("large", UnfinishedTurn(earlier=large))
+    few.interrupt("newer", UnfinishedTurn())
+    assert few.resume("large") is None
     few.interrupt("small", UnfinishedTurn(items=({"text": "x" * 300},)))
     few.interrupt("large", UnfinishedTurn(items=({"text": "x" * 900},)))
     assert few.resume("small") is None
