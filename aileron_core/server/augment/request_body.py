@@ -45,7 +45,7 @@ class RequestBody:
         self._bodies = bodies
         self._receive = receive
         self._most = most
-        self._read = False
+        self._replayed = False
         self._more = True
         self.data = bytearray()
         self.size = 0
@@ -80,8 +80,9 @@ class RequestBody:
         self.size += size
 
     async def replay(self) -> Message:
-        """Receive the request from its beginning."""
-        if self._read:
+        """Receive the request from its beginning; what was read is kept no longer."""
+        if self._replayed:
             return await self._receive()
-        self._read = True
-        return {"type": "http.request", "body": bytes(self.data), "more_body": self._more}
+        self._replayed = True
+        data, self.data = bytes(self.data), bytearray()
+        return {"type": "http.request", "body": data, "more_body": self._more}
