@@ -10,7 +10,7 @@ from aileron_core.server.gateway.key_injection import LOCKED, StreamMask
 from aileron_core.server.gateway.providers import GatewayError, Header
 from aileron_core.sessions.traffic import GatewayRequest
 
-_OF_THE_BODY = frozenset(
+_AGENTS_ONLY = frozenset(
     (
         b"content-length",
         b"transfer-encoding",
@@ -23,7 +23,7 @@ _OF_THE_BODY = frozenset(
         b"x-idempotency-key",
     )
 )
-"""Headers of the agent's request that say something else of ours."""
+"""Headers that are true of the agent's request, and not of ours."""
 
 
 class Egress:
@@ -97,7 +97,7 @@ class Egress:
 
 def _headers(headers: list[Header], body: bytes) -> list[Header]:
     return [
-        *(each for each in headers if each[0].lower() not in _OF_THE_BODY),
+        *(each for each in headers if each[0].lower() not in _AGENTS_ONLY),
         (b"Content-Length", b"%d" % len(body)),
         (b"Accept-Encoding", b"identity"),
     ]

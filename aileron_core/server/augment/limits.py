@@ -10,7 +10,7 @@ class AugmentLimits:
     request_bytes: int = 32 * 1024 * 1024
     """Of the agent's own request; a longer one passes unread."""
     buffered_bytes: int = 128 * 1024 * 1024
-    """Of the requests of all sessions that are being answered, and the answers; beyond it, more are refused."""
+    """Of the requests of all sessions that are being answered, and the answers; what goes beyond it is refused."""
     turns: int = 32
     """Requests to the model."""
     calls: int = 128

@@ -110,8 +110,8 @@ def make_plan(
     results = response.results if response is not None else ()
     if response is not None:
         request = going_on_from(format_, request, response.last_id)
+    # The provider has those of the conversation's beginning: a list of ours alone could replace them.
     keeps_tools = bool(thread_of(format_, request)) and not request.get("tools")
-    """The provider has those of the conversation's beginning: a list of ours alone could replace them."""
     if asked.reason is not None and response is not None:
         return Plan(
             format=format_,

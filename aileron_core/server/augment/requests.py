@@ -16,10 +16,8 @@ FORMATS: Mapping[bytes, Format] = {
     b"/v1/responses": OPENAI_RESPONSES,
 }
 """By the path behind the gateway's prefix."""
-
-
 _MOST_PARTS = 20_000
-"""Each takes its time, for its digest and its place, however small it is."""
+"""Messages, parts of them and tools: each takes time, for its digest and its place, however small it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
