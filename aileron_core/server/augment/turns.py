@@ -10,8 +10,6 @@ from aileron_core.server.augment.catalogue import Offer
 
 _RUN_BY_PROVIDER = frozenset(
     {
-        "server_tool_use",
-        "mcp_tool_use",
         "web_search_call",
         "file_search_call",
         "code_interpreter_call",
@@ -36,8 +34,7 @@ def read_turn(format_: Format, answer: Answer, offer: Offer) -> Turn:
     if answer.stop.kind != "tools" or not ours:
         return Turn()
     others = len(ours) < len(answer.calls) or any(
-        kind.endswith(("_call", "_use", "custom")) and kind not in _RUN_BY_PROVIDER
-        for kind in _other_calls(format_.turn(answer))
+        kind not in _RUN_BY_PROVIDER for kind in _other_calls(format_.turn(answer))
     )
     return Turn(ours=ours, has_agents=others)
 
