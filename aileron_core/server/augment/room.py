@@ -20,6 +20,7 @@ from aileron_core.server.augment.request_body import BufferedBodies
 from aileron_core.server.augment.requests import FORMATS, read_request
 from aileron_core.server.augment.tool_calls import ToolCaller
 from aileron_core.server.gateway.augmenting import UNRECORDED, GatewaySide
+from aileron_core.server.gateway.key_injection import is_encoded
 from aileron_core.server.gateway.providers import GatewayError
 from aileron_core.sessions.model import Session
 
@@ -81,7 +82,7 @@ class AugmentRoom:
         made: Plan | str
         if body is None:
             made = f"its body is over {self.limits.request_bytes >> 20} MiB"
-        elif b"content-encoding" in (name.lower() for name, _ in side.client.headers):
+        elif is_encoded(side.client.headers):
             made = "its body is compressed"
         else:
             try:

@@ -225,7 +225,7 @@ class KeyedForwarding(Forwarding):
 
 
 def is_encoded(headers: Iterable[Header]) -> bool:
-    """Return whether an answer with these headers is compressed."""
+    """Return whether a request or an answer with these headers is compressed."""
     return any(
         value.strip().lower() not in _PLAIN.get(name.lower(), (value.strip().lower(),))
         for name, value in headers

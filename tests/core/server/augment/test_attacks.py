@@ -456,3 +456,14 @@ async def test_nothing_is_sent_for_a_session_that_ended_while_its_request_was_re
         assert made.gateway.augment_room.session_ids == ()
         agent.hang_up()
     assert model.requests == []
+
+
+async def test_a_body_that_says_it_is_not_compressed_is_read() -> None:
+    model = ScriptedModel([Text("Hi.")])
+    async with augmenting(model) as made:
+        agent = await client(made)
+        plain = b"Content-Encoding: identity"
+        await agent.ask(b"POST", b"/v1/messages", plain, body=request())
+        assert await records(made.app, "session.not_augmented") == []
+        agent.hang_up()
+    assert model.requests[0]["tools"]
