@@ -120,6 +120,8 @@ class _Placing:
         elif self._known.has_hidden and is_of_model(item.value):
             self._run = self._run or _Run(len(self._out) - 1)
             self._run.digest.add(item.units)
+            if not item.units:
+                return  # an item that says nothing (reasoning) is no sign of an answer that said nothing
             self._run.lost = self._known.hidden_alone(self._run.digest.value) or self._run.lost
 
     def _end_run(self) -> None:

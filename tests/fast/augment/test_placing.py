@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS
+from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, OPENAI_RESPONSES
 from aileron_core.models.neutral import ToolResult
 from aileron_core.server.augment.catalogue import Catalogue, Offer
 from aileron_core.server.augment.conversations import (
@@ -90,6 +90,20 @@ def test_in_another_history_a_record_stands_before_the_answer_without_its_thinki
     assert record["role"] == "user"
     assert record["content"].endswith("\n- f: completed")
     assert answer == {"role": "assistant", "content": [{"type": "text", "text": "done"}]}
+
+
+def test_an_answer_that_said_nothing_leaves_no_record_in_another_conversation() -> None:
+    """As after calls whose model had nothing to add: reasoning of any answer says as little."""
+    conversations = Conversations()
+    turn = HiddenTurn(before=history_digest([ASKED]), items=REAL, ran=("f: completed",))
+    conversations.hide(after=history_digest([ASKED]), alone=digest_of([]), turn=turn)
+    items: list[Any] = [
+        {"role": "user", "content": "other"},
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {"role": "assistant", "content": "no"},
+    ]
+    placed = placed_history(OPENAI_RESPONSES, ReadHistory.of(items), conversations)
+    assert [*placed.items] == items
 
 
 def test_in_a_history_without_the_answer_there_is_nothing_to_say() -> None:
