@@ -2,8 +2,8 @@
 
 import contextlib
 import os
+import re
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,6 @@ from tests.support.server_harness import CLI, DRAFT, eventually
 
 OLD, NEW = "legacy", "2026-07-28"
 RELAY = str(Path(sys.executable).with_name("aileron-mcp"))
-REST = 0.6
-"""Seconds: a key that follows another at once, or a new screen, counts for nothing."""
 NOTICED = 60.0
 """Seconds; the promise is one, and the rest is for a machine that does many things at once."""
 
@@ -101,19 +99,9 @@ async def in_thread(work: Callable[[], Any]) -> Any:
 def accept(console: Tmux, name: str) -> None:
     """Read the file that the console shows, which must be *name*, to its end, and press the key."""
     what = name.partition(" ")[2]
-    console.until(lambda shown: f"Name        ┃ {what}" in shown)
-    while "not seen yet" in console.pane():
-        time.sleep(REST)
-        console.press("Space")
-    console.until(lambda shown: f"t accepts the {name}" in shown)
-    said = f"Accepted: {what}."
-    for _ in range(3):  # a key that came as the screen was drawn again does not count
-        time.sleep(REST)
-        console.press("t")
-        with contextlib.suppress(AssertionError):
-            eventually(lambda: said in console.pane(), said, 10)
-            return
-    raise AssertionError(console.pane())
+    console.until(f"Name        ┃ {what}")
+    console.read_on(re.compile(rf"^ ✓ All seen\. t accepts the {re.escape(name)}", re.MULTILINE))
+    console.press_at_rest("t", f"Accepted: {what}.")
 
 
 def rewrite_with_its_old_time(path: Path) -> None:

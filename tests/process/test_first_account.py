@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from aileron_core.home.owner import lock_owner
-from tests.process.test_accepting import REST, accept
-from tests.process.test_suites import press
+from tests.process.test_accepting import accept
 from tests.process.tmux import Tmux, shell
 from tests.support.server_harness import ROOT, eventually
 
@@ -60,7 +59,7 @@ class Pane:
         self.terminal.press("Enter")
 
     def sees(self, pattern: str) -> str:
-        return self.terminal.until(lambda shown: bool(re.search(pattern, shown, re.MULTILINE)))
+        return self.terminal.until(re.compile(pattern, re.MULTILINE))
 
     def ends(self, code: int = 0) -> str:
         """Wait for the end of the line that was typed, and return what it printed."""
@@ -110,15 +109,11 @@ def seen(folder: Path) -> list[Any]:
 def approve(console: Pane) -> str:
     """Go to the call, read it to its end, and press the key; return what was on the screen."""
     terminal = console.terminal
-    for _ in range(20):
-        shown = terminal.pane()
-        whole = "Water the plants" in shown and ACCOUNT in shown
-        if whole and "not seen yet" not in shown:
-            press(terminal, "a", "Approved")
-            return shown
-        time.sleep(REST)
-        terminal.press("Space" if "Water the plants" in shown else "j")
-    raise AssertionError(terminal.pane())
+    terminal.press_at_rest("j", "THE AGENT WANTS")
+    shown = terminal.read_on()
+    assert "Water the plants" in shown
+    terminal.press_at_rest("a", "Approved")
+    return shown
 
 
 @pytest.fixture
@@ -152,11 +147,9 @@ def test_the_page_leads_from_nothing_to_an_approved_call_of_a_real_account(
             break
         console.ends()
     accept(console.terminal, "connector local://aileron/todoist@0.1.0")
-    press(console.terminal, "j", "close-task")
-    while "not seen yet" in console.terminal.pane():
-        time.sleep(REST)
-        console.terminal.press("Space")
-    press(console.terminal, "t", "Accepted")
+    console.terminal.until("Accept these 3 actions?")
+    console.terminal.read_on()
+    console.terminal.press_at_rest("t", "Accepted: 3 actions.")
 
     began = time.monotonic()
     person.types(next(lines))

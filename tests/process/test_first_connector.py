@@ -6,16 +6,14 @@ import re
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from aileron_core.home.owner import lock_owner
-from tests.process.test_accepting import REST, accept
+from tests.process.test_accepting import accept
 from tests.process.test_first_account import Pane
-from tests.process.test_suites import press
 from tests.process.tmux import shell
 from tests.support.server_harness import CLI, ROOT, eventually, quiet_port
 
@@ -81,26 +79,20 @@ def test_the_page_leads_from_an_empty_folder_to_an_approved_call_of_ones_own_con
             break
         console.ends()
     accept(console.terminal, f"connector local://you/{NAME}@0.1.0")
-    press(console.terminal, "j", "edit-note")
-    while "not seen yet" in console.terminal.pane():
-        time.sleep(REST)
-        console.terminal.press("Space")
-    press(console.terminal, "t", "Accepted")
+    console.terminal.until("Accept these 2 actions?")
+    console.terminal.read_on()
+    console.terminal.press_at_rest("t", "Accepted: 2 actions.")
 
     export, edit = next(lines), next(lines)
     person.types(export)
     person.ends()
     person.types(edit)
     console.sees("edit: Groceries")
-    press(console.terminal, "j", "Milk, bread, salt")
-    pages = [console.terminal.pane()]
-    while "not seen yet" in pages[-1]:
-        time.sleep(REST)
-        console.terminal.press("Space")
-        pages.append(console.terminal.pane())
-    assert "WILL HAPPEN" in "".join(pages), pages
-    assert "Bread" in "".join(pages), pages
-    press(console.terminal, "a", "Approved")
+    console.terminal.press_at_rest("j", "Milk, bread, salt")
+    pages = console.terminal.read_on()
+    assert "WILL HAPPEN" in pages
+    assert "Bread" in pages
+    console.terminal.press_at_rest("a", "Approved")
     assert "Milk, bread, salt" in person.ends()
     (read,) = re.findall(r"`(aileron action run get-note[^`]*)`", SECTION)
     person.types(read)

@@ -9,9 +9,8 @@ import sqlite3
 import subprocess
 import tarfile
 import tempfile
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,6 @@ from tests.support.variants import ALL, variants
 
 PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 DRAFT = "r-8842190447"
-REST = 0.6
-"""Seconds of a hand at rest: a key counts 400 ms after the item was drawn and after the last key."""
 
 
 @pytest.fixture(scope="module")
@@ -353,20 +350,12 @@ def test_the_demo_plays_from_the_wheel(installed: Installed, home: Path) -> None
         home.parent / "t", f"{installed.bin / 'aileron'} demo", environment, home.parent
     )
     try:
-        terminal.until(
-            lambda shown: (
-                "1 of 6" in shown and re.search(r"Subject +┃ Q3 numbers", shown) is not None
-            )
-        )
-        press(terminal, "S", lambda: "2 of 6" in terminal.pane())
-        press(terminal, "q", lambda: "ended with 0" in terminal.pane())
-        assert "withdrawn" in terminal.pane()
+        terminal.until(re.compile(r"Subject +┃ Q3 numbers.* 1 of 6 ", re.DOTALL))
+        terminal.press_at_rest("S", "2 of 6")
+        assert "withdrawn" in terminal.quit()
     finally:
         terminal.close()
     assert not home.exists()
-
-
-ARMED = re.compile(r"^ ✓ All seen\. (t accepts|Press a to) ", re.MULTILINE)
 
 
 def test_a_newcomer_comes_from_nothing_to_a_first_approval(
@@ -387,49 +376,25 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
     )
     try:
         for accepted in range(4):
-            read_on(console)
+            console.read_on(re.compile(r"^ ✓ All seen\. t accepts ", re.MULTILINE))
             assert count_accepted(home) == accepted
-            press(console, "t", lambda then=accepted + 1: count_accepted(home) == then)
+            console.press_at_rest("t", lambda _, then=accepted + 1: count_accepted(home) == then)
         run = subprocess.Popen(
             run_line, shell=True, cwd=home.parent, env=environment, stdout=subprocess.PIPE,
             text=True,
         )  # fmt: skip
         console.until(lambda shown: "SEND" in shown)  # behind the row of the file, until a key
-        press(console, "j", lambda: ARMED.search(console.pane()) is not None)
-        screen = console.pane()
-        assert re.search(r"To +┃ Anna Brandt <anna\.brandt@nordlicht\.example>", screen)
-        press(console, "a", lambda: run.poll() is not None)
+        console.press_at_rest("j", re.compile(r"^ ✓ All seen\. Press a to ", re.MULTILINE))
+        console.until(re.compile(r"To +┃ Anna Brandt <anna\.brandt@nordlicht\.example>"))
+        console.press_at_rest("a", lambda _: run.poll() is not None)
         assert mail.line()["sent"]["subject"] == "Q3 numbers"
         assert run.returncode == 0
         assert "SENT" in run.communicate()[0]
-        press(console, "q", lambda: "ended with 0" in console.pane())
+        console.quit()
         assert mail.end() == 0
     finally:
         console.close()
         mail.process.kill()
-
-
-def read_on(console: Tmux) -> None:
-    """Press space until all of the item was on the screen."""
-
-    def at_rest(shown: str) -> bool:
-        return ARMED.search(shown) is not None or "not seen yet" in shown
-
-    while ARMED.search(console.until(at_rest)) is None:
-        time.sleep(REST)
-        console.press("Space")
-
-
-def press(console: Tmux, key: str, done: Callable[[], bool]) -> None:
-    """Press *key* as a person does, after a rest of the hand, until it has counted."""
-    for _ in range(20):
-        time.sleep(REST)
-        console.press(key)
-        for _ in range(10):
-            if done():
-                return
-            time.sleep(0.1)
-    raise AssertionError(console.pane())
 
 
 def count_accepted(home: Path) -> int:

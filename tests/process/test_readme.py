@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.tmux import Tmux, shell
+from tests.process.tmux import REST, Tmux, shell
 from tests.support.server_harness import ROOT
 from tests.support.variants import ALL
 
@@ -20,7 +20,6 @@ FIRST_LINES = 40
 PROMPT = r"[$#] *$"
 MINUTES = 8 * 60
 """For one command: it fetches some forty packages."""
-REST = 0.6
 ENDED = r"exit=\d+ *$"
 """What is printed where a line has ended; a `q` too many may stand before it."""
 
@@ -94,9 +93,7 @@ class Person:
 
     def sees(self, text: str) -> str:
         """Wait until *text*, a pattern, is on the screen, and return the screen."""
-        return self._terminal.until(
-            lambda shown: re.search(text, shown, re.MULTILINE) is not None, patience=MINUTES
-        )
+        return self._terminal.until(re.compile(text, re.MULTILINE), patience=MINUTES)
 
     def closes(self) -> None:
         """Press `q` until the console has ended."""

@@ -1,10 +1,7 @@
 """A suite of 515 files at a real console: added, accepted with one key, and offered as the settings say."""
 
-import contextlib
 import json
 import os
-import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +11,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from aileron_core.home.owner import lock_owner
 from examples.mailbox.server import Mailbox
-from tests.process.test_accepting import NEW, OLD, RELAY, REST, accept
+from tests.process.test_accepting import NEW, OLD, RELAY, accept
 from tests.process.test_console_plain import Plain
 from tests.process.tmux import Tmux, shell
 from tests.support.server_harness import (
@@ -55,17 +52,6 @@ def console(home: Path, mailbox: Mailbox) -> Iterator[Tmux]:
     eventually(lambda: lock_owner(home) is None, "nobody holds the home")
 
 
-def press(console: Tmux, key: str, until: str) -> None:
-    """Press *key* at rest until the screen says *until*; one that came as it was drawn does not count."""
-    for _ in range(3):
-        time.sleep(REST)
-        console.press(key)
-        with contextlib.suppress(AssertionError):
-            eventually(lambda: until in console.pane(), until)
-            return
-    raise AssertionError(console.pane())
-
-
 def listed(home: Path) -> dict[str, str]:
     return {
         each["name"]: each["state"] for each in aileron_json("action", "list", home=home)["items"]
@@ -80,15 +66,15 @@ def test_a_suite_is_added_while_the_console_runs_and_accepted_with_one_key(
     aileron("action", "add", str(suite), home=home)
     # The connector was accepted from the command line: its row stays until a key leaves it.
     console.until(f"{ALL} actions from")
-    press(console, "j", f"Accept these {ALL} actions?")
-    shown = console.pane()
-    assert f"{FIRST} run without asking you and are not declared read-only" in shown
-    assert "REVIEW THESE FIRST" in shown
-    assert "first-511  runs get_draft" in shown
+    console.press_at_rest("j", f"Accept these {ALL} actions?")
+    console.until(f"{FIRST} run without asking you and are not declared read-only")
+    console.until("REVIEW THESE FIRST")
+    console.until("first-511  runs get_draft")
+    shown = console.until("gated-000")
     assert shown.index("first-511") < shown.index("gated-000")
-    press(console, "t", "lines not seen. Press t again")
-    press(console, "t", f"Accepted: {ALL} actions.")
-    press(console, "j", "Nothing is waiting.")
+    console.press_at_rest("t", "lines not seen. Press t again")
+    console.press_at_rest("t", f"Accepted: {ALL} actions.")
+    console.press_at_rest("j", "Nothing is waiting.")
     assert set(listed(home).values()) == {"ready"}
     verified = aileron_json("audit", "verify", home=home)
     assert verified["ok"] is True
@@ -105,12 +91,12 @@ def test_another_key_leaves_those_to_look_at_and_what_no_add_brought(
         (home / "actions" / "gated-000.md").read_text().replace("gated-000", "late")
     )
     console.until(lambda text: "7 actions from" in text and "late" in text)
-    press(console, "j", "Accept these 7 actions?")
+    console.press_at_rest("j", "Accept these 7 actions?")
     console.until("not seen yet")
-    press(console, "T", "lines not seen. Press T again")
-    press(console, "T", "Accepted: 5 actions.")
-    press(console, "j", "Accept this action?")
-    assert re.search(r"FILE   first-005", console.pane())
+    console.press_at_rest("T", "lines not seen. Press T again")
+    console.press_at_rest("T", "Accepted: 5 actions.")
+    console.press_at_rest("j", "Accept this action?")
+    console.until("FILE   first-005")
     states = listed(home)
     assert {name for name, state in states.items() if state == "held_back"} == {
         "first-005", "first-006", "late",

@@ -1,6 +1,7 @@
 """A tmux server of a test's own: real panes, real keys, the screen as text."""
 
 import contextlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,6 +14,13 @@ import pytest
 PATIENCE = 60.0
 ENDING = 10.0
 """Seconds that what ran in the panes has for its end."""
+REST = 0.6
+"""Seconds of a hand at rest: a key counts 400 ms after the item was drawn and after the last key."""
+TRIES = 5
+UNSEEN = "not seen yet"
+ALL_SEEN = re.compile(r"^ ✓ All seen\. ", re.MULTILINE)
+Shown = str | re.Pattern[str] | Callable[[str], bool]
+"""What a screen is to show: a text, a pattern, or what says so of a whole screen."""
 
 
 class Tmux:
@@ -53,7 +61,7 @@ class Tmux:
         return len(self._tmux("list-panes").splitlines())
 
     def press(self, *keys: str, pane: int = 0) -> None:
-        """Press *keys* in pane *pane*, each after a rest of the hand."""
+        """Press *keys* in pane *pane*, one after the other."""
         for key in keys:
             self._tmux("send-keys", "-t", f":.{pane}", key)
 
@@ -61,15 +69,60 @@ class Tmux:
         """Type *text* into the first pane."""
         self._tmux("send-keys", "-l", "-t", ":.0", text)
 
-    def until(
-        self, text: str | Callable[[str], bool], pane: int = 0, patience: float = PATIENCE
-    ) -> str:
-        """Wait until *pane* shows *text*, *patience* seconds at most, and return the screen."""
-        holds = (lambda shown: text in shown) if isinstance(text, str) else text
+    def press_at_rest(self, key: str, wanted: Shown) -> str:
+        """Press *key* after a rest of the hand, wait until the first pane shows *wanted*, and return the screen.
+
+        It is pressed again only where the console says that it did not count: on a slow machine a
+        second press may come after what the first has opened, and mean something else there.
+        """
+        label = re.escape(key.lower() if len(key) > 1 else key)
+        refused = re.compile(
+            rf"^ (Too soon|The screen changed as you|This pane was not in focus).* {label} again\."
+            rf"|^ {label} did nothing: |Nothing was decided\.",
+            re.MULTILINE,
+        )
+        for _ in range(TRIES):
+            self.until(lambda shown: refused.search(shown) is None)
+            time.sleep(REST)
+            self.press(key)
+            shown = self.until(
+                lambda shown: _holds(wanted, shown) or refused.search(shown) is not None
+            )
+            if _holds(wanted, shown):
+                return shown
+        raise AssertionError(shown)
+
+    def read_on(self, end: Shown = ALL_SEEN) -> str:
+        """Press space until the first pane shows *end*, and return all that was on the screen."""
+        screens = [self.until(lambda shown: _holds(end, shown) or UNSEEN in shown)]
+        while not _holds(end, screens[-1]):
+            time.sleep(REST)
+            self.press("Space")
+            screens.append(
+                self.until(
+                    lambda shown: _holds(end, shown) or (UNSEEN in shown and shown != screens[-1])
+                )
+            )
+        return "\n".join(screens)
+
+    def quit(self) -> str:
+        """Press `q`, which may ask a question, until the program has ended with 0; return the screen."""
+        deadline = time.monotonic() + PATIENCE
+        while "ended with" not in (shown := self.pane()):
+            assert time.monotonic() < deadline, shown
+            time.sleep(REST)
+            self.press("q")
+        return self.until("ended with 0")
+
+    def until(self, wanted: Shown, pane: int = 0, patience: float = PATIENCE) -> str:
+        """Wait until *pane* shows *wanted*, *patience* seconds at most, and return the screen.
+
+        A console may be in the middle of drawing it: what is to be there too belongs into *wanted*.
+        """
         began = time.monotonic()
         while True:
             shown = self.pane(pane)
-            if holds(shown):
+            if _holds(wanted, shown):
                 return shown
             waited = time.monotonic() - began
             assert waited < patience, shown
@@ -89,6 +142,12 @@ class Tmux:
         deadline = time.monotonic() + ENDING
         while inside & _processes().keys() and time.monotonic() < deadline:
             time.sleep(0.05)  # nothing tells of the end of a process that is no child of ours
+
+
+def _holds(wanted: Shown, shown: str) -> bool:
+    if isinstance(wanted, str):
+        return wanted in shown
+    return bool(wanted.search(shown) if isinstance(wanted, re.Pattern) else wanted(shown))
 
 
 def _processes() -> dict[int, int]:
