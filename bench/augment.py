@@ -2,6 +2,7 @@
 
 One `aileron serve` with 20 actions has two sessions, one of each mode. Requests are conversations with
 calls of an agent's ten tools; the answer has none of ours, so this is what reading and writing cost.
+Each request is the one before it with another last turn; where it is `new`, with other turns throughout.
 `first text` is from the request's first byte to the first chunk of text. All targets are asked in turn,
 in another order each round, and every answer is compared with what the upstream said. LiteLLM is
 the Anthropic pass-through of its proxy, from the package registry (see `gateway_peers`). It takes about three minutes.
@@ -11,6 +12,7 @@ import contextlib
 import statistics
 from collections.abc import Generator
 from pathlib import Path
+from typing import Literal
 
 from aileron_core.home.client import HomeClient
 from bench.gateway import Results, bench, measure, spread, start_peers, verdict
@@ -26,7 +28,7 @@ FIRST = "first text"
 _PEER = "LiteLLM"
 
 
-def _first(name: str, size: int) -> Load:
+def _first(name: str, size: int, conversation: Literal["goes on", "is new"] = "goes on") -> Load:
     return Load(
         name=f"{FIRST}, {name}",
         model="sse-5-0",
@@ -34,7 +36,7 @@ def _first(name: str, size: int) -> Load:
         requests=200,
         seconds=3,
         request_bytes=size,
-        conversation=True,
+        conversation=conversation,
     )
 
 
@@ -46,7 +48,7 @@ def _chunks(name: str, model: str, connections: int) -> Load:
         requests=connections * 4,
         seconds=4,
         request_bytes=20_000,
-        conversation=True,
+        conversation="goes on",
     )
 
 
@@ -54,6 +56,7 @@ AIMS = {
     _first("20 kB", 20_000): 0.7,
     _first("200 kB", 200_000): 4.0,
     _first("1 MB", 1_000_000): 20.0,
+    _first("1 MB, new", 1_000_000, "is new"): 20.0,
     _chunks("1 stream", "sse-200-5", 1): 0.2,
     _chunks("16 streams", "sse-100-20", 16): 0.2,
 }

@@ -17,7 +17,7 @@ from typing import Any, cast
 import httptools
 import uvloop
 
-from bench.gateway_wire import CHUNK_BYTES, FIRST, LAST, PATH, STAMP, Load, answer, question
+from bench.gateway_wire import CHUNK_BYTES, FIRST, LAST, NUMBER, PATH, STAMP, Load, answer, question
 
 _PATIENCE = 30.0
 """Seconds for one request: a gateway that answers none shall not stop the run."""
@@ -173,12 +173,13 @@ async def _work(job: Job) -> Outcome:
         for _ in range(load.connections)
     ]
     took: list[float] = []
-    left = itertools.count(load.requests, -1)
+    left, numbers = itertools.count(load.requests, -1), itertools.count()
     began = time.monotonic()
 
     async def one_after_the_other(connection: Connection) -> None:
         while next(left) > 0 and time.monotonic() - began < load.seconds:
-            answered = await connection.ask(request, streams=load.streams)
+            own = request.replace(NUMBER, b"%08d" % next(numbers)) if load.conversation else request
+            answered = await connection.ask(own, streams=load.streams)
             _check(load, expected, answered)
             took.append(answered.took)
 

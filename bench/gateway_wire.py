@@ -9,7 +9,7 @@ clock for all processes of the machine).
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 PATH = "/v1/messages"
 JSON_BYTES = 2048
@@ -20,6 +20,8 @@ _HEAD = b'event: content_block_delta\ndata: {"type":"content_block_delta","index
 _STAMP = b'{"type":"text_delta","text":"%019d '
 _TAIL = b'"}}\n\n'
 _TEXT = "TEXT"
+NUMBER = b"--------"
+"""Stands in a conversation where each request has its own number."""
 _TOOLS = [
     {
         "name": f"tool_{number}",
@@ -57,8 +59,9 @@ class Load:
     seconds: float
     """After this no further request begins."""
     request_bytes: int = JSON_BYTES
-    conversation: bool = False
-    """Whether a request is one of many messages with an agent's tools, in place of one long text."""
+    conversation: Literal["", "goes on", "is new"] = ""
+    """A request of many messages with an agent's tools, in place of one long text: from one request
+    to the next its last turn changes, or all of them."""
 
     @property
     def streams(self) -> bool:
@@ -97,18 +100,21 @@ def question(load: Load) -> bytes:
     }
     if load.conversation:
         body = {**body, "tools": _TOOLS, "messages": []}
-        turn, left = _turn(), load.request_bytes - len(json.dumps(body)) - 200
-        body["messages"] = [*turn * (left // (len(json.dumps(turn)) + 2)), *body_text]
+        changes = _turn(NUMBER.decode())
+        turn = changes if load.conversation == "is new" else _turn("." * len(NUMBER))
+        left = load.request_bytes - len(json.dumps(body)) - 200
+        turns = left // (len(json.dumps(turn)) + 2)
+        body["messages"] = [*turn * (turns - 1), *changes, *body_text]
     return _filled(json.dumps(body), load.request_bytes)
 
 
-def _turn() -> list[dict[str, Any]]:
+def _turn(number: str) -> list[dict[str, Any]]:
     """Return what an agent adds to a conversation for one call of a tool of its own: 3 kB."""
     call = {"type": "tool_use", "id": "toolu_bench", "name": "tool_0", "input": {"path": "a/b.py"}}
     result = {
         "type": "tool_result",
         "tool_use_id": "toolu_bench",
-        "content": "line of code\n" * 200,
+        "content": number + "line of code\n" * 200,
     }
     return [
         {"role": "assistant", "content": [{"type": "text", "text": "I look at it."}, call]},

@@ -26,12 +26,16 @@ class SplicedObject:
     Args:
         data: the object.
         what: names it in an error.
+        previous: one that was read before. An element with the text that it has there, at the same place
+            in its list, is not read again: it is the same Python object.
 
     Raises:
         ModelFormatError: as `parse_object`.
     """
 
-    def __init__(self, data: bytes | bytearray, what: str) -> None:
+    def __init__(
+        self, data: bytes | bytearray, what: str, previous: "SplicedObject | None" = None
+    ) -> None:
         self._members: dict[str, tuple[int, int]] = {}
         """Begin and end of each member with its name."""
         self._elements: dict[int, tuple[int, int]] = {}
@@ -39,6 +43,7 @@ class SplicedObject:
         and unlike a text or a number, no other element is the same Python object."""
         self._data = data
         self._text = ""
+        self._previous = previous
         try:
             self._text = read_text(data)
             pairs, end = self._parts(0, "{}", self._member)
@@ -49,12 +54,20 @@ class SplicedObject:
             self._members.clear()
             self._elements.clear()
             value = parse_object(data, what)  # says what is wrong
+        self._previous = None  # else each would keep all before it
         self.value: JsonDict = value
         """Neither it nor anything in it may be changed."""
 
     def write(self, changed: JsonDict) -> bytes:
         """Return *changed*, which has parts of `value` and others, as JSON."""
         return b"".join(self._pieces(changed))
+
+    def elements(self, key: str) -> Iterator[tuple[Any, str]]:
+        """Yield the elements of a list, each with its text; without one if it is no object and no list."""
+        found: object = self.value.get(key)
+        for element in cast("list[object]", found) if isinstance(found, list) else ():
+            begin, end = self._elements.get(id(element), (0, 0))
+            yield element, self._text[begin:end]
 
     def _pieces(self, changed: JsonDict) -> Iterator[bytes | memoryview]:
         before = b"{"
@@ -108,14 +121,19 @@ class SplicedObject:
             raise Refused
         begin = colon.end()
         if self._text.startswith("[", begin):
-            value, end = self._parts(begin, "[]", self._element)
+            known = iter(self._previous.elements(key) if self._previous is not None else ())
+            value, end = self._parts(begin, "[]", lambda at: self._element(at, next(known, None)))
         else:
             value, end = self._value(begin, within=1)
         self._members[key] = (at, end)
         return (key, value), end
 
-    def _element(self, at: int) -> tuple[Any, int]:
-        value, end = self._value(at, within=2)
+    def _element(self, at: int, known: tuple[Any, str] | None) -> tuple[Any, int]:
+        if known is not None and known[1] and self._text.startswith(known[1], at):
+            value = known[0]
+            end = at + len(known[1])  # it ends at its own bracket, whatever follows
+        else:
+            value, end = self._value(at, within=2)
         if type(value) in (dict, list):
             self._elements[id(value)] = (at, end)
         return value, end

@@ -12,6 +12,7 @@ from aileron_core.models.json_values import JsonDict
 from aileron_core.models.neutral import ToolResult
 from aileron_core.server.augment.catalogue import Catalogue, Offer
 from aileron_core.server.augment.limits import MemoryLimits
+from aileron_core.server.augment.requests import AgentRequest
 
 _T = TypeVar("_T")
 
@@ -135,6 +136,8 @@ class Conversations:
 
     def __init__(self, limits: MemoryLimits | None = None) -> None:
         limits = limits or MemoryLimits()
+        self.last: AgentRequest | None = None
+        """The request that was read last: most of the next one is in it."""
         self._turns = _Bounded[HiddenTurn](limits)
         self._alone = _Bounded[HiddenTurn](limits)
         self._catalogues = _Bounded[Catalogue](limits)

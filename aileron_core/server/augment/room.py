@@ -27,6 +27,8 @@ from aileron_core.sessions.model import Session
 _log = logging.getLogger(__name__)
 _AT_ONCE = 1024 * 1024
 """Bytes of a request that are read while all else waits, for about 10 ms."""
+_MOST_KEPT = 4 * 1024 * 1024
+"""Bytes of a request that is kept for the next one: once read, it takes several times as much."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 _MOST_NAMES = 64
 
@@ -88,11 +90,12 @@ class AugmentRoom:
             try:
                 format_ = FORMATS[side.path]
                 if len(body) <= _AT_ONCE:
-                    asked = read_request(format_, body)
+                    asked = read_request(format_, body, known.last)
                 else:
-                    asked = await asyncio.to_thread(read_request, format_, body)
+                    asked = await asyncio.to_thread(read_request, format_, body, known.last)
                     if side.client.disconnected:
                         return None
+                known.last = asked if len(body) <= _MOST_KEPT else None
                 made = make_plan(asked, known, lambda: self._fresh(session))
             except ModelFormatError:
                 made = "it could not be read"

@@ -102,3 +102,38 @@ def test_it_refuses_brackets_of_two_kinds() -> None:
     """As the whole reader does."""
     for text in ("[}", " [ } ", "{]", '{"a":[}}', '{"a":{]}'):
         assert "it is not JSON" in assert_read_alike(text)
+
+
+@given(OBJECTS, st.sampled_from(WRITTEN), st.lists(VALUES, max_size=3), st.integers(0, 4))
+def test_it_reads_the_same_behind_a_previous_one(
+    value: Any, how: Any, more: list[Any], at: int
+) -> None:
+    """Whatever the lists of both have in common, and however each is written."""
+    lists = {"l": [[1], {"a": 2}, [], more], **{k: v for k, v in value.items() if v}}
+    changed = {k: [*v[:at], *more, *v[at:]] if isinstance(v, list) else v for k, v in lists.items()}
+    previous = SplicedObject(json.dumps({**value, **lists}, **how).encode(), "it")
+    for each, written in ((changed, how), (changed, {}), (lists, how), ({**value, "l": more}, {})):
+        data = json.dumps(each, **written).encode()
+        alone, behind = SplicedObject(data, "it"), SplicedObject(data, "it", previous)
+        assert behind.value == alone.value == each
+        backwards = {k: v[::-1] if isinstance(v, list) else v for k, v in behind.value.items()}
+        for edited in (behind.value, backwards):
+            assert json.loads(behind.write(edited)) == edited
+        assert behind.write(behind.value) == alone.write(alone.value)
+        previous = behind
+
+
+def test_what_a_previous_one_has_is_not_read_again() -> None:
+    """Each element that has the same text at the same place in its list."""
+    previous = SplicedObject(b'{"n":1,"m":[{"a":1},{"b":[2]},{"c":3},4],"t":[{"d":5}]}', "it")
+    data = b'{"n":10,"t":[{"d":5}], "m":[{"a":1} ,{"b":[2]},{"c":30},4,{"e":{}}]}'
+    following = SplicedObject(data, "it", previous)
+    before, after = previous.value, following.value
+    assert after == json.loads(data)
+    assert [new is old for new, old in zip(after["m"], before["m"], strict=False)][:3] == [
+        True, True, False,
+    ]  # fmt: skip
+    assert after["t"][0] is before["t"][0]
+    assert following.write({**after, "m": [*after["m"], 6]}) == (
+        b'{"n":10,"t":[{"d":5}],"m":[{"a":1} ,{"b":[2]},{"c":30},4,{"e":{}},6]}'
+    )

@@ -467,3 +467,29 @@ async def test_a_body_that_says_it_is_not_compressed_is_read() -> None:
         assert await records(made.app, "session.not_augmented") == []
         agent.hang_up()
     assert model.requests[0]["tools"]
+
+
+@pytest.mark.parametrize(("most", "kept"), [(4 << 20, True), (50, False)])
+async def test_of_a_conversation_only_what_is_new_is_read(
+    monkeypatch: pytest.MonkeyPatch, most: int, kept: bool
+) -> None:
+    """What the request before it had is taken from that, unless that was too large to be kept."""
+    monkeypatch.setattr(room_module, "_MOST_KEPT", most)
+    read: list[requests.AgentRequest] = []
+
+    def read_request(*given: Any) -> Any:
+        read.append(requests.read_request(*given))
+        return read[-1]
+
+    monkeypatch.setattr(room_module, "read_request", read_request)
+    model = ScriptedModel([Text("One.")], [Text("Two.")])
+    turns = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "One."}]
+    async with augmenting(model) as made:
+        agent = await client(made)
+        await agent.ask(b"POST", b"/v1/messages", body=request(messages=turns[:1]))
+        await agent.ask(b"POST", b"/v1/messages", body=request(messages=[*turns, turns[0]]))
+        agent.hang_up()
+    first, second = (each.value["messages"][0] for each in read)
+    assert first == second
+    assert (first is second) is kept
+    assert [each["messages"] for each in model.requests] == [turns[:1], [*turns, turns[0]]]
