@@ -18,7 +18,7 @@ class ClientAnswer:
         self._room = asyncio.Event()
         self._room.set()
         self._chunked = False
-        self.on_gone: Callable[[], None] = lambda: None
+        self.on_gone: Callable[[], None] | None = None
         """Called at once where the agent hangs up."""
         self.begun = False
         self.finished = False
@@ -93,7 +93,7 @@ class ClientAnswer:
         self._leave()
 
     def _leave(self) -> None:
-        if not self.gone.is_set():
+        if not self.gone.is_set() and self.on_gone is not None:
             self.on_gone()
         self.gone.set()
         self._room.set()

@@ -1,7 +1,9 @@
 """What an attacker tried: making what ran forgotten or repeated, answers that belong to nobody, names of ours."""
 
 import asyncio
+import gc
 import json
+import weakref
 from typing import Any, cast
 
 import pytest
@@ -493,3 +495,30 @@ async def test_of_a_conversation_only_what_is_new_is_read(
     assert first == second
     assert (first is second) is kept
     assert [each["messages"] for each in model.requests] == [turns[:1], [*turns, turns[0]]]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_nothing_of_a_request_outlives_its_answer(
+    monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    """Of what is kept for the next one, that is: the rest does not wait for a collection of garbage."""
+    read: list[weakref.ref[object]] = []
+
+    def read_request(*given: Any) -> Any:
+        asked = requests.read_request(*given)
+        read.append(weakref.ref(asked.source))
+        return asked
+
+    monkeypatch.setattr(room_module, "_MOST_KEPT", 0)
+    monkeypatch.setattr(room_module, "read_request", read_request)
+    model = ScriptedModel([Call("read_inbox", {"text": "once"})], [Text("Done.")])
+    async with augmenting(model) as made:
+        agent = await client(made)
+        gc.disable()
+        try:
+            await agent.ask(b"POST", b"/v1/messages", body=request(stream=stream))
+            await all_over(made)
+            await made.until(lambda: [each() for each in read] == [None] or None)
+        finally:
+            gc.enable()
+        agent.hang_up()
