@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any, TypeVar, cast
 
 from aileron_core.models.json_values import (
@@ -87,20 +88,22 @@ class SplicedObject:
     def _list_pieces(self, elements: list[object]) -> Iterator[bytes | memoryview]:
         """Give a list; elements that follow each other in the source are one piece of it."""
         before = b"["
-        begin = end = 0
-        for element in elements:
-            span = self._elements.get(id(element), (0, 0))
-            if end and self._following(end) == span[0]:
-                end = span[1]
-                continue
-            if end:
-                yield self._source(begin, end)
+        for is_read, run in groupby(elements, lambda element: id(element) in self._elements):
             yield before
             before = b","
-            begin, end = span
-            if not end:
-                yield dump(element)
-        if end:
+            if not is_read:
+                yield dump([*run])[1:-1]
+                continue
+            begin = end = -1
+            for element in run:
+                span = self._elements[id(element)]
+                if begin < 0:
+                    begin = span[0]
+                elif self._following(end) != span[0]:
+                    yield self._source(begin, end)
+                    yield b","
+                    begin = span[0]
+                end = span[1]
             yield self._source(begin, end)
         yield b"]" if elements else b"[]"
 

@@ -108,7 +108,9 @@ class Exchange:
             leaving.cancel()
             running.cancel()
             await asyncio.wait((running,))
-            self._client.on_gone = None  # it has all that was read, and would live until a collection
+            self._client.on_gone = (
+                None  # it has all that was read, and would live until a collection
+            )
         if self._client.gone.is_set():
             return
         fault = _too_long(self._limits) if timed_out else running.result()
