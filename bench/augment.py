@@ -5,7 +5,7 @@ calls of an agent's ten tools; the answer has none of ours, so this is what read
 Each request is the one before it with another last turn; where it is `new`, with other turns throughout.
 `first text` is from the request's first byte to the first chunk of text. All targets are asked in turn,
 in another order each round, and every answer is compared with what the upstream said. LiteLLM is
-the Anthropic pass-through of its proxy, from the package registry (see `gateway_peers`). It takes about three minutes.
+the Anthropic pass-through of its proxy, from the package registry (see `gateway_peers`). It takes eight minutes.
 """
 
 import contextlib
