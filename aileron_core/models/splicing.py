@@ -63,6 +63,11 @@ class SplicedObject:
         """Return *changed*, which has parts of `value` and others, as JSON."""
         return b"".join(self._pieces(changed))
 
+    @property
+    def element_count(self) -> int:
+        """How many objects and lists are elements of a list that is a member."""
+        return len(self._elements)
+
     def elements(self, key: str) -> Iterator[tuple[Any, str]]:
         """Yield the elements of a list, each with its text; without one if it is no object and no list."""
         found: object = self.value.get(key)

@@ -90,7 +90,7 @@ class Tmux:
             )
             if _holds(wanted, shown):
                 return shown
-        raise AssertionError(shown)
+        raise AssertionError(self.pane())
 
     def read_on(self, end: Shown = ALL_SEEN) -> str:
         """Press space until the first pane shows *end*, and return all that was on the screen."""

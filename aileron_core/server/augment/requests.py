@@ -16,7 +16,7 @@ FORMATS: Mapping[bytes, Format] = {
     b"/v1/responses": OPENAI_RESPONSES,
 }
 """By the path behind the gateway's prefix."""
-_MOST_PARTS = 20_000
+MOST_PARTS = 20_000
 """Messages, parts of them and tools: each takes time, for its digest and its place, however small it is."""
 
 
@@ -54,9 +54,9 @@ def read_request(
     reason = unaugmented_reason(format_, source.value)
     answer = _earlier_answer(format_, source.value)
     own = format_.history(source.value) if reason is None or answer else []
-    if _parts_of(own, source.value) > _MOST_PARTS:
+    if _parts_of(own, source.value) > MOST_PARTS:
         reason, answer, own = (
-            f"it has over {_MOST_PARTS} messages, parts of them and tools",
+            f"it has over {MOST_PARTS} messages, parts of them and tools",
             "",
             [],
         )

@@ -17,7 +17,7 @@ from aileron_core.server.augment.exchange import Exchange
 from aileron_core.server.augment.limits import AugmentLimits
 from aileron_core.server.augment.plans import Plan, make_plan
 from aileron_core.server.augment.request_body import BufferedBodies
-from aileron_core.server.augment.requests import FORMATS, read_request
+from aileron_core.server.augment.requests import FORMATS, MOST_PARTS, AgentRequest, read_request
 from aileron_core.server.augment.tool_calls import ToolCaller
 from aileron_core.server.gateway.augmenting import UNRECORDED, GatewaySide
 from aileron_core.server.gateway.key_injection import is_encoded
@@ -95,7 +95,7 @@ class AugmentRoom:
                     asked = await asyncio.to_thread(read_request, format_, body, known.last)
                     if side.client.disconnected:
                         return None
-                known.last = asked if len(body) <= _MOST_KEPT else None
+                known.last = asked if _can_be_kept(asked, len(body)) else None
                 made = make_plan(asked, known, lambda: self._fresh(session))
             except ModelFormatError:
                 made = "it could not be read"
@@ -144,3 +144,8 @@ class AugmentRoom:
             self._said.discard(said)
             raise GatewayError("unavailable", UNRECORDED) from None
         _log.warning("session %s: %s.", session.session_id, sentence)
+
+
+def _can_be_kept(asked: AgentRequest, size: int) -> bool:
+    """Whether *asked*, of *size* bytes, takes little enough memory: each element of a list takes 200 bytes more."""
+    return size <= _MOST_KEPT and asked.source.element_count <= MOST_PARTS

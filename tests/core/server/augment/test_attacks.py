@@ -471,9 +471,12 @@ async def test_a_body_that_says_it_is_not_compressed_is_read() -> None:
     assert model.requests[0]["tools"]
 
 
-@pytest.mark.parametrize(("most", "kept"), [(4 << 20, True), (50, False)])
+@pytest.mark.parametrize(
+    ("most", "elements", "kept"),
+    [(4 << 20, 19_999, True), (50, 0, False), (4 << 20, 20_000, False)],
+)
 async def test_of_a_conversation_only_what_is_new_is_read(
-    monkeypatch: pytest.MonkeyPatch, most: int, kept: bool
+    monkeypatch: pytest.MonkeyPatch, most: int, elements: int, kept: bool
 ) -> None:
     """What the request before it had is taken from that, unless that was too large to be kept."""
     monkeypatch.setattr(room_module, "_MOST_KEPT", most)
@@ -488,7 +491,8 @@ async def test_of_a_conversation_only_what_is_new_is_read(
     turns = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "One."}]
     async with augmenting(model) as made:
         agent = await client(made)
-        await agent.ask(b"POST", b"/v1/messages", body=request(messages=turns[:1]))
+        more = {"more": [[]] * elements}
+        await agent.ask(b"POST", b"/v1/messages", body=request(messages=turns[:1], **more))
         await agent.ask(b"POST", b"/v1/messages", body=request(messages=[*turns, turns[0]]))
         agent.hang_up()
     first, second = (each.value["messages"][0] for each in read)
