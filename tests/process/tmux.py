@@ -117,7 +117,7 @@ class Tmux:
     def until(self, wanted: Shown, pane: int = 0, patience: float = PATIENCE) -> str:
         """Wait until *pane* shows *wanted*, *patience* seconds at most, and return the screen.
 
-        A console may be in the middle of drawing it: what is to be there too belongs into *wanted*.
+        A console may be in the middle of drawing it: all that is to be there belongs in *wanted*.
         """
         began = time.monotonic()
         while True:

@@ -1,6 +1,7 @@
 """A request written with changes: every byte of what did not change is the agent's."""
 
 import json
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -137,3 +138,6 @@ def test_what_a_previous_one_has_is_not_read_again() -> None:
     assert following.write({**after, "m": [*after["m"], 6]}) == (
         b'{"n":10,"t":[{"d":5}],"m":[{"a":1} ,{"b":[2]},{"c":30},4,{"e":{}},6]}'
     )
+    held = weakref.ref(previous)
+    del previous
+    assert held() is None, "each keeps all those before it"
