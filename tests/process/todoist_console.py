@@ -8,6 +8,7 @@ FOLDER has `key`, the one API token that the service knows; each request is note
 import functools
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -50,7 +51,11 @@ class Todoist:
 def main() -> None:
     folder = Path(sys.argv.pop(1))
     service = Todoist(folder)
-    with tls_service(folder, "api.todoist.com") as listening:
+    # Several of these run at the same time, each with a certificate of its own.
+    with (
+        tempfile.TemporaryDirectory() as own,
+        tls_service(Path(own), "api.todoist.com") as listening,
+    ):
         listening.answer, listening.status = service.answer, service.status
         runtime.core_thread = functools.partial(runtime.core_thread, make_outgoing=listening.client)
         aileron(prog_name="aileron")
