@@ -136,7 +136,7 @@ def test_nothing_of_a_running_command_outlives(
     try:
         approve_next(bench, "Bash")
         until((bench.project / "running").exists)
-        assert len(processes(f"sleep\0{seconds}")) == 3
+        until(lambda: len(processes(f"sleep\0{seconds}")) == 3)
         ends(bench, terminal)
         until(lambda: not processes(f"sleep\0{seconds}"))
     finally:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.process.test_accepting import accept
 from tests.process.tmux import Tmux
 from tests.support.installing import ROOT, Installed, build_sdist, build_wheel
 from tests.support.server_harness import eventually
@@ -24,6 +25,13 @@ from tests.support.variants import ALL, variants
 
 PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 DRAFT = "r-8842190447"
+FILES = (
+    "connector local://aileron/mail-drafts@0.1.0",
+    "action get-draft",
+    "action list-drafts",
+    "action send-draft",
+)
+"""What a person accepts of the example, in the order in which the console shows it."""
 
 
 @pytest.fixture(scope="module")
@@ -375,10 +383,9 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
         home.parent / "t", console_line.replace(":8025", f":{port}"), environment, home.parent
     )
     try:
-        for accepted in range(4):
-            console.read_on(re.compile(r"^ ✓ All seen\. t accepts ", re.MULTILINE))
-            assert count_accepted(home) == accepted
-            console.press_at_rest("t", lambda _, then=accepted + 1: count_accepted(home) == then)
+        for number, file in enumerate(FILES, 1):
+            accept(console, file)
+            assert count_accepted(home) == number
         run = subprocess.Popen(
             run_line, shell=True, cwd=home.parent, env=environment, stdout=subprocess.PIPE,
             text=True,
