@@ -280,6 +280,7 @@ class ConsoleService:
             VaultUnlocked(
                 failed_attempts=failed.count,
                 failed_since=failed.since if failed.count else None,
+                problem=done.problem,
             )
         )
 

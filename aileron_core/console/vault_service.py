@@ -199,8 +199,8 @@ class VaultService:
         }
         if done.imported is not None:
             extra["imported"] = done.imported
-        if problem := self._vault.problem:
-            extra["problem"] = problem
+        if done.problem:
+            extra["problem"] = done.problem
         try:
             await self._records.record(event, summary, by=_actor(way), extra=extra)
         except StorageUnavailable:

@@ -64,6 +64,8 @@ class VaultUnlocked:
     failed_attempts: int
     """Wrong passphrases before it, to be said."""
     failed_since: float | None
+    problem: str = ""
+    """What was wrong with the vault's files, to be said: the next write mends them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ async def unlock(request: Request) -> Response:
     passphrase = Secret((await read_body(request, UnlockVaultBody)).text("passphrase"))
     app = _app(request)
     unlocked = await app.vault_service.unlock(passphrase, way="command line")
-    body = _unlocked(app, unlocked)  # with what was wrong with its file: the next write mends that
+    body = _unlocked(app, unlocked)
     await app.vault_followed()  # whoever reads the answer may use at once what was accepted
     return JSONResponse(body)
 
@@ -102,7 +102,7 @@ def _vault(app: App) -> VaultBody:
 
 def _unlocked(app: App, done: Unlocked) -> UnlockedVaultBody:
     return {
-        "vault": _vault(app),
+        "vault": {**_vault(app), "problem": done.problem},
         "failed_attempts": done.failed.count,
         "failed_since": rfc3339(done.failed.since) if done.failed.count else None,
         "imported": done.imported,

@@ -44,6 +44,8 @@ class Unlocked:
     """The wrong passphrases before it."""
     imported: int | None = None
     """How many entries came from a vault of version 1; None where none was read."""
+    problem: str = ""
+    """What was wrong with the vault's files, and which was used. The next write mends them."""
 
 
 class Vault:
@@ -193,9 +195,10 @@ class Vault:
             if self.state == "unlocked":
                 raise Conflict("The vault is unlocked already.")
             opened, failed = self._opener.open(passphrase)
+            problem = self.problem
             self._set_open(opened)
             self._attempts.set(FailedAttempts())
-            return Unlocked(failed)
+            return Unlocked(failed, problem=problem)
 
     def unlock_with_keyring(self) -> Unlocked:
         """Unlock the vault with the key that the system's keyring keeps, which may ask a person first.
@@ -212,9 +215,11 @@ class Vault:
             if self.state == "unlocked":
                 raise Conflict("The vault is unlocked already.")
             failed = self.failed_attempts
-            self._set_open(self._opener.open_with_keyring(key, self._identity))
+            opened = self._opener.open_with_keyring(key, self._identity)
+            problem = self.problem
+            self._set_open(opened)
             self._attempts.set(FailedAttempts())
-            return Unlocked(failed)
+            return Unlocked(failed, problem=problem)
 
     def lock(self) -> bool:
         """Overwrite the keys in memory; return whether the vault was unlocked.

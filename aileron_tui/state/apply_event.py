@@ -125,10 +125,15 @@ def _vault(model: Model, event: VaultStatus | VaultRefused | VaultUnlocked, at: 
         case VaultUnlocked():
             opened = Piece(words.vault.opened(created=panel.creates), "ok")
             panel.on_answer()
+            told: list[Piece] = []
             if event.failed_attempts:
                 since = clock_minutes(event.failed_since) if event.failed_since else ""
-                wrong = Piece(words.vault.wrong_before(event.failed_attempts, since), "attn")
-                model.say(line(opened, " ", wrong), at, hold=WRONG_BEFORE_SECONDS)
+                wrong = words.vault.wrong_before(event.failed_attempts, since)
+                told += [Piece(f" {wrong}", "attn")]
+            if event.problem:
+                told += [Piece(" "), *foreign_text(event.problem, "attn")]
+            if told:
+                model.say((opened, *told), at, hold=WRONG_BEFORE_SECONDS)
             else:
                 model.say((opened,), at)
         case VaultRefused():

@@ -217,8 +217,11 @@ async def test_a_wrong_passphrase_is_said_and_waits_before_the_next() -> None:
         shown.clock.advance(2)
         await shown.press_alone("enter")
         assert given(shown, UnlockVault)[1:] == [b"z"]
-        shown.port.tell(UNLOCKED, VaultUnlocked(failed_attempts=3, failed_since=NOW))
-        await shown.shows("3 wrong passphrases were given since 14:02.")
+        shown.port.tell(
+            UNLOCKED,
+            VaultUnlocked(failed_attempts=3, failed_since=NOW, problem="vault.json is damaged."),
+        )
+        await shown.shows("3 wrong passphrases were given since 14:02. vault.json is damaged.")
 
 
 async def test_escape_forgets_what_was_typed() -> None:

@@ -87,6 +87,26 @@ async def test_the_screen_learns_of_the_vault_and_unlocks_it(home: Path) -> None
         assert "canary" not in shown
 
 
+async def test_what_was_wrong_with_the_files_is_told_though_the_next_write_mends_them(
+    home: Path,
+) -> None:
+    async with opened(home) as core:
+        vault = core.app.vault
+        vault.create(Secret(PHRASE))
+        vault.put("x", Secret("1"), {})  # so that there is a previous file
+        vault.lock()
+        (home / "vault.json").write_text("{")
+        vault.changed.subscribe(
+            lambda _: vault.put("x", Secret("2"), {}) if vault.state == "unlocked" else None
+        )
+        await core.app.console.submit(UnlockVault(passphrase=Secret(PHRASE)))
+        wrong = "vault.json is damaged. vault.json.previous"
+        assert wrong in (await last(core, VaultUnlocked)).problem
+        assert vault.problem == ""
+        [unlocked] = [each for each in await core.records() if each["event"] == "vault.unlocked"]
+        assert wrong in str(unlocked)
+
+
 async def test_a_vault_does_not_stay_unlocked_unrecorded(home: Path) -> None:
     async with opened(home) as core:
         core.app.database._stopped = StorageUnavailable("The disk is full.")
