@@ -193,14 +193,12 @@ def test_what_is_copied_or_handed_to_the_pager_is_the_marked_text(
     cells = console.pty.cells
     drawn_anew = "\x1b[?1049h"
     done: tuple[tuple[bytes, Callable[[], bool]], ...] = (
-        (b"y", lambda: len(cells.copied) == 1),
-        (b"p", lambda: console.pty.raw.count(drawn_anew.encode()) == 2),
-        (b"y", lambda: len(cells.copied) == 2),
+        (b"y", lambda: len(cells.copied) >= 1),
+        (b"p", lambda: console.pty.raw.count(drawn_anew.encode()) >= 2),
+        (b"y", lambda: len(cells.copied) >= 2),
     )
     for key, holds in done:
-        console.pty.settle(0.7)
-        console.pty.type(key)
-        console.pty.until(holds, f"what {key!r} does")
+        console.pty.press(key, holds, f"what {key!r} does")
     console.pty.settle(0.7)
     assert cells.strangers == []
     for copied in cells.copied:

@@ -25,6 +25,8 @@ TRIES = 16
 KEY_FILLED = ";48;2;95;201;184"
 """Ink on teal: the very next press decides."""
 NOTHING = "Nothing was decided."
+REFUSED = (NOTHING, "Too soon", "The screen changed as you")
+"""What a console says that read a key late, of one that was pressed at rest."""
 ASKED = "(codex will read it)"
 
 
@@ -89,16 +91,8 @@ class Person:
         self.wait(0.2)
 
     def press(self, key: bytes, done: Callable[[], bool], what: str) -> None:
-        """Press *key* with a hand at rest until it is *done*: what a busy console reads at once is a burst."""
-        for _ in range(TRIES):
-            self.wait(REST)
-            self.type(key)
-            end = monotonic() + REST
-            while not done() and monotonic() < end:
-                self.pty.read(0.1)
-            if done():
-                return
-        pytest.fail(f"never came: {what}\n{self.cells}")
+        """Press *key* with a hand at rest until it is *done*."""
+        self.pty.press(key, done, what, rest=REST)
 
     def burst(self, keys: bytes, gap: float) -> float:
         """Send the bytes one by one, *gap* seconds apart; return the longest gap that there may have been."""
@@ -376,9 +370,15 @@ def test_unread_lines_want_a_second_press_that_a_burst_cannot_make(
     person.pty.until(lambda: person.said(since, NOTHING), NOTHING)
     person.wait(SILENCE)
     assert "Press a again" not in person.status_line
-    person.wait(REST)
-    person.type(b"a")
-    person.pty.shows("Press a again to send a mail draft anyway.")
+    asks = "Press a again to send a mail draft anyway."
+    for _ in range(TRIES):
+        person.wait(REST)
+        since = len(person.pty.raw)
+        person.type(b"a")
+        person.pty.until(lambda at=since: asks in person.cells or person.said(at, *REFUSED), asks)
+        if asks in person.cells:
+            break
+    assert asks in person.cells
     assert person.decided == []
     person.press(b"a", lambda: bool(person.decided), "a decision")
 

@@ -248,6 +248,20 @@ class Pty:
         """Send *keys* in one write."""
         os.write(self.master, keys)
 
+    def press(self, key: bytes, done: Callable[[], bool], what: str, rest: float = 0.7) -> None:
+        """Press *key* after a rest until it is *done*: what a busy console reads at once is a burst."""
+        for _ in range(16):
+            self.settle(rest)
+            if done():
+                return
+            self.type(key)
+            end = monotonic() + rest
+            while not done() and monotonic() < end:
+                self.read(0.1)
+            if done():
+                return
+        raise AssertionError(f"never came: {what}\n{self.cells.text}")
+
     def ended(self) -> int:
         """Read to the end of the program and return its code."""
         deadline = monotonic() + PATIENCE
