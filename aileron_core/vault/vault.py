@@ -195,10 +195,9 @@ class Vault:
             if self.state == "unlocked":
                 raise Conflict("The vault is unlocked already.")
             opened, failed = self._opener.open(passphrase)
-            problem = self.problem
             self._set_open(opened)
             self._attempts.set(FailedAttempts())
-            return Unlocked(failed, problem=problem)
+            return Unlocked(failed, problem=opened.problem)
 
     def unlock_with_keyring(self) -> Unlocked:
         """Unlock the vault with the key that the system's keyring keeps, which may ask a person first.
@@ -216,10 +215,9 @@ class Vault:
                 raise Conflict("The vault is unlocked already.")
             failed = self.failed_attempts
             opened = self._opener.open_with_keyring(key, self._identity)
-            problem = self.problem
             self._set_open(opened)
             self._attempts.set(FailedAttempts())
-            return Unlocked(failed, problem=problem)
+            return Unlocked(failed, problem=opened.problem)
 
     def lock(self) -> bool:
         """Overwrite the keys in memory; return whether the vault was unlocked.

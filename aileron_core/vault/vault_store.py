@@ -21,6 +21,8 @@ class OpenVault:
     document: VaultDocument
     data: bytes
     """The bytes of the file that `document` was read from or written to."""
+    problem: str = ""
+    """What was wrong with the files that it was opened from, and which was used."""
     users: int = 0
     """How many keep it open although the vault is locked; its keys are overwritten after the last of them."""
 
@@ -118,10 +120,9 @@ class VaultStore:
             (each for each in found.copies if keys.is_signed(each.document)),
             key=lambda each: each.document.generation,
         )
-        opened = OpenVault(keys, used.document, used.data)
-        if used is first or used.document.generation == first.document.generation:
+        if used is first:
             self._conflict = ""
-        elif used.document.generation > first.document.generation:
+        elif keys.is_signed(first.document):
             with self.lock, self.file.exclusive():
                 self.file.write(used.document, before=used.data, takes_away=True)
             changed_too = used.document.key != first.document.key
@@ -133,7 +134,8 @@ class VaultStore:
             self._conflict = (
                 f"{first.name} {what}. {used.name}, the vault from before its last change, is used."
             )
-        return opened
+        problem = self._conflict or found.problem()
+        return OpenVault(keys, used.document, used.data, problem)
 
     def refresh(self, opened: OpenVault) -> None:
         """Use what another vault on this folder has written since; refuse what is older or not signed."""

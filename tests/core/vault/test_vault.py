@@ -342,6 +342,8 @@ def _swap(content: dict[str, Any]) -> None:
         pytest.param(lambda c: c["entries"][PATH]["metadata"].update(account="eve"), id="metadata"),
         pytest.param(lambda c: c.update(public_key=base64.b64encode(bytes(32)).decode()), id="key"),
         pytest.param(lambda c: c.update(generation=99), id="generation"),
+        pytest.param(lambda c: c.update(generation=c["generation"] - 1), id="that of the previous"),
+        pytest.param(lambda c: c.update(generation=1), id="one before it"),
         pytest.param(_swap, id="two values swapped"),
     ],
 )
@@ -351,8 +353,10 @@ def test_a_file_that_another_program_changed_is_not_used(
     vault.put("api_key/service/ben", Secret("of ben"), {})
     vault.put("api_key/service/cleo", Secret("of cleo"), {})
     edit(tmp_path / "vault.json", change)
-    again = opened(tmp_path)
-    assert "vault.json was changed by another program" in again.problem
+    again = vault_in(tmp_path)
+    problem = again.unlock(Secret(PHRASE)).problem
+    assert "vault.json was changed by another program" in problem
+    assert again.problem == problem
     assert again.get(PATH).reveal_text() == CANARY
     assert again.get("api_key/service/ben").reveal() == b"of ben"
     edit(tmp_path / "vault.json.previous", change)
