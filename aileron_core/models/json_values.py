@@ -52,9 +52,14 @@ def read_text(data: bytes | bytearray | str) -> str:
         ValueError: it is not UTF-8, or has too many values.
     """
     text = data if isinstance(data, str) else data.decode()
-    if len(text) > MAX_VALUES and sum(map(text.count, ",[{")) > MAX_VALUES:
+    if len(text) > MAX_VALUES and count_values(text) > MAX_VALUES:
         raise Refused("it has too many values")
     return text
+
+
+def count_values(text: str) -> int:
+    """Return how many values JSON in *text* has at most, without reading it."""
+    return sum(map(text.count, ",[{"))
 
 
 def check_depth(

@@ -10,6 +10,7 @@ from aileron_core.models.json_values import (
     JsonDict,
     Refused,
     check_depth,
+    count_values,
     dump,
     parse_object,
     read_text,
@@ -64,9 +65,9 @@ class SplicedObject:
         return b"".join(self._pieces(changed))
 
     @property
-    def element_count(self) -> int:
-        """How many objects and lists are elements of a list that is a member."""
-        return len(self._elements)
+    def most_values(self) -> int:
+        """How many values it has at most: they take its memory, not its characters."""
+        return count_values(self._text)
 
     def elements(self, key: str) -> Iterator[tuple[Any, str]]:
         """Yield the elements of a list, each with its text; without one if it is no object and no list."""

@@ -17,7 +17,7 @@ from aileron_core.server.augment.exchange import Exchange
 from aileron_core.server.augment.limits import AugmentLimits
 from aileron_core.server.augment.plans import Plan, make_plan
 from aileron_core.server.augment.request_body import BufferedBodies
-from aileron_core.server.augment.requests import FORMATS, MOST_PARTS, AgentRequest, read_request
+from aileron_core.server.augment.requests import FORMATS, AgentRequest, read_request
 from aileron_core.server.augment.tool_calls import ToolCaller
 from aileron_core.server.gateway.augmenting import UNRECORDED, GatewaySide
 from aileron_core.server.gateway.key_injection import is_encoded
@@ -28,7 +28,9 @@ _log = logging.getLogger(__name__)
 _AT_ONCE = 1024 * 1024
 """Bytes of a request that are read while all else waits, for about 10 ms."""
 _MOST_KEPT = 4 * 1024 * 1024
-"""Bytes of a request that is kept for the next one: once read, it takes several times as much."""
+"""Bytes of a request that is kept for the next one."""
+_MOST_VALUES_KEPT = 100_000
+"""Of such a request, once read: each takes up to 300 bytes of memory, also where it has 5 of the request."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 _MOST_NAMES = 64
 
@@ -147,5 +149,4 @@ class AugmentRoom:
 
 
 def _can_be_kept(asked: AgentRequest, size: int) -> bool:
-    """Whether *asked*, of *size* bytes, takes little enough memory: each element of a list takes 200 bytes more."""
-    return size <= _MOST_KEPT and asked.source.element_count <= MOST_PARTS
+    return size <= _MOST_KEPT and asked.source.most_values <= _MOST_VALUES_KEPT

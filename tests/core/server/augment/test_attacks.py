@@ -473,7 +473,7 @@ async def test_a_body_that_says_it_is_not_compressed_is_read() -> None:
 
 @pytest.mark.parametrize(
     ("most", "elements", "kept"),
-    [(4 << 20, 19_999, True), (50, 0, False), (4 << 20, 20_000, False)],
+    [(4 << 20, 49_900, True), (50, 0, False), (4 << 20, 50_000, False)],
 )
 async def test_of_a_conversation_only_what_is_new_is_read(
     monkeypatch: pytest.MonkeyPatch, most: int, elements: int, kept: bool
@@ -491,7 +491,7 @@ async def test_of_a_conversation_only_what_is_new_is_read(
     turns = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "One."}]
     async with augmenting(model) as made:
         agent = await client(made)
-        more = {"more": [[]] * elements}
+        more = {"more": {"within": [[]] * elements}}  # a bracket and a comma each
         await agent.ask(b"POST", b"/v1/messages", body=request(messages=turns[:1], **more))
         await agent.ask(b"POST", b"/v1/messages", body=request(messages=[*turns, turns[0]]))
         agent.hang_up()
