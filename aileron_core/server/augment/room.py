@@ -30,7 +30,7 @@ _AT_ONCE = 1024 * 1024
 _MOST_KEPT = 4 * 1024 * 1024
 """Bytes of a request that is kept for the next one."""
 _MOST_VALUES_KEPT = 100_000
-"""Of such a request, once read: each takes up to 300 bytes of memory, also where it has 5 of the request."""
+"""Of such a request: once read, each takes up to 300 bytes of memory, though 5 may do in the request."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 _MOST_NAMES = 64
 
