@@ -25,8 +25,6 @@ TRIES = 16
 KEY_FILLED = ";48;2;95;201;184"
 """Ink on teal: the very next press decides."""
 NOTHING = "Nothing was decided."
-REFUSED = (NOTHING, "Too soon", "The screen changed as you")
-"""What a console says that read a key late, of one that was pressed at rest."""
 ASKED = "(codex will read it)"
 
 
@@ -90,9 +88,9 @@ class Person:
         self.pty.until(lambda: self.armed, "armed")
         self.wait(0.2)
 
-    def press(self, key: bytes, done: Callable[[], bool], what: str) -> None:
-        """Press *key* with a hand at rest until it is *done*."""
-        self.pty.press(key, done, what, rest=REST)
+    def press(self, key: bytes, done: Callable[[], bool], what: str) -> float:
+        """Press *key* with a hand at rest until it is *done*; return when it was pressed."""
+        return self.pty.press(key, done, what, rest=REST)
 
     def burst(self, keys: bytes, gap: float) -> float:
         """Send the bytes one by one, *gap* seconds apart; return the longest gap that there may have been."""
@@ -134,9 +132,8 @@ def test_a_single_key_at_rest_decides_one_item_and_the_next_starts_unarmed(perso
     """One press, one decision; a press right after it falls on an item that nobody has looked at."""
     for _ in range(TRIES):
         person.rest()
-        before, at = len(person.decided), monotonic()
-        person.type(b"a")
-        person.pty.until(lambda count=before: len(person.decided) > count, "a decision")
+        before = len(person.decided)
+        at = person.press(b"a", lambda count=before: len(person.decided) > count, "a decision")
         person.pty.shows("✓ Approved")
         person.type(b"a")
         if monotonic() < at + AT_REST:
@@ -147,8 +144,7 @@ def test_a_single_key_at_rest_decides_one_item_and_the_next_starts_unarmed(perso
     person.wait(SILENCE)
     assert len(person.decided) == before + 1
     person.rest()
-    person.type(b"a")
-    person.pty.until(lambda: len(person.decided) == before + 2, "another decision")
+    person.press(b"a", lambda: len(person.decided) == before + 2, "another decision")
     assert len(set(person.decided)) == len(person.decided)
 
 
@@ -274,8 +270,7 @@ def test_a_key_right_after_another_does_nothing(person: Person) -> None:
 def test_escape_leaves_the_call_waiting(person: Person) -> None:
     """`d`, a reason, escape, and an enter afterwards: nobody was denied."""
     person.rest()
-    person.type(b"d")
-    person.pty.shows("will read it")
+    person.press(b"d", lambda: "will read it" in person.cells, "the panel")
     person.wait(REST)
     person.burst(b"no", 0.1)
     person.wait(REST)
@@ -290,8 +285,7 @@ def test_escape_leaves_the_call_waiting(person: Person) -> None:
 def test_enter_in_the_panel_wants_its_own_rest(person: Person) -> None:
     """A reason that is pasted with its line end denies nothing; enter after a rest does."""
     person.rest()
-    person.type(b"d")
-    person.pty.shows("will read it")
+    person.press(b"d", lambda: "will read it" in person.cells, "the panel")
     person.wait(REST)
     person.type(b"wrong list\r")
     person.wait(SILENCE)
@@ -371,14 +365,7 @@ def test_unread_lines_want_a_second_press_that_a_burst_cannot_make(
     person.wait(SILENCE)
     assert "Press a again" not in person.status_line
     asks = "Press a again to send a mail draft anyway."
-    for _ in range(TRIES):
-        person.wait(REST)
-        since = len(person.pty.raw)
-        person.type(b"a")
-        person.pty.until(lambda at=since: asks in person.cells or person.said(at, *REFUSED), asks)
-        if asks in person.cells:
-            break
-    assert asks in person.cells
+    person.press(b"a", lambda: asks in person.cells, asks)
     assert person.decided == []
     person.press(b"a", lambda: bool(person.decided), "a decision")
 

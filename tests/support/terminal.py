@@ -146,6 +146,10 @@ def stop_process(pid: int) -> None:
         sleep(0.01)
 
 
+_REFUSED = ("Nothing was decided.", "Too soon", "The screen changed as you")
+"""What a console says that read a key late, of one that was pressed at rest."""
+
+
 class Pty:
     """A program on a pseudo-terminal; what it writes is kept whole and drawn into `cells`."""
 
@@ -248,18 +252,26 @@ class Pty:
         """Send *keys* in one write."""
         os.write(self.master, keys)
 
-    def press(self, key: bytes, done: Callable[[], bool], what: str, rest: float = 0.7) -> None:
-        """Press *key* after a rest until it is *done*: what a busy console reads at once is a burst."""
+    def press(self, key: bytes, done: Callable[[], bool], what: str, rest: float = 0.7) -> float:
+        """Press *key* after a rest until it is *done*, and return when it was pressed, by the monotonic clock.
+
+        What a busy console reads at once is a burst: it is pressed again where the console says that it
+        did not count, or nothing for long.
+        """
+        at = monotonic()
         for _ in range(16):
             self.settle(rest)
             if done():
-                return
+                return at
+            since, at = len(self.raw), monotonic()
             self.type(key)
-            end = monotonic() + rest
-            while not done() and monotonic() < end:
+            while not done() and monotonic() < at + 5:
+                if any(self.drew(each, since) for each in _REFUSED):
+                    break
                 self.read(0.1)
-            if done():
-                return
+            else:
+                if done():
+                    return at
         raise AssertionError(f"never came: {what}\n{self.cells.text}")
 
     def ended(self) -> int:
